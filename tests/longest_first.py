@@ -44,7 +44,7 @@ LONGEST = (
     "lan/test_delivery.py",
     "rappd/federation/test_peer_agents.py",
     "neighborhoods/discovery/test_nearby.py",
-    "rappd/page/test_page_talk.py",
+    "rappd/page/test_page_chat.py",
     "rappd/store/test_store_verify.py",
     "rappd/federation/test_eggs_that_wait.py",
     "agents/library/test_twin_agents.py",

@@ -1,71 +1,62 @@
-/** Starts the page: the operator's key, the daemon's state, the places, the keys, the turn left unfinished. */
+/** Starts the page: the operator's key, the daemon's state, the pages, the keys, the turn left unfinished. */
 
-import { places } from "./places/places.js";
-import { Problem } from "./parts/api.js";
-import { banner } from "./parts/banner.js";
-import { allConversations, conversationWith } from "./parts/conversation.js";
-import { closeDetail } from "./parts/detail.js";
-import { desk } from "./parts/desk.js";
-import { prepareIcons } from "./parts/dom.js";
-import { acceptDrops } from "./parts/drops.js";
-import { agentsChanged } from "./parts/incoming.js";
-import { keep, kept } from "./parts/keep.js";
-import { startKeys } from "./parts/keys.js";
-import { localModel } from "./parts/local-model.js";
-import { startMachines } from "./parts/machines-news.js";
-import { followNews } from "./parts/news.js";
-import { draftOf, partner } from "./parts/partner.js";
-import { rail } from "./parts/rail.js";
-import { go, route } from "./parts/router.js";
-import { toast } from "./parts/toast.js";
-import { troubles } from "./parts/troubles.js";
-import { resume, stop } from "./parts/turn.js";
-import { twins } from "./parts/twins.js";
-import { hush, speaking } from "./parts/voice.js";
+import { loadAll, loaded, pages } from "./pages/pages.js";
+import { Problem } from "./lib/api.js";
+import { banner } from "./components/layout/banner.js";
+import { allConversations, conversationWith } from "./components/chat/conversation.js";
+import { closeDetail } from "./components/ui/detail-panel.js";
+import { daemon } from "./lib/daemon-state.js";
+import { fill, h } from "./lib/dom.js";
+import { acceptDrops } from "./lib/drag-drop.js";
+import { agentsChanged } from "./components/agents/agent-import.js";
+import { startAgentNotices } from "./components/agents/agent-notices.js";
+import { store, stored } from "./lib/storage.js";
+import { startShortcuts } from "./components/layout/keyboard-shortcuts.js";
+import { localModelOffer } from "./components/settings/local-model-offer.js";
+import { startPairingNotices } from "./components/machines/pairing-notice.js";
+import { followDaemonEvents } from "./lib/event-stream.js";
+import { draftOf, chatTarget } from "./components/chat/chat-target.js";
+import { navigation } from "./components/layout/navigation.js";
+import { go, route } from "./lib/router.js";
+import { problemView } from "./components/ui/problem.js";
+import { toast } from "./components/ui/toast.js";
+import { failedFiles } from "./components/agents/failed-files.js";
+import { resume, stop } from "./components/chat/turn-request.js";
+import { twins } from "./components/twins/twins.js";
+import { stopSpeaking, speaking } from "./components/chat/voice.js";
 
-const ICONS = [
-  "talk",
-  "agents",
-  "twins",
-  "machines",
-  "activity",
-  "settings",
-  "mark",
-  "microphone",
-  "close",
-  "chevron",
-  "file",
-  "down",
-  "more",
-];
+const QUIET_MS = 1000; // after which modules of other pages no longer delay the first one
 const main = document.getElementById("main");
-let shown = null; // {place, view}
+let wanted = null; // {page, rest}, as the address says
+let shown = null; // {page, view}
 
-prepareIcons(ICONS);
 const keyWorked = await useKey();
-const frame = rail(document.getElementById("rail"), places);
+const frame = navigation(document.getElementById("navigation"), pages);
 banner(document.getElementById("banner"));
-localModel(document.getElementById("offer"));
-await desk.start();
-if (!keyWorked && !desk.operator && desk.awake) {
-  troubles.add({
-    error: "That link was used before, or is too old. You can still talk.",
-    todo: `for a new one: \`${desk.command}\``,
+localModelOffer(document.getElementById("offer"));
+await daemon.start();
+if (!keyWorked && !daemon.operator && daemon.awake) {
+  failedFiles.add({
+    error: "That link was used before, or is too old. You can still chat.",
+    todo: `for a new one: \`${daemon.command}\``,
   });
 }
-route(places, show);
+route(pages, show);
 takeUp();
-desk.addEventListener("back", takeUp);
-agentsChanged.addEventListener("change", () => desk.look());
+daemon.addEventListener("back", takeUp);
+daemon.addEventListener("back", () => shown?.page === wanted.page || show(wanted.page, wanted.rest));
+agentsChanged.addEventListener("change", () => daemon.look());
 twins.start();
-startMachines();
+startPairingNotices();
 acceptDrops((target) =>
-  document.querySelector("dialog[open]") ? null : (shown.view.drops?.(target) ?? null),
+  document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
-startKeys(places, { write, escape, place: visit });
+startShortcuts(pages, { write, escape, visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
-followNews(tryIt);
+startAgentNotices(tryIt);
+followDaemonEvents();
+setTimeout(loadAll, QUIET_MS);
 
 /** A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. */
 async function useKey() {
@@ -73,7 +64,7 @@ async function useKey() {
   if (!key) return true;
   history.replaceState(null, "", location.pathname);
   try {
-    await desk.open(decodeURIComponent(key));
+    await daemon.open(decodeURIComponent(key));
     return true;
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
@@ -81,21 +72,34 @@ async function useKey() {
   }
 }
 
-/** Takes up what a reload or a restart left unfinished, once it is sure whom it was said to. */
+/** Resumes turns that a reload or a restart interrupted, once the daemon's identity is known. */
 function takeUp() {
-  if (!desk.health) return;
-  for (const conversation of allConversations()) conversation.adopt(desk.health.node);
+  if (!daemon.health) return;
+  for (const conversation of allConversations()) conversation.adopt(daemon.health.node);
   resume();
 }
 
-function show(place, rest, arrived) {
+/** Shows a page, after its module was fetched. While that fails, says so; the daemon's return tries again. */
+async function show(page, rest) {
+  wanted = { page, rest };
+  frame.mark(page.id);
+  try {
+    if (!page.mount) await loaded(page);
+  } catch (found) {
+    if (!(found instanceof TypeError)) throw found; // what `import()` raises where the daemon is away
+    if (wanted.page === page) unavailable(page);
+  }
+  if (page.mount && wanted.page === page) display(page, wanted.rest);
+}
+
+function display(page, rest) {
   const first = shown === null;
+  const arrived = shown?.page !== page;
   if (arrived) {
     shown?.view.close();
-    main.className = `at-${place.id}`;
-    shown = { place, view: place.mount(main, { tryIt, places }) };
-    frame.mark(place.id);
-    document.title = `${place.title} · ${desk.name}`;
+    main.className = `at-${page.id}`;
+    shown = { page, view: page.mount(main, { tryIt, pages }) };
+    document.title = `${page.title} · ${daemon.name}`;
     main.scrollTop = 0;
   }
   shown.view.go(rest, arrived);
@@ -104,42 +108,50 @@ function show(place, rest, arrived) {
     main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
+function unavailable(page) {
+  shown?.view.close();
+  shown = null;
+  const problem = { error: `${page.title} could not be loaded: ${daemon.name} isn't answering.`, todo: "" };
+  const heading = h("h1", { tabindex: -1 }, page.title);
+  fill(main, h("section", { class: "page" }, h("div", { class: "column" }, heading, problemView(problem))));
+}
+
 function skip(event) {
   event.preventDefault();
-  if (shown.view.write) shown.view.write();
+  if (shown?.view.write) shown.view.write();
   else main.focus();
 }
 
-/** Goes to a place, Talk with whom one talked to last. */
+/** Goes to a page, Chat with whom one talked to last. */
 function visit(id) {
-  const place = places.find((known) => known.id === id);
-  go(id, ...(place.rest?.() ?? []));
+  const page = pages.find((known) => known.id === id);
+  go(id, ...(page.rest?.() ?? []));
 }
 
 function write() {
-  if (shown.place.id !== "talk") visit("talk");
+  if (shown?.page.id !== "chat") visit("chat");
   setTimeout(() => shown.view.write?.());
 }
 
 /** Puts an example where one writes to the brainstem, or the twin `key`; what stood there can be had back. */
 function tryIt(text, key = "") {
-  const before = kept(draftOf(key), "");
-  keep(draftOf(key), text);
+  const before = stored(draftOf(key), "");
+  store(draftOf(key), text);
   if (before && before !== text)
-    toast("Your text was set aside.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
-  if (shown.place.id === "talk" && partner.key === key) shown.view.put(text);
-  partner.turnTo(key);
-  visit("talk");
+    toast("Your draft was replaced.", { actions: [{ label: "Put back", run: () => tryIt(before, key) }] });
+  if (shown?.page.id === "chat" && chatTarget.key === key) shown.view.put(text);
+  chatTarget.turnTo(key);
+  visit("chat");
   setTimeout(() => shown.view.write?.());
 }
 
 function escape() {
   if (closeDetail()) return true;
   if (speaking()) {
-    hush();
+    stopSpeaking();
     return true;
   }
-  const conversation = conversationWith(partner.key);
+  const conversation = conversationWith(chatTarget.key);
   if (conversation.current) {
     stop(conversation);
     return true;
@@ -149,7 +161,7 @@ function escape() {
   return true;
 }
 
-/** Where the browser lays the keyboard over the page instead of shrinking it (iOS). */
+/** Fits the page above the keyboard on browsers that lay it over the page (iOS). */
 function keepAboveKeyboard() {
   const seen = window.visualViewport;
   if (!seen) return;

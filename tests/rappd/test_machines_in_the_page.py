@@ -93,23 +93,23 @@ def pair_by_key(one: RunningDaemon, other: RunningDaemon) -> None:
 
 def ask_to_pair(desk: Page, pi: Page, at: str, name: str = "pi") -> tuple[Locator, Locator]:
     """Adds the other's address, chooses Pair, and Pair over there; the two sheets with their words."""
-    desk.get_by_role("button", name="Add address").first.click()
+    desk.get_by_role("button", name="Add by address").first.click()
     desk.get_by_role("textbox", name="Address").fill(at)
     desk.get_by_role("button", name="Add it").click()
     desk.get_by_role("button", name=f"Pair with {name}").click()
-    expect(pi.locator(".asks")).to_contain_text("desk (127.0.0.1) is asking.")
+    expect(pi.locator(".asks")).to_contain_text("desk (127.0.0.1) wants to pair.")
     pi.get_by_role("button", name="Pair with desk").click()
     sheets = desk.locator("dialog"), pi.locator("dialog")
-    for sheet in sheets:
-        expect(sheet.locator(".four-words li")).to_have_count(4)
-    words = [sheet.locator(".four-words li").all_inner_texts() for sheet in sheets]
+    for dialog in sheets:
+        expect(dialog.locator(".four-words li")).to_have_count(4)
+    words = [dialog.locator(".four-words li").all_inner_texts() for dialog in sheets]
     assert words[0] == words[1]
     return sheets
 
 
-def say_same(sheet: Locator, whose: str) -> None:
-    sheet.get_by_label(whose).check()
-    sheet.get_by_role("button", name="Same").click()
+def say_same(dialog: Locator, whose: str) -> None:
+    dialog.get_by_label(whose).check()
+    dialog.get_by_role("button", name="They match").click()
 
 
 def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) -> None:
@@ -148,10 +148,10 @@ def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) 
     expect(row).to_contain_text("and now?")
     expect(row).to_contain_text("pi is away; your call waits until")
     one.get_by_role("link", name="Activity").click()
-    expect(one.locator(".under-way li")).to_contain_text("and now?")
+    expect(one.locator(".in-progress li")).to_contain_text("and now?")
 
     pi.start()
-    expect(one.locator(".under-way-part")).to_be_hidden()
+    expect(one.locator(".in-progress-part")).to_be_hidden()
     one.get_by_role("link", name="Machines", exact=False).first.click()
     expect(one.locator(".machine", has_text="pi")).to_contain_text("● here")
     one.get_by_role("link", name="Outbox").click()
@@ -161,16 +161,16 @@ def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) 
     expect(one.locator(".peer-call").first).to_contain_text("12 mm of <b>rain</b>")
 
 
-def test_words_that_differ_pair_nobody_on_either_machine(make: Make, opened: Open) -> None:
+def test_pairing_words_differ_pairs_neither_machine(make: Make, opened: Open) -> None:
     desk, pi = make("desk").start(), make("pi").start()
     one, other = opened(desk), opened(pi)
     here, there = ask_to_pair(one, other, address(pi))
     say_same(here, "Mine")
-    there.get_by_role("button", name="They differ").click()
-    for sheet in (here, there):
-        expect(sheet).to_contain_text("The words differ; nothing was paired")
-        expect(sheet).to_contain_text(re.compile("retry once, then change network", re.IGNORECASE))
-        sheet.get_by_role("button", name="Close").last.click()
+    there.get_by_role("button", name="They don't match").click()
+    for dialog in (here, there):
+        expect(dialog).to_contain_text("The words differ; nothing was paired")
+        expect(dialog).to_contain_text(re.compile("retry once, then change network", re.IGNORECASE))
+        dialog.get_by_role("button", name="Close").last.click()
     expect(other.locator(".asks")).to_have_count(0)
     for daemon in (desk, pi):
         assert not any(row["paired"] for row in control(daemon, "GET", "/peers")["peers"])
@@ -222,7 +222,7 @@ def test_three_machines_share_offer_and_revoke(make: Make, opened: Open) -> None
 def test_a_code_pairs_a_machine_without_a_screen(make: Make, opened: Open) -> None:
     desk, pi = make("desk").start(), make("pi").start()
     one = opened(desk)
-    one.get_by_role("button", name="Pair by code").click()
+    one.get_by_role("button", name="Pair with a code").click()
     one.get_by_role("menuitem", name="Show a code").click()
     one.locator("dialog").get_by_label("Mine").check()
     one.get_by_role("button", name="Show it").click()
@@ -263,7 +263,7 @@ def strangers() -> Iterator[list[str]]:
         beside.submit(told.close).result()
 
 
-def test_found_machines_with_hostile_names_stay_words(make: Make, opened: Open, strangers: list[str]) -> None:
+def test_discovered_machine_hostile_name_stays_text(make: Make, opened: Open, strangers: list[str]) -> None:
     one = opened(make("desk", RAPPD_NEARBY="on").start())
     cards = [one.locator(f"[data-key='{key}']") for key in strangers]
     for card in cards:

@@ -69,14 +69,14 @@ def test_chat_drop_a_file_and_use_it_a_moment_later(
         page.get_by_role("button", name="Add a file").click()
     chooser.value.set_files(file)
     expect(page.get_by_text("Weather is ready.").first).to_be_visible()
-    page.get_by_role("link", name="Talk").click()
+    page.get_by_role("link", name="Chat").click()
     _ask(page, "will it rain?")
     expect(page.locator("main")).to_contain_text("Rain from four")
     call = page.locator("details", has_text="Weather").last
     expect(call).not_to_have_attribute("open", "")
 
 
-def test_a_broken_save_is_told_in_the_page(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
+def test_agent_broken_save_shows_failure(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
     daemon = make_daemon()
     daemon.drop("weather_agent.py", WEATHER)
     daemon.start()
@@ -87,9 +87,7 @@ def test_a_broken_save_is_told_in_the_page(make_daemon: Callable[..., RunningDae
     expect(page.get_by_text("works on").first).to_be_visible(timeout=15_000)
 
 
-def test_what_was_written_survives_the_daemons_absence(
-    make_daemon: Callable[..., RunningDaemon], page: Page
-) -> None:
+def test_draft_survives_daemon_restart(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
     daemon = make_daemon().start()
     page.goto(f"http://127.0.0.1:{daemon.port}/")
     page.get_by_role("textbox", name="Ask").fill("hello there")

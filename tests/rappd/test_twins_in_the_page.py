@@ -66,7 +66,7 @@ def _new_twin(page: Page, name: str, kind: str = "personal") -> None:
     page.get_by_role("button", name="New twin").click()
     page.get_by_label("Name").fill(name)
     page.get_by_label("Kind").select_option(kind)
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.locator(".twin h3", has_text=name)).to_be_visible()
 
 
@@ -81,13 +81,13 @@ def _hatch(page: Page, egg: Path) -> None:
     expect(page.locator("dialog")).to_have_count(0)
 
 
-def test_a_twin_is_made_talked_to_packed_ended_and_hatched_elsewhere(
+def test_twin_created_packed_deleted_hatches_elsewhere(
     make_daemon: Callable[..., RunningDaemon], daemon: RunningDaemon, page: Page, tmp_path: Path
 ) -> None:
     _open(page, daemon)
     _new_twin(page, "Rose")
     expect(page.locator("nav a[href='#/twins'].place")).to_contain_text("1 twin")
-    page.get_by_role("link", name="Talk with Rose").click()
+    page.get_by_role("link", name="Chat with Rose").click()
     page.get_by_placeholder("Ask Rose…").fill("hello")
     page.keyboard.press("Enter")
     expect(page.locator(".answer")).to_have_text("fake-llm: hello")
@@ -107,9 +107,9 @@ def test_a_twin_is_made_talked_to_packed_ended_and_hatched_elsewhere(
 
     _menu(page, "Rose", "Archive")
     page.locator("nav >> text=Archived").click()
-    page.get_by_role("button", name="End Rose for good").click()
+    page.get_by_role("button", name="Delete Rose").click()
     expect(page.locator("dialog .losses")).to_contain_text("memories")
-    page.get_by_role("button", name="End for good", exact=True).click()
+    page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator(".line-row")).to_contain_text("Rose")
     assert not (daemon.home / "twins" / key).exists()
 
@@ -144,9 +144,9 @@ def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
 
     _open(page, daemon)
     page.locator("#main input[type=file]").first.set_input_files(egg)
-    sheet = page.locator("dialog")
-    expect(sheet).to_contain_text("not trusted here")
-    expect(sheet.locator(".quarantine .plan-count")).to_have_text("1")
+    dialog = page.locator("dialog")
+    expect(dialog).to_contain_text("not marked as trusted")
+    expect(dialog.locator(".quarantine .plan-count")).to_have_text("1")
     page.keyboard.press("Escape")
     assert not (daemon.home / "twins" / workspace.name).exists()
 
@@ -167,12 +167,12 @@ def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
     page.locator("nav >> text=Here").click()
     expect(page.locator("#main nav [aria-current=page]")).to_have_text("Here")
     page.locator("#main input[type=file]").first.set_input_files(egg)
-    sheet.get_by_label("soul").check()
-    expect(sheet.locator(".replace .plan-count")).to_have_text("1")
+    dialog.get_by_label("soul").check()
+    expect(dialog.locator(".replace .plan-count")).to_have_text("1")
     daemon.cli("twins", "rename", "Gardener", "Mine")  # whatever happens between the look and the yes
     soul.write_text("You are changed meanwhile.")
     page.get_by_role("button", name="Hatch 1 file").click()
-    expect(sheet.get_by_role("alert")).to_contain_text("nothing was written")
+    expect(dialog.get_by_role("alert")).to_contain_text("nothing was written")
     assert soul.read_text() == "You are changed meanwhile."
     page.get_by_role("button", name="Hatch 1 file").click()
     expect(page.locator(".toast", has_text="hatched: 1 file")).to_be_visible()
@@ -219,7 +219,7 @@ def test_lineage_eggs_and_a_buddy(daemon: RunningDaemon, page: Page) -> None:
     expect(page.locator(".sides .after.changed").first).to_be_visible()
 
 
-def test_a_likely_secret_travels_only_when_each_one_is_allowed(daemon: RunningDaemon, page: Page) -> None:
+def test_packing_secret_needs_each_one_allowed(daemon: RunningDaemon, page: Page) -> None:
     _open(page, daemon)
     _new_twin(page, "Rose")
     key = str(page.locator(".twin").get_attribute("data-key"))
@@ -247,7 +247,7 @@ def test_a_likely_secret_travels_only_when_each_one_is_allowed(daemon: RunningDa
     expect(page.locator(".egg-line")).to_be_hidden()
 
 
-def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Page) -> None:
+def test_checkpoint_restores_changed_twin(daemon: RunningDaemon, page: Page) -> None:
     _open(page, daemon)
     _new_twin(page, "Rose")
     key = str(page.locator(".twin").get_attribute("data-key"))
@@ -256,18 +256,18 @@ def test_a_twin_is_kept_changed_and_brought_back(daemon: RunningDaemon, page: Pa
     page.get_by_role("link", name="Rose", exact=True).click()
     part = page.locator("section.group", has=page.get_by_role("heading", name="Checkpoints"))
     expect(part).to_contain_text("None yet.")
-    part.get_by_role("button", name="Keep it as it is now").click()
+    part.get_by_role("button", name="Save a checkpoint").click()
     expect(part.locator("li")).to_have_count(1)
     expect(part.locator("li")).to_contain_text("today, ")
 
     soul.write_text("You are another.")
     part.get_by_role("button", name="Go back to today").click()
-    sheet = page.locator("dialog")
-    expect(sheet).to_contain_text("1 file as it was then: soul.md")
-    sheet.get_by_role("button", name="Leave it").click()
+    dialog = page.locator("dialog")
+    expect(dialog).to_contain_text("1 file as it was then: soul.md")
+    dialog.get_by_role("button", name="Leave it").click()
     assert soul.read_text() == "You are another."
     part.get_by_role("button", name="Go back to today").click()
-    sheet.get_by_role("button", name="Go back", exact=True).click()
+    dialog.get_by_role("button", name="Go back", exact=True).click()
     expect(page.locator(".toast", has_text="Rose is as it was")).to_be_visible()
     assert soul.read_text() == before
     expect(page.locator(".soul")).to_contain_text("You are Rose")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import mimetypes
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agents.storage.safe_fs import SafeTree
 from rappd.doors.answer import plain
 from rappd.doors.keys import HOUSE
 from rappd.doors.loopback.guard import at_operator_origin
+from rappd.doors.loopback.web_assets import WebAssets
 
 routes = web.RouteTableDef()
 
@@ -31,6 +33,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+_FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 @routes.get("/")
@@ -38,13 +41,19 @@ async def index(request: web.Request) -> web.StreamResponse:
     """The page itself, at 127.0.0.1 alone."""
     if not at_operator_origin(request):
         raise web.HTTPFound(f"http://127.0.0.1:{request.app[HOUSE].port}/")
-    return await static(WEB, "index.html", HEADERS)
+    assets = await _assets()
+    return web.Response(body=assets.index, headers={**HEADERS, "Content-Type": _type_of("index.html")})
 
 
 @routes.get("/web/{name:.+}")
 async def part(request: web.Request) -> web.StreamResponse:
     """Its style sheets, modules and pictures."""
-    return await static(WEB, request.match_info["name"], HEADERS)
+    found = (await _assets()).find(request.match_info["name"])
+    if found is None:
+        raise web.HTTPNotFound
+    name, content, for_good = found
+    headers = {**HEADERS, **(_FOR_GOOD if for_good else {}), "Content-Type": _type_of(name)}
+    return web.Response(body=content, headers=headers)
 
 
 @routes.get("/.well-known/agent-card.json")
@@ -59,12 +68,15 @@ async def agent_card(request: web.Request) -> web.StreamResponse:
     )
 
 
-async def static(root: Path, name: str, headers: dict[str, str]) -> web.StreamResponse:
-    """A file under ``root``, or 404; never one outside it, never a folder."""
-    path = await asyncio.to_thread(_inside, root, name)
-    if path is None:
-        raise web.HTTPNotFound
-    return web.FileResponse(path, headers={**headers, "Content-Type": _type_of(path.name)})
+@functools.cache
+def _loaded() -> WebAssets:
+    return WebAssets.load(WEB)
+
+
+async def _assets() -> WebAssets:
+    if _loaded.cache_info().currsize:
+        return _loaded()
+    return await asyncio.to_thread(_loaded)
 
 
 async def workspace_file(
@@ -83,13 +95,3 @@ def _type_of(name: str) -> str:
     if name.endswith(".js"):
         kind = "text/javascript"
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-
-
-def _inside(root: Path, name: str) -> Path | None:
-    if "\0" in name or "\\" in name:
-        return None
-    try:
-        path = (root / name).resolve()
-        return path if path.is_relative_to(root.resolve()) and path.is_file() else None
-    except (OSError, RuntimeError):  # a name too long, a circle of links
-        return None

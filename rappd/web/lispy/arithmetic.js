@@ -1,9 +1,9 @@
 /** Numbers: integers of any size and finite floats. A boolean is none. */
 
 import { passed, wrong } from "./errors.js";
-import { bitLength, floorDivide, floorRemainder, quotient, SMALL } from "./numerals.js";
+import { bitLength, floorDivide, floorRemainder, quotient, SMALL } from "./number-format.js";
 import { shortly } from "./printer.js";
-import { cosine, logarithm, NoPower, power, sine } from "./reals.js";
+import { cosine, logarithm, NoPower, power, sine } from "./float-math.js";
 import { ANY, isNumber } from "./values.js";
 
 const isInteger = (value) => typeof value === "bigint";
@@ -73,7 +73,7 @@ function binary(name, ofIntegers, ofFloats) {
   };
 }
 
-/** What is left of a / b rounded down, with the sign of `b`. */
+/** Remainder of the floored division a / b, with the sign of `b`. */
 function floatRemainder(a, b) {
   const rest = a % b;
   if (rest === 0) return b < 0 ? -0 : 0;

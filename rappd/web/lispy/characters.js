@@ -4,7 +4,7 @@ const HALVES = /[\ud800-\udfff]/;
 const NOT_ASCII = /[^\x00-\x7f]/;
 const encoder = new TextEncoder();
 
-/** How many characters `text` has. */
+/** Number of characters in `text`. */
 export function length(text) {
   if (!HALVES.test(text)) return text.length;
   let count = 0;
@@ -17,10 +17,10 @@ export function slice(text, start, end) {
   return HALVES.test(text) ? Array.from(text).slice(start, end).join("") : text.slice(start, end);
 }
 
-/** Whether every half of a character has its other half. */
+/** True if no surrogate is alone. */
 export const isWhole = (text) => !HALVES.test(text) || text.isWellFormed();
 
-/** How many bytes `text` has in UTF-8. */
+/** Number of UTF-8 bytes in `text`. */
 export const byteLength = (text) => (NOT_ASCII.test(text) ? encoder.encode(text).length : text.length);
 
 /** Below, at or above zero, as `a` comes before `b` by code point, is it, or comes after it. */

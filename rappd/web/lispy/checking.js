@@ -1,4 +1,4 @@
-/** Whether a frame from an image is one that a machine can have made. */
+/** Checks that a machine can have made a frame of an image. */
 
 import {
   AND,
@@ -26,12 +26,12 @@ import {
   UNLESS,
   WHEN,
 } from "./frames.js";
-import { merging } from "./higher.js";
+import { merging } from "./higher-order.js";
 import { isNamed, Name } from "./values.js";
 
 const SPECIAL = new Set([IF, COND, DEFINE, SET, LET, LET_STAR, AND, OR, WHEN, UNLESS, PIPE, DOTIMES]);
 
-/** Whether lengths and places in the frame go together. The types of its fields are right already. */
+/** Checks that lengths and positions in the frame agree. The types of its fields were checked before. */
 export function isSound([kind, ...held]) {
   if (SPECIAL.has(kind) && !isNamed(held[0][0], FIELDS[kind].name)) return false;
   const test = TESTS.get(kind);

@@ -1,4 +1,4 @@
-/** What can go wrong in a LisPy program, and with a LisPy file. */
+/** Errors of LisPy programs and LisPy files. */
 
 export const CATEGORIES = new Set([
   "syntax",

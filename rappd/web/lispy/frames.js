@@ -1,5 +1,5 @@
 /**
- * What can wait on the control stack, and what each frame holds: an Array of its kind, then its fields in the
+ * Frames of the control stack and their fields: an Array of its kind, then its fields in the
  * order given here. `list` and `map` are the program's own values, `own` is an Array that nothing else holds.
  */
 

@@ -4,7 +4,7 @@ import { length } from "./characters.js";
 import { passed, wrong } from "./errors.js";
 import { displayed, TooLong } from "./printer.js";
 import { LANGUAGE } from "./state.js";
-import { asText } from "./texts.js";
+import { asText } from "./strings.js";
 import { ANY } from "./values.js";
 
 /** `next-input` was applied, and nothing is there yet; the state says so too. */
@@ -54,7 +54,7 @@ const runtimeInfo = (state) =>
     ]),
   );
 
-/** What of the world a program may touch: nothing. */
+/** Access of a program to its host: none. */
 const capabilities = (state) => state.made([]);
 
 const usage = (state) =>

@@ -2,9 +2,9 @@
 
 import { isWhole, length } from "./characters.js";
 import { Fault, passed } from "./errors.js";
-import { numberIn, TooManyBits, written } from "./numerals.js";
+import { numberIn, TooManyBits, written } from "./number-format.js";
 import { Words } from "./printer.js";
-import { textOf } from "./texts.js";
+import { textOf } from "./strings.js";
 import { kindOf, Name } from "./values.js";
 
 const PIECES =

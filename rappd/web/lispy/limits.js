@@ -1,4 +1,4 @@
-/** How much a LisPy program may use; the names and numbers are `agents/lispy/limits.py`'s. */
+/** Limits of a LisPy program; the same as in `agents/lispy/limits.py`. */
 
 export const PUBLISHED = Object.freeze({
   max_steps: 100_000,
@@ -11,7 +11,7 @@ export const PUBLISHED = Object.freeze({
   max_integer_bits: 65_536,
 });
 
-/** What an image from elsewhere may ask for at most, unless its reader says otherwise. */
+/** Default maximum for the limits of an image from elsewhere. */
 export const CEILING = Object.freeze({
   max_steps: 100_000_000,
   max_call_depth: 10_000,
@@ -32,6 +32,6 @@ export function limitsOf(given) {
   return Object.freeze({ ...PUBLISHED, ...given });
 }
 
-/** Whether none of them is above the one in `ceiling`. */
+/** True if no limit is above that in `ceiling`. */
 export const within = (limits, ceiling) =>
   Object.keys(PUBLISHED).every((name) => limits[name] <= ceiling[name]);

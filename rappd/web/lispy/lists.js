@@ -2,7 +2,7 @@
 
 import { compare, length } from "./characters.js";
 import { wrong } from "./errors.js";
-import { floorDivide } from "./numerals.js";
+import { floorDivide } from "./number-format.js";
 import { shortly } from "./printer.js";
 import { ANY, isNumber, Pair } from "./values.js";
 
@@ -143,7 +143,7 @@ function zip(state, args) {
   return state.made(zipped);
 }
 
-/** What lists in lists hold, in order; a step for each thing that is no list. */
+/** Flattens nested lists, in order; a step for each item that is no list. */
 function flatten(state, [value]) {
   const flat = [];
   const waiting = [...itemsOf(state, "flatten", value)].reverse();

@@ -4,19 +4,19 @@
  */
 
 import { BadValue, Fault } from "./errors.js";
-import { advance } from "./evaluating.js";
-import { inSequence } from "./forms.js";
-import { freeze, imageText } from "./freezing.js";
-import { inspect } from "./inspecting.js";
+import { advance } from "./evaluator.js";
+import { inSequence } from "./special-forms.js";
+import { freeze, imageText } from "./serialize.js";
+import { inspect } from "./inspect.js";
 import { CEILING, limitsOf } from "./limits.js";
 import { printed, TooLong } from "./printer.js";
 import { BEGINS } from "./profiles.js";
 import { read } from "./reader.js";
 import { APPLY, DONE, EVALUATE, FAILED, FORM_NEXT, State } from "./state.js";
 import { startingGlobals } from "./table.js";
-import { thaw } from "./thawing.js";
+import { thaw } from "./deserialize.js";
 import { isProcedure } from "./values.js";
-import { toWire } from "./wire.js";
+import { toWire } from "./value-codec.js";
 
 const MOST_SHOWN = 1 << 20;
 
@@ -78,7 +78,7 @@ export class Machine {
     return this.run(1);
   }
 
-  /** Where it stands, without a step. */
+  /** The outcome so far, without a step. */
   get outcome() {
     return this.#outcome(false);
   }
@@ -125,17 +125,17 @@ export class Machine {
     state.mode = APPLY;
   }
 
-  /** How many values were handed in and not taken yet. */
+  /** Number of inputs that were not read yet. */
   get waiting() {
     return this.#state.inputs?.length ?? 0;
   }
 
-  /** How much the program may use. */
+  /** Limits of the program. */
   get limits() {
     return this.#state.limits;
   }
 
-  /** What the program came to; null before it is done. */
+  /** Result of the program; null before it is done. */
   get value() {
     return this.#state.value;
   }
@@ -145,7 +145,7 @@ export class Machine {
     return this.#state.globals.bindings.get(name) ?? null;
   }
 
-  /** What it is doing, what it knows and what it has used, for people. */
+  /** Description of the current step, variables and usage, for people. */
   inspect() {
     return inspect(this.#state);
   }

@@ -1,8 +1,8 @@
-/** How much of a machine is alive. */
+/** Size of a machine's live values. */
 
 import { length } from "./characters.js";
 import { passed } from "./errors.js";
-import { bitLength, SMALL } from "./numerals.js";
+import { bitLength, SMALL } from "./number-format.js";
 import { Closure, Combined, Name, Pair, Scope } from "./values.js";
 
 export const FRAME_CELLS = 8;

@@ -1,7 +1,7 @@
 /** Values as text: as a program would write them, or as a person reads them. */
 
 import { length, slice } from "./characters.js";
-import { written } from "./numerals.js";
+import { written } from "./number-format.js";
 import { Builtin, Closure, Combined, Macro, Name, Pair } from "./values.js";
 
 /** The text would have more characters than it may. */

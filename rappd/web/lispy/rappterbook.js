@@ -1,7 +1,7 @@
 /** The forms that the profile `rappterbook` has beyond the language: when, unless, pipe, dotimes, do. */
 
 import { wrong } from "./errors.js";
-import { bindingOf, check, innerScope, inSequence } from "./forms.js";
+import { bindingOf, check, innerScope, inSequence } from "./special-forms.js";
 import { DOTIMES, PIPE, UNLESS, WHEN } from "./frames.js";
 import { isNamed, isTrue, Name } from "./values.js";
 

@@ -2,7 +2,7 @@
 
 import { byteLength, isWhole, length } from "./characters.js";
 import { Fault, malformed, passed } from "./errors.js";
-import { numberIn, TooManyBits } from "./numerals.js";
+import { numberIn, TooManyBits } from "./number-format.js";
 import { Name } from "./values.js";
 
 const PIECES =

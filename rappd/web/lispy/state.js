@@ -2,7 +2,7 @@
 
 import { byteLength, length } from "./characters.js";
 import { passed, wrong } from "./errors.js";
-import { bitLength, SMALL } from "./numerals.js";
+import { bitLength, SMALL } from "./number-format.js";
 import { Pair } from "./values.js";
 
 export const LANGUAGE = "lispy-core@1";

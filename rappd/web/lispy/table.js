@@ -2,13 +2,13 @@
 
 import * as arithmetic from "./arithmetic.js";
 import { compare } from "./characters.js";
-import * as comparing from "./comparing.js";
-import * as higher from "./higher.js";
+import * as comparing from "./compare.js";
+import * as higher from "./higher-order.js";
 import * as host from "./host.js";
 import * as jsonText from "./json-text.js";
 import * as lists from "./lists.js";
 import * as maps from "./maps.js";
-import * as texts from "./texts.js";
+import * as texts from "./strings.js";
 import { Builtin, Scope } from "./values.js";
 
 const CONSTANTS = new Map([
@@ -41,7 +41,7 @@ export const NAMES = [...BUILTINS.keys(), ...CONSTANTS.keys()].sort(compare);
 export const startingGlobals = (withInput) =>
   new Scope(new Map([...(withInput ? INPUT_BUILTINS : BUILTINS), ...CONSTANTS]), null);
 
-/** Whether a global still is what a program starts with. */
+/** True if a global still has its initial value. */
 export function isUnchanged(name, value) {
   if (INPUT_BUILTINS.has(name)) return value === INPUT_BUILTINS.get(name);
   return CONSTANTS.has(name) && value === CONSTANTS.get(name);

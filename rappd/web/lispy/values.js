@@ -1,5 +1,5 @@
 /**
- * What LisPy programs compute with: nil is null; integers are BigInt, floats numbers; booleans and strings
+ * Values of LisPy programs: nil is null; integers are BigInt, floats numbers; booleans and strings
  * are JavaScript's; a list is an Array, a map a Map with string keys. No list, map or pair is ever changed
  * after a program has seen it, so that only scopes can take part in a circle.
  */
@@ -13,7 +13,7 @@ export class Name {
   }
 }
 
-/** What `cons` makes. */
+/** A pair, as `cons` makes it. */
 export class Pair {
   constructor(car, cdr) {
     this.car = car;
@@ -86,7 +86,7 @@ export const COMBINATIONS = new Map([
   ["constantly", 1],
 ]);
 
-/** Whether it can be applied to arguments. */
+/** True for a procedure. */
 export const isProcedure = (value) =>
   value instanceof Builtin ||
   value instanceof Combined ||
@@ -94,7 +94,7 @@ export const isProcedure = (value) =>
 
 export const isNumber = (value) => typeof value === "bigint" || typeof value === "number";
 
-/** Whether a test takes it for true. */
+/** True unless the value is false in a test. */
 export const isTrue = (value) => value !== null && value !== false;
 
 /** The language's word for what it is. */
@@ -110,7 +110,7 @@ export function kindOf(value) {
   );
 }
 
-/** Whether it is a Name with that text. */
+/** True for a Name with that text. */
 export const isNamed = (value, text) => value instanceof Name && value.text === text;
 
 /** A parameter list, `(a b)`, `(a . rest)` or `rest`, as its fixed names and its rest name. */

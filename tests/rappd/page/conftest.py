@@ -1,4 +1,4 @@
-"""What the page's tests share: a stand-in for the daemon behind a real port, and Chromium."""
+"""Fixtures of the page's tests: a fake daemon behind a real port, and Chromium."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_pla
 
 import rappd
 
-BLANK = "web/base.css"
+BLANK = "web/css/base.css"
 """Of the page's own origin, and nothing runs there."""
 CHROMIUM = shutil.which("chromium")
 WEB = Path(rappd.__file__).parent / "web"
@@ -30,7 +30,7 @@ POLICY = (
 )
 
 
-class Desk:
+class FakeDaemon:
     """Stands in for the daemon: scripted turns, agents in memory, and a record of what was asked.
 
     ``scripted`` holds answers (status, body) by "METHOD /path"; the last one is given again and again.
@@ -208,16 +208,16 @@ class Site:
     """The stand-in behind a port that can be closed and opened again."""
 
     HOLD = "hold"
-    """In a script: wait until ``desk.released`` is set."""
+    """In a script: wait until ``daemon.released`` is set."""
 
     def __init__(self, tab: Tab) -> None:
-        self.desk = Desk()
+        self.daemon = FakeDaemon()
         self.browser = tab.browser
         self.port = 0
         self._tab = tab
 
     async def open(self) -> None:
-        self._runner = web.AppRunner(self.desk.app(), handler_cancellation=True, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(self.daemon.app(), handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         try:
             port = self.port or self._tab.port
@@ -305,5 +305,5 @@ async def site(tab: Tab) -> AsyncIterator[Site]:
     found = Site(tab)
     await found.open()
     yield found
-    found.desk.released.set()
+    found.daemon.released.set()
     await found.close()

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 
 import { BadImage } from "./machines/errors.js";
 import { Machine } from "./machines/machine.js";
-import { fromWire, toWire } from "./machines/wire.js";
+import { fromWire, toWire } from "./machines/value-codec.js";
 
 for await (const line of createInterface({ input: process.stdin })) {
   process.stdout.write(`${JSON.stringify(answer(JSON.parse(line)))}\n`);

@@ -1,4 +1,4 @@
-"""What a daemon says of its machines, as the page gets it; and what the page asked for."""
+"""Rows of machines as the daemon sends them, and the requests of the page."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def waiting(id: str = "81aa", state: str = "queued", **more: Any) -> dict[str, A
 
 
 def bodies(site: Any, path: str) -> list[Any]:
-    return [body for _, body in site.desk.requests(path) if body is not None]
+    return [body for _, body in site.daemon.requests(path) if body is not None]
 
 
 def sent(site: Any, method: str, path: str, status: int, answer: Any) -> None:
-    site.desk.scripted[f"{method} {path}"] = [(status, answer)]
+    site.daemon.scripted[f"{method} {path}"] = [(status, answer)]
 
 
 def peer_shown(site: Any, row: dict[str, Any], **more: Any) -> None:

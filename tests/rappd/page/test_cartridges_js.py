@@ -22,9 +22,9 @@ NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 INPUTS = [1.5, {"who": ["Ada", None, True, -7]}]
 
 _RUN = """async (asked) => {
-  const { parse, written } = await import("/web/cartridges/json.js");
-  const { Frame } = await import("/web/cartridges/frame.js");
-  const { checked } = await import("/web/cartridges/file.js");
+  const { parse, written } = await import("/web/lib/cartridges/json.js");
+  const { Frame } = await import("/web/lib/cartridges/frame.js");
+  const { checked } = await import("/web/lib/cartridges/file.js");
   const octets = (text) => new TextEncoder().encode(text);
   return asked.map(({ file, steps, inputs, slice }) => {
     const given = parse(octets(`{"inputs": ${inputs ?? "[]"}}`), "inputs").get("inputs");
@@ -42,8 +42,8 @@ _RUN = """async (asked) => {
 }"""
 
 _READ = """async (files) => {
-  const { parse, written } = await import("/web/cartridges/json.js");
-  const { checked } = await import("/web/cartridges/file.js");
+  const { parse, written } = await import("/web/lib/cartridges/json.js");
+  const { checked } = await import("/web/lib/cartridges/file.js");
   return files.map((octets) => {
     try {
       return { text: written(checked(parse(new Uint8Array(octets), "it"), "it")) };

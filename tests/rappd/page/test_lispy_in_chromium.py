@@ -20,7 +20,7 @@ PROGRAMS: list[dict[str, Any]] = json.loads((DATA / "programs.json").read_text()
 
 _RUN = """async (asked) => {
   const { Machine } = await import("/web/lispy/machine.js");
-  const { fromWire } = await import("/web/lispy/wire.js");
+  const { fromWire } = await import("/web/lispy/value-codec.js");
   return asked.map(({ source, image, limits = {}, profile = "core", inputs, steps }) => {
     const machine = image === undefined
       ? new Machine(source, { limits, profile, inputs: inputs?.map((wire) => fromWire(wire)) ?? null })

@@ -1,4 +1,4 @@
-"""The page for everybody: screen readers, keyboard alone, small screens, both themes."""
+"""Accessibility of the page: screen readers, keyboard alone, small screens, both themes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from playwright.async_api import expect
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 EVERYWHERE = (
-    "talk",
-    "talk/rose-7e18",
+    "chat",
+    "chat/rose-7e18",
     "agents",
     "agents/Clock",
     "twins",
@@ -29,7 +29,7 @@ EVERYWHERE = (
 
 
 async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
-    site.desk.script["hi"] = [{"type": "delta", "text": "half"}, site.HOLD, site.ending("whole **words**")]
+    site.daemon.script["hi"] = [{"type": "delta", "text": "half"}, site.HOLD, site.ending("whole **words**")]
     async with site.opened() as page:
         await page.evaluate(
             "window.heard = []; new MutationObserver(() => heard.push(live.textContent)).observe(live, {childList: true})"
@@ -37,7 +37,7 @@ async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
         await site.ask(page, "hi")
         await expect(page.locator(".answer")).to_have_text("half")
         assert await page.evaluate("heard.filter(Boolean)") == []
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.locator("#live")).to_have_text("desk: whole words")
         assert await page.evaluate("heard.filter(Boolean)") == ["desk: whole words"]
         assert (
@@ -46,7 +46,7 @@ async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
 
 
 async def test_everything_by_keyboard_alone(site: Any) -> None:
-    site.desk.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
+    site.daemon.script["long"] = [{"type": "delta", "text": "so far"}, site.HOLD]
     async with site.opened() as page:
         await expect(page.locator("#write")).to_be_focused()
         await page.keyboard.type("a?/g")
@@ -63,14 +63,16 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
             ("w", "Twins"),
             ("y", "Activity"),
             ("s", "Settings"),
-            ("t", "Talk"),
+            ("c", "Chat"),
+            ("s", "Settings"),
+            ("t", "Chat"),
         ):
             await page.keyboard.press("g")
             await page.keyboard.press(key)
             await expect(page.locator("main h1")).to_have_text(title)
             await expect(page.locator("main h1")).to_be_focused()
         await page.keyboard.press("?")
-        await expect(page.locator("dialog h2")).to_have_text("Keys")
+        await expect(page.locator("dialog h2")).to_have_text("Keyboard shortcuts")
         await page.keyboard.press("Escape")
         await expect(page.locator("main h1")).to_be_focused()
         await page.keyboard.press("/")
@@ -85,7 +87,7 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
         await page.keyboard.press("g")
         await page.keyboard.press("a")
         await expect(page.locator("dialog")).to_have_count(0)
-        await expect(page.locator("main h1")).to_have_text("Talk")
+        await expect(page.locator("main h1")).to_have_text("Chat")
 
 
 async def test_removing_by_keyboard_leads_to_undo(site: Any) -> None:
@@ -99,7 +101,7 @@ async def test_removing_by_keyboard_leads_to_undo(site: Any) -> None:
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
 async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: int) -> None:
-    site.desk.script["wide"] = site.answer(
+    site.daemon.script["wide"] = site.answer(
         "w" * 300 + "\n\n```\n" + "c" * 300 + "\n```\n\n|a|b|\n|-|-|\n|" + "t" * 90 + "|x|",
         *site.call(ok=False),
     )
@@ -116,12 +118,12 @@ async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: 
             assert await page.evaluate(NAMELESS) == [], place
             if await page.locator("dialog").count():
                 await page.keyboard.press("Escape")
-        tabs = await page.locator("nav[aria-label=Places]").bounding_box()
+        tabs = await page.locator("nav[aria-label=Pages]").bounding_box()
         assert tabs is not None
         assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
 
 
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .talk-scroll, .page, dialog, .sheet-body")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .chat-scroll, .page, dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
 SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
     "input[type=text], input[type=search], .choice-line")]
@@ -147,8 +149,8 @@ async def test_colours_follow_the_system_and_are_readable(site: Any) -> None:
         assert min(contrast(token["edge"], token["paper"]), contrast(token["edge"], token["card"])) >= 3
 
 
-async def test_nothing_moves_for_those_who_asked_for_stillness(site: Any) -> None:
-    site.desk.script["wait"] = [site.HOLD]
+async def test_reduced_motion_stops_animations(site: Any) -> None:
+    site.daemon.script["wait"] = [site.HOLD]
     moving = "document.getAnimations({subtree: true}).length"
     for wish, moves in (("no-preference", True), ("reduce", False)):
         async with site.opened(reduced_motion=wish) as page:

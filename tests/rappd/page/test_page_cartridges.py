@@ -65,7 +65,7 @@ def page(tab: Page, fake_daemon: RunningDaemon) -> Iterator[Page]:
     tab.on("pageerror", fail)
     yield tab
     origin = f"http://127.0.0.1:{fake_daemon.port}"
-    tab.goto(f"{origin}/web/base.css")  # nothing runs there
+    tab.goto(f"{origin}/web/css/base.css")  # nothing runs there
     tab.evaluate("sessionStorage.clear()")
     protocol = tab.context.new_cdp_session(tab)
     protocol.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
@@ -146,11 +146,11 @@ def test_stopped_in_mid_expression_and_saved_it_goes_on_in_the_terminal(
     opened(desk, file)
     for _ in range(31):
         button(desk, "Step").click()
-    steps = desk.get_by_role("progressbar", name="Fuel used").evaluate("bar => bar.value")
+    steps = desk.get_by_role("progressbar", name="Steps used").evaluate("bar => bar.value")
     assert steps >= 31, "a builtin that goes through many items costs more than one"
     expect(desk.locator(".cartridge-status")).to_contain_text(f"Paused after {steps} steps")
     expect(desk.locator(".cartridge-next")).to_contain_text("Next: ")
-    expect(desk.get_by_text(f"Fuel: {steps} steps of 100,000 used")).to_be_visible()
+    expect(desk.get_by_text(f"Step limit: {steps} steps of 100,000 used")).to_be_visible()
     begun = saved(desk, tmp_path)
     at = json_documents.parse(begun.read_bytes())["_meta"]["exported_at"]
     stopped = tmp_path / "stopped.lispy.json"
@@ -182,7 +182,7 @@ def test_stopped_in_the_terminal_it_goes_on_in_the_page(
     assert page_file.read_bytes() == ended.read_bytes()
 
 
-def test_it_asks_is_answered_by_keyboard_alone_and_carries_its_question_along(
+def test_cartridge_question_is_answered_by_keyboard(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     opened(desk, written(tmp_path, "greeter", GREETER))
@@ -206,7 +206,7 @@ def test_it_asks_is_answered_by_keyboard_alone_and_carries_its_question_along(
     expect(desk.get_by_text('It came to ("Zoë" 7)')).to_be_visible()
 
 
-def test_what_is_saved_can_be_signed_and_one_that_is_edited_counts_as_unsigned(
+def test_saved_cartridge_is_signed_until_edited(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     opened(desk, written(tmp_path, "squares", SQUARES.replace("(+ 20 22)", "(define sum 42)")))
@@ -234,7 +234,7 @@ def test_what_is_saved_can_be_signed_and_one_that_is_edited_counts_as_unsigned(
         ('{"_meta": {"type": "lispy-cartridge"}, "programs": 3}', "programs is not an object of texts."),
     ],
 )
-def test_a_broken_file_is_told_in_a_sentence(desk: Page, tmp_path: Path, content: str, sentence: str) -> None:
+def test_cartridge_broken_file_shows_reason(desk: Page, tmp_path: Path, content: str, sentence: str) -> None:
     file = tmp_path / "broken.lispy.json"
     file.write_text(content)
     opened(desk, file)
@@ -243,7 +243,7 @@ def test_a_broken_file_is_told_in_a_sentence(desk: Page, tmp_path: Path, content
     expect(desk.get_by_role("heading", name="whole")).to_be_visible()
 
 
-def test_a_made_up_machine_is_not_begun(fake_daemon: RunningDaemon, desk: Page, tmp_path: Path) -> None:
+def test_cartridge_forged_image_is_refused(fake_daemon: RunningDaemon, desk: Page, tmp_path: Path) -> None:
     file = written(tmp_path, "squares", SQUARES)
     in_the_terminal(fake_daemon, "freeze", file, "--after", "60")
     document = json.loads(file.read_text())
@@ -253,17 +253,15 @@ def test_a_made_up_machine_is_not_begun(fake_daemon: RunningDaemon, desk: Page, 
     expect(desk.locator("#main .problem")).to_contain_text("This image is damaged (stack 0: no known kind)")
 
 
-def test_an_endless_program_leaves_the_page_awake_is_paused_and_outlives_a_reload(
-    desk: Page, tmp_path: Path
-) -> None:
+def test_endless_program_keeps_page_responsive_and_survives_reload(desk: Page, tmp_path: Path) -> None:
     opened(desk, written(tmp_path, "endless", ENDLESS))
     desk.get_by_label("How far it may go").select_option("up to 100,000,000 steps")
     button(desk, "Run").click()
     expect(button(desk, "Pause and keep")).to_be_focused()
-    desk.get_by_text("Give it something").click()
+    desk.get_by_text("Input", exact=True).click()
     desk.get_by_label("What it gets when it asks").fill("still here")
     expect(desk.get_by_label("What it gets when it asks")).to_have_value("still here")
-    bar = desk.get_by_role("progressbar", name="Fuel used")
+    bar = desk.get_by_role("progressbar", name="Steps used")
     before = bar.evaluate("bar => bar.value")
     desk.wait_for_function("before => document.querySelector('.fuel progress').value > before", arg=before)
     button(desk, "Pause and keep").click()
@@ -281,7 +279,7 @@ def test_an_endless_program_leaves_the_page_awake_is_paused_and_outlives_a_reloa
     expect(button(desk, "Go on with endless")).to_have_count(0)
 
 
-def test_a_program_that_fails_says_why_and_changes_nothing(desk: Page, tmp_path: Path) -> None:
+def test_cartridge_failure_shows_reason_and_changes_nothing(desk: Page, tmp_path: Path) -> None:
     status = desk.locator(".cartridge-status")
     opened(desk, written(tmp_path, "far", ENDLESS))
     button(desk, "Run").click()
@@ -308,7 +306,7 @@ def test_a_program_that_fails_says_why_and_changes_nothing(desk: Page, tmp_path:
     expect(status).to_contain_text("This cartridge holds no program; it can be kept, not run.")
 
 
-def test_dropped_like_an_egg_its_plan_offers_to_run_it(
+def test_dropped_cartridge_plan_offers_to_run_it(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     desk.get_by_role("link", name="Eggs").click()
@@ -325,7 +323,7 @@ def test_dropped_like_an_egg_its_plan_offers_to_run_it(
         contents,
     )
     expect(desk.locator("dialog")).to_contain_text("a LisPy cartridge")
-    expect(desk.locator("dialog")).to_contain_text("✓ signed by this machine")
+    expect(desk.locator("dialog")).to_contain_text("✓ Signed by this machine")
     button(desk, "Run it here").click()
     expect(desk.locator("dialog")).to_have_count(0)
     expect(desk.locator(".cartridge")).to_contain_text("✓ Signed by this machine")
@@ -333,7 +331,7 @@ def test_dropped_like_an_egg_its_plan_offers_to_run_it(
     expect(desk.get_by_text("It came to 42")).to_be_visible()
 
 
-def test_those_beside_the_agents_are_listed_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
+def test_cartridges_beside_agents_are_listed_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
     file = written(fake_daemon.agents, "clock", "(println echo-frame) echo-frame")
     broken = fake_daemon.agents / "torn.lispy.json"
     broken.write_text("{")
@@ -368,7 +366,7 @@ def test_among_the_agents_one_that_is_no_agent_is_told_apart_and_opens(
         file.unlink()
 
 
-def test_those_of_a_twin_are_listed_as_the_twins_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
+def test_cartridges_of_twin_are_listed_and_open(fake_daemon: RunningDaemon, page: Page) -> None:
     key = fake_daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
     written(fake_daemon.home / "twins" / key / "agents", "clock", "(+ 40 2)")
     page.goto(fake_daemon.post("/operator/key", control=True).json()["url"])
@@ -381,7 +379,7 @@ def test_those_of_a_twin_are_listed_as_the_twins_and_open(fake_daemon: RunningDa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_narrow_screen_nothing_lies_beside_it(desk: Page, tmp_path: Path, scheme: Any) -> None:
+def test_cartridge_narrow_screen_has_one_column(desk: Page, tmp_path: Path, scheme: Any) -> None:
     desk.set_viewport_size({"width": 320, "height": 640})
     desk.emulate_media(color_scheme=scheme)
     long = "a" * 400
@@ -404,7 +402,7 @@ def test_on_a_narrow_screen_nothing_lies_beside_it(desk: Page, tmp_path: Path, s
     assert small == []
 
 
-def test_what_a_program_writes_is_text_and_nothing_else(desk: Page, tmp_path: Path) -> None:
+def test_cartridge_output_stays_text(desk: Page, tmp_path: Path) -> None:
     markup = "<img src=x onerror='document.title=1'><script>document.title=2</script>"
     source = f'(println "{markup}") (define it "{markup}") "{markup}"'
     opened(desk, written(tmp_path, markup, source, soul=markup, tools={markup: {}}))
@@ -430,10 +428,10 @@ def test_of_much_output_the_end_is_shown_and_all_of_it_saved(
     assert kept == "".join(f"{number}\n" for number in range(14000))
 
 
-def test_what_it_was_given_is_still_there_when_it_gets_more_fuel(desk: Page, tmp_path: Path) -> None:
+def test_cartridge_more_steps_keeps_inputs(desk: Page, tmp_path: Path) -> None:
     source = "(define (run who) (for-each (lambda (n) (* n n)) (range 60000)) (println who))"
     opened(desk, written(tmp_path, "slow", source))
-    desk.get_by_text("Give it something").click()
+    desk.get_by_text("Input", exact=True).click()
     desk.get_by_label("What it gets when it asks").fill("Ada")
     desk.keyboard.press("Enter")
     expect(desk.get_by_text("1 thing given that it has not taken yet.")).to_be_visible()

@@ -18,33 +18,33 @@ async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:
         await expect(page.locator("#write")).to_have_value("will it rain?")
         await page.click("nav >> text=Agents")
         await drop(page, "bad_agent.py")
-        await expect(page.locator(".troubles")).to_contain_text("bad_agent.py line 12: expected ':'")
-        await expect(page.locator(".troubles")).to_contain_text("fix and save")
+        await expect(page.locator(".failed-files")).to_contain_text("bad_agent.py line 12: expected ':'")
+        await expect(page.locator(".failed-files")).to_contain_text("fix and save")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.click("nav >> text=Settings")
         await expect(page.locator("main h1")).to_have_text("Settings")
         await drop(page, "elsewhere_agent.py")
-        await page.click("nav >> text=Talk")
-        await expect(page.locator(".troubles")).to_contain_text("bad_agent.py")
-    assert len(site.desk.requests("/agents/import")) == 2
+        await page.click("nav >> text=Chat")
+        await expect(page.locator(".failed-files")).to_contain_text("bad_agent.py")
+    assert len(site.daemon.requests("/agents/import")) == 2
 
 
 async def test_news_of_a_file_that_broke_stays_inline(site: Any) -> None:
     broken = "✗ weather_agent.py line 12: expected ':'. The 13:40 version works on."
-    site.desk.news = [
+    site.daemon.news = [
         {"type": "agents", "ok": False, "message": broken},
         {"type": "agents", "ok": True, "message": "Rain is ready."},
     ]
     async with site.opened() as page:
-        await expect(page.locator(".troubles .problem")).to_contain_text("The 13:40 version works on.")
+        await expect(page.locator(".failed-files .problem")).to_contain_text("The 13:40 version works on.")
         await expect(page.locator(".toast")).to_have_text("Rain is ready.")
 
 
-async def test_what_was_promised_and_failed_stays_until_it_is_dismissed(site: Any) -> None:
+async def test_deferred_failure_stays_until_dismissed(site: Any) -> None:
     what = "The rollback of r1 was not done after Rose had answered: soul.md changed since."
-    site.desk.news = [{"type": "failed", "ok": False, "message": what, "do": "rappd egg rollback r1"}]
+    site.daemon.news = [{"type": "failed", "ok": False, "message": what, "do": "rappd egg rollback r1"}]
     async with site.opened() as page:
-        trouble = page.locator(".troubles .problem")
+        trouble = page.locator(".failed-files .problem")
         await expect(trouble).to_contain_text(what)
         await expect(trouble.locator(".todo")).to_contain_text("rappd egg rollback r1")
         await expect(page.locator(".toast")).to_have_count(0)
@@ -58,7 +58,7 @@ async def test_removing_an_agent_can_be_undone(site: Any) -> None:
         await expect(page.locator("[data-file='clock_agent.py']")).to_have_count(0)
         await page.click(".toast >> text=Undo")
         await expect(page.locator("[data-file='clock_agent.py']")).to_have_count(1)
-    assert [body for _, body in site.desk.requests("/agents/undo")] == [{"undo": "token"}]
+    assert [body for _, body in site.daemon.requests("/agents/undo")] == [{"undo": "token"}]
 
 
 async def test_undo_stays_ten_seconds_and_waits_under_the_pointer(site: Any) -> None:
@@ -85,27 +85,27 @@ async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None
         await expect(page.locator("dialog .marked")).to_have_text("PASSWORD = 'hunter2'")
         await expect(page.locator("dialog .listing")).to_contain_text("<b>bold</b>")
         assert await page.evaluate("document.activeElement.textContent") != "Approve"
-        assert site.desk.requests("/agents/approve") == []
+        assert site.daemon.requests("/agents/approve") == []
         await page.get_by_role("button", name="Approve", exact=True).click()
         await expect(page.locator("dialog")).to_have_count(0)
         await expect(card.locator("text=Try")).to_be_visible()
-    assert [body for _, body in site.desk.requests("/agents/approve")] == [{"filename": "mail_agent.py"}]
+    assert [body for _, body in site.daemon.requests("/agents/approve")] == [{"filename": "mail_agent.py"}]
 
 
 async def test_the_link_makes_an_operator_and_leaves_the_address_bar(site: Any) -> None:
-    site.desk.operator = False
+    site.daemon.operator = False
     async with site.opened("#k=3f%2D9c") as page:
         assert "3f" not in page.url
         await page.click("nav >> text=Agents")
         await page.click("[aria-label='Remove clock_agent.py']")
         await expect(page.locator(".toast")).to_contain_text("Clock removed.")
-    assert [body for _, body in site.desk.requests("/operator/session") if body] == [{"key": "3f-9c"}]
-    (headers, _), *_ = site.desk.requests("/agents/clock_agent.py")
+    assert [body for _, body in site.daemon.requests("/operator/session") if body] == [{"key": "3f-9c"}]
+    (headers, _), *_ = site.daemon.requests("/agents/clock_agent.py")
     assert headers["X-Rappd-Proof"] == "half-of-it"
 
 
-async def test_without_the_operator_the_page_talks_and_names_the_command(site: Any) -> None:
-    site.desk.operator = False
+async def test_page_without_operator_chats_and_names_command(site: Any) -> None:
+    site.daemon.operator = False
     async with site.opened() as page:
         await site.ask(page, "hello")
         await expect(page.locator(".answer")).to_have_text("fine")
@@ -133,7 +133,7 @@ async def test_settings_are_saved_and_can_be_undone(site: Any) -> None:
         await page.click("[aria-label='Save name']")
         await page.click(".toast >> text=Undo")
         await expect(page.locator(".toast")).to_have_count(0)
-    assert [body for _, body in site.desk.requests("/settings") if body] == [
+    assert [body for _, body in site.daemon.requests("/settings") if body] == [
         {"name": "name", "value": "shed"},
         {"name": "name", "value": "desk"},
     ]
@@ -161,11 +161,11 @@ OFFERED = {
 
 async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
     def found() -> Any:
-        used = any(body for _, body in site.desk.requests("/models/local"))
+        used = any(body for _, body in site.daemon.requests("/models/local"))
         return {"offered": None if used else OFFERED, "refused": []}
 
-    site.desk.scripted["GET /models/local"] = [(200, found)]
-    site.desk.scripted["POST /models/local"] = [(200, {"status": "ok", "server": OFFERED["server"]})]
+    site.daemon.scripted["GET /models/local"] = [(200, found)]
+    site.daemon.scripted["POST /models/local"] = [(200, {"status": "ok", "server": OFFERED["server"]})]
     async with site.opened() as page:
         question = page.locator("#offer .offer")
         await expect(question).to_contain_text("Ollama runs on this computer and can answer you")
@@ -173,13 +173,13 @@ async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
         await question.get_by_role("button", name="Use it").click()
         await expect(question).to_have_count(0)
         await expect(page.locator(".toast")).to_have_text("Ollama answers from now on.")
-    assert [body for _, body in site.desk.requests("/models/local") if body] == [
+    assert [body for _, body in site.daemon.requests("/models/local") if body] == [
         {"server": OFFERED["server"]}
     ]
 
 
-async def test_found_model_server_is_put_off_and_chosen_in_settings(site: Any) -> None:
-    site.desk.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
+async def test_local_model_postponed_can_be_chosen_in_settings(site: Any) -> None:
+    site.daemon.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
     async with site.opened() as page:
         await page.locator("#offer").get_by_role("button", name="Not now").click()
         await expect(page.locator("#offer .offer")).to_have_count(0)
@@ -190,16 +190,16 @@ async def test_found_model_server_is_put_off_and_chosen_in_settings(site: Any) -
         await expect(page.locator("#offer .offer")).to_have_count(0)
 
 
-async def test_found_model_server_is_no_question_for_others(site: Any) -> None:
-    site.desk.operator = False
-    site.desk.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
+async def test_local_model_is_offered_to_operator_alone(site: Any) -> None:
+    site.daemon.operator = False
+    site.daemon.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
     async with site.opened() as page:
         await expect(page.locator("main h1")).to_be_visible()
         await expect(page.locator("#offer .offer")).to_have_count(0)
-    assert site.desk.requests("/models/local") == []
+    assert site.daemon.requests("/models/local") == []
 
 
 async def test_agent_that_poses_as_a_model_is_told(site: Any) -> None:
-    site.desk.scripted["GET /models/local"] = [(200, {"offered": None, "refused": [OFFERED["server"]]})]
+    site.daemon.scripted["GET /models/local"] = [(200, {"offered": None, "refused": [OFFERED["server"]]})]
     async with site.opened() as page:
         await expect(page.locator("#offer .warning")).to_contain_text("An agent on this computer pretends")

@@ -1,4 +1,4 @@
-"""Machines in Chromium: their cards, where they are looked for, doors, screens of all widths, and names that mean harm."""
+"""Machines in Chromium: cards, discovery, listeners, screens of all widths, and hostile names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.rappd.page.machine_rows import (
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_each_machine_has_a_card_and_the_rail_counts_the_peers(site: Any) -> None:
+async def test_machines_have_cards_and_navigation_counts_peers(site: Any) -> None:
     away = paired("shed", SHED, presence="away", since=1_000_000_000.0, reached="last address", waiting=4)
     rows = (paired("pi", PI), away, found("kitchen"), legacy("barn"))
     sent(site, "GET", "/peers", 200, listing(*rows))
@@ -48,7 +48,7 @@ async def test_each_machine_has_a_card_and_the_rail_counts_the_peers(site: Any) 
     assert bodies(site, "/peers/forget") == [{"address": "http://192.168.1.50:7071"}]
 
 
-async def test_without_machines_it_says_what_to_do_and_where_it_looked(site: Any) -> None:
+async def test_no_machines_shows_actions_and_discovery(site: Any) -> None:
     rungs = [{**RUNGS[0], "found": 0, "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
     refusal = {"error": '"ftp://x" is no address.', "do": "192.168.1.31", "code": "mistyped"}
@@ -56,9 +56,11 @@ async def test_without_machines_it_says_what_to_do_and_where_it_looked(site: Any
     async with site.opened("#/machines") as page:
         await expect(page.locator("#main")).to_contain_text("Run make start on another machine")
         await expect(page.locator(".no-twins .ways")).to_contain_text("! A VPN (tun0) hides this machine.")
-        await expect(page.locator(".no-twins .ways")).to_contain_text("no address was typed")
-        await expect(page.locator("#main")).to_contain_text("The door for other machines is closed")
-        await page.get_by_role("button", name="Add address").click()
+        await expect(page.locator(".no-twins .ways")).to_contain_text("Added by handnothing found")
+        await expect(page.locator("#main")).to_contain_text(
+            "Other machines cannot reach this one: it does not listen"
+        )
+        await page.get_by_role("button", name="Add by address").click()
         await page.get_by_role("textbox", name="Address").fill("ftp://x")
         await page.keyboard.press("Enter")
         await expect(page.locator("dialog .problem")).to_contain_text("is no address")
@@ -77,29 +79,35 @@ window.fetch = async (path, ...more) => (path === "/peers" && (await asked), sen
 """
 
 
-async def test_no_button_comes_and_goes_nor_a_menu_closes_by_itself(site: Any) -> None:
+async def test_machines_refresh_keeps_buttons_and_open_menu(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing())
     async with site.opened("#/machines", script=HELD_PEERS) as page:
-        buttons = page.get_by_role("button", name=re.compile("Pair by code|Add address"))
+        buttons = page.get_by_role("button", name=re.compile("Pair with a code|Add by address"))
         await page.wait_for_timeout(300)
         await expect(buttons).to_have_count(0)
         await expect(page.locator("#main")).not_to_contain_text("No other machine yet.")
         await page.evaluate("letPeersAnswer()")
         await expect(buttons).to_have_count(2)
-        await page.get_by_role("button", name="Pair by code").click()
+        await page.get_by_role("button", name="Pair with a code").click()
         rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
         sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
-        await page.evaluate("import('/web/parts/machines.js').then(({ machines }) => machines.touch())")
+        await page.evaluate(
+            "import('/web/components/machines/machines.js').then(({ machines }) => machines.touch())"
+        )
         await expect(page.locator(".no-twins .ways")).to_contain_text("A VPN (tun0) hides this machine.")
-        await expect(page.locator(".no-twins .hindrance")).to_contain_text("The door for other machines")
+        await expect(page.locator(".no-twins .hindrance")).to_contain_text(
+            "Other machines cannot reach this one"
+        )
         await expect(page.get_by_role("menuitem", name="Show a code")).to_be_focused()
 
 
-async def test_what_hinders_stands_above_the_list(site: Any) -> None:
+async def test_discovery_problems_stand_above_list(site: Any) -> None:
     rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI), rungs=rungs))
     async with site.opened("#/machines") as page:
-        await expect(page.locator(".hindrance")).to_have_text("! Nearby: A VPN (tun0) hides this machine.")
+        await expect(page.locator(".hindrance")).to_have_text(
+            "! Local network: A VPN (tun0) hides this machine."
+        )
         await expect(page.locator(".ways")).to_be_hidden()
         await page.click("text=How machines are found")
         await expect(page.locator(".ways")).to_contain_text("2 machines")
@@ -161,13 +169,13 @@ async def test_the_legacy_door_says_to_whom_it_is_open(site: Any) -> None:
     async with site.opened("#/machines") as page:
         await expect(page.locator(".legacy")).to_contain_text("open to 192.168.1.20, 192.168.1.21.")
         sent(site, "GET", "/legacy", 200, {"legacy": door | {"open": False}})
-        await page.get_by_role("button", name="Close the legacy door").click()
+        await page.get_by_role("button", name="Close the legacy listener").click()
         await expect(page.locator(".legacy")).to_be_hidden()
 
 
 async def test_a_phone_has_five_tabs_and_the_rest_under_more(site: Any) -> None:
     async with site.opened(viewport={"width": 320, "height": 700}) as page:
-        await page.get_by_role("button", name="More places").click()
+        await page.get_by_role("button", name="More pages").click()
         await page.keyboard.press("ArrowDown")
         await page.keyboard.press("Enter")
         await expect(page.locator("main h1")).to_have_text("Settings")
@@ -179,14 +187,14 @@ async def test_a_phone_has_five_tabs_and_the_rest_under_more(site: Any) -> None:
         await page.keyboard.press("g")
         await page.keyboard.press("m")
         await expect(page.locator("main h1")).to_have_text("Machines")
-        await expect(page.get_by_role("button", name="More places")).to_be_hidden()
+        await expect(page.get_by_role("button", name="More pages")).to_be_hidden()
 
 
 async def test_only_the_operator_sees_machines(site: Any) -> None:
-    site.desk.operator = False
+    site.daemon.operator = False
     async with site.opened("#/machines") as page:
         await expect(page.locator(".operator-line")).to_contain_text("To see and pair other machines")
-        assert site.desk.requests("/peers") == []
+        assert site.daemon.requests("/peers") == []
 
 
 async def test_while_the_daemon_is_away_the_list_stays_dimmed(site: Any) -> None:
@@ -223,7 +231,7 @@ async def test_everything_fits_and_can_be_hit(site: Any, width: int, scheme: str
         await expect(page.locator(".machine")).to_have_count(4)
         await page.click("text=How machines are found")
         await fits(page, "all")
-        for opening in ("Pair with a-very", "Add address", "Ask barn"):
+        for opening in ("Pair with a-very", "Add by address", "Ask barn"):
             await page.get_by_role("button", name=opening).first.click()
             await expect(page.locator("dialog h2")).to_be_visible()
             await fits(page, opening)
@@ -244,7 +252,7 @@ async def fits(page: Page, where: str) -> None:
     assert await page.evaluate("document.getAnimations({subtree: true}).length") == 0, where
 
 
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .page, dialog, .sheet-body")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .page, dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
 SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
     "input[type=text], input[type=search], .choice-line")]

@@ -26,32 +26,34 @@ from tests.rappd.page.machine_rows import (
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: Any) -> None:
+async def test_pairing_shows_four_words_without_default_owner(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt("asking", words=[])})
-    site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [
+    site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [
         (200, {"pairing": attempt(words=[], state="asking")}),
         (200, {"pairing": attempt()}),
     ]
 
     def verdict() -> Any:  # what the page asks for meanwhile is as it was until this
-        site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [(200, {"pairing": attempt("waiting")})]
+        site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [(200, {"pairing": attempt("waiting")})]
         return {"pairing": attempt("waiting")}
 
     sent(site, "POST", f"/pairings/{ATTEMPT}", 200, verdict)
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
-        sheet = page.get_by_role("dialog", name="Pair with kitchen")
-        await expect(sheet).to_contain_text("Asking kitchen…")
-        await expect(sheet.locator(".four-words li")).to_have_text(["copper", "lantern", "otter", "violin"])
-        heard = sheet.locator("[aria-live=polite]")
+        dialog = page.get_by_role("dialog", name="Pair with kitchen")
+        await expect(dialog).to_contain_text("Asking kitchen…")
+        await expect(dialog.locator(".four-words li")).to_have_text(["copper", "lantern", "otter", "violin"])
+        heard = dialog.locator("[aria-live=polite]")
         await expect(heard).to_contain_text("copper. lantern. otter. violin.")
-        await expect(sheet).to_contain_text(re.compile(r"Closes in 1:5\d"))
+        await expect(dialog).to_contain_text(re.compile(r"Closes in 1:5\d"))
         assert (
-            await sheet.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
+            await dialog.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
         )
-        await expect(sheet.locator(".verdicts :focus")).to_have_count(0)
-        differ, same = (sheet.get_by_role("button", name=name) for name in ("They differ", "Same"))
+        await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
+        differ, same = (
+            dialog.get_by_role("button", name=name) for name in ("They don't match", "They match")
+        )
         looks = """it => {
             const {width, height} = it.getBoundingClientRect();
             const {backgroundColor, color, fontWeight} = getComputedStyle(it);
@@ -59,20 +61,20 @@ async def test_pairing_shows_four_words_and_chooses_nothing_for_anybody(site: An
         }"""
         await page.mouse.move(0, 0)
         assert await differ.evaluate(looks) == await same.evaluate(looks)
-        said = (await sheet.inner_text()).lower()
+        said = (await dialog.inner_text()).lower()
         assert not re.search(r"token|certificate|node|fingerprint|handshake|tenant|envelope|endpoint", said)
         await same.click()
-        await expect(sheet.get_by_role("alert")).to_contain_text("Choose one of the two")
-        await expect(sheet.get_by_label("Mine")).to_be_focused()
-        await sheet.get_by_label("A friend's").check()
+        await expect(dialog.get_by_role("alert")).to_contain_text("Choose one of the two")
+        await expect(dialog.get_by_label("Mine")).to_be_focused()
+        await dialog.get_by_label("A friend's").check()
         await same.click()
-        await expect(sheet).to_contain_text("Now say yes on kitchen.")
-        await expect(sheet.locator("h2")).to_be_focused()
-        site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("paired", "")]
-        await expect(sheet).to_contain_text("kitchen is paired.")
-        await expect(sheet).not_to_contain_text("Closes in")
+        await expect(dialog).to_contain_text("Now say yes on kitchen.")
+        await expect(dialog.locator("h2")).to_be_focused()
+        site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("paired", "")]
+        await expect(dialog).to_contain_text("kitchen is paired.")
+        await expect(dialog).not_to_contain_text("Closes in")
         peer_shown(site, paired("kitchen", KITCHEN))
-        await sheet.get_by_role("button", name="See it").click()
+        await dialog.get_by_role("button", name="See it").click()
         await expect(page).to_have_url(re.compile(f"#/machines/peer/{KITCHEN}$"))
     assert bodies(site, "/pairings") == [{"peer": KITCHEN}]
     assert bodies(site, f"/pairings/{ATTEMPT}") == [{"same": True, "whose": "friend"}]
@@ -83,10 +85,10 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": attempt()})
     says = "The words differ; nothing was paired.", "Retry once, then change network."
-    site.desk.scripted[f"POST /pairings/{ATTEMPT}"] = [ended("differ", *says)]
+    site.daemon.scripted[f"POST /pairings/{ATTEMPT}"] = [ended("differ", *says)]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
-        await page.get_by_role("button", name="They differ").click()
+        await page.get_by_role("button", name="They don't match").click()
         await expect(page.locator("dialog")).to_contain_text("✗ The words differ; nothing was paired.")
         await expect(page.locator("dialog")).to_contain_text("→ Retry once, then change network.")
         await expect(page.locator("dialog [aria-live=polite]")).to_contain_text("The words differ")
@@ -102,10 +104,10 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
         ("stopped", "The pairing was stopped; nothing was paired."),
     ],
 )
-async def test_a_pairing_that_ended_elsewhere_says_so(site: Any, state: str, says: str) -> None:
+async def test_pairing_ended_elsewhere_shows_reason(site: Any, state: str, says: str) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
-    site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended(state, says, "Start anew on both machines.")]
+    site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended(state, says, "Start anew on both machines.")]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
         await expect(page.locator("dialog .outcome")).to_have_text(f"✗ {says}")
@@ -123,13 +125,13 @@ async def test_the_countdown_is_spoken(site: Any, mark: int) -> None:
         await expect(page.locator("dialog [aria-live=polite]")).to_have_text(f"{mark} seconds left.")
 
 
-async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site: Any) -> None:
+async def test_pairing_dialog_close_stops_own_keeps_incoming(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen"), asking=[asks()]))
     sent(site, "POST", "/pairings", 200, {"pairing": attempt()})
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": attempt()})
     sent(site, "GET", f"/pairings/{OTHER}", 200, {"pairing": asks()})
     for one in (ATTEMPT, OTHER):
-        site.desk.scripted[f"DELETE /pairings/{one}"] = [ended("stopped", "Stopped.")]
+        site.daemon.scripted[f"DELETE /pairings/{one}"] = [ended("stopped", "Stopped.")]
 
     def told_no() -> Any:
         # From then on the list is without it, and not before: the page looks by itself, too.
@@ -138,12 +140,12 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
 
     async with site.opened("#/machines") as page:
         first = page.locator("#main .cards li").first
-        await expect(first).to_have_text(re.compile(r"^pi \(192\.168\.1\.12\) is asking\."))
+        await expect(first).to_have_text(re.compile(r"^pi \(192\.168\.1\.12\) wants to pair\."))
         await page.get_by_role("button", name="Pair with pi").click()
         await expect(page.locator(".four-words")).to_be_visible()
-        await expect(page.locator("dialog")).to_contain_text("pi (192.168.1.12) is asking.")
+        await expect(page.locator("dialog")).to_contain_text("pi (192.168.1.12) wants to pair.")
         await page.keyboard.press("Escape")
-        await expect(first).to_contain_text("pi (192.168.1.12) is asking.")
+        await expect(first).to_contain_text("pi (192.168.1.12) wants to pair.")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.get_by_role("button", name="Pair with kitchen").click()
         await expect(page.locator(".four-words")).to_be_visible()
@@ -152,14 +154,14 @@ async def test_closing_stops_what_was_begun_here_and_leaves_what_was_asked(site:
         sent(site, "DELETE", f"/pairings/{OTHER}", 200, told_no)
         await page.get_by_role("button", name="Not now, pi").click()
         await expect(page.locator(".toast").last).to_contain_text("pi was told no; nothing was paired.")
-        await expect(first).not_to_contain_text("is asking")
+        await expect(first).not_to_contain_text("wants to pair")
 
 
 async def test_who_asks_is_told_wherever_one_is(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(asking=[asks()]))
     sent(site, "GET", f"/pairings/{OTHER}", 200, {"pairing": asks()})
     async with site.opened("#/agents") as page:
-        await page.click(".toast:has-text('pi (192.168.1.12) is asking to pair.') >> text=Look")
+        await page.click(".toast:has-text('pi (192.168.1.12) wants to pair.') >> text=Look")
         await expect(page.get_by_role("dialog", name="Pair with pi")).to_contain_text("lantern")
 
 
@@ -168,9 +170,9 @@ async def test_a_code_is_shown_and_typed(site: Any) -> None:
     code = attempt("asking", role="answers", peer="", words=[], code="417-copper-otter-violin")
     sent(site, "POST", "/pairings", 200, {"pairing": code})
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": code})
-    site.desk.scripted[f"DELETE /pairings/{ATTEMPT}"] = [ended("stopped", "Stopped.")]
+    site.daemon.scripted[f"DELETE /pairings/{ATTEMPT}"] = [ended("stopped", "Stopped.")]
     async with site.opened("#/machines") as page:
-        await page.get_by_role("button", name="Pair by code").press("Enter")
+        await page.get_by_role("button", name="Pair with a code").press("Enter")
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Show it").click()
         await expect(page.locator("dialog")).to_contain_text("Choose one of the two")
@@ -182,8 +184,8 @@ async def test_a_code_is_shown_and_typed(site: Any) -> None:
         typed = attempt("asking", words=[], code="417-copper-otter-violin")
         sent(site, "POST", "/pairings", 200, {"pairing": typed})
         wrong = "That was not the code; nothing was paired."
-        site.desk.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("stopped", wrong)]
-        await page.get_by_role("button", name="Pair by code").click()
+        site.daemon.scripted[f"GET /pairings/{ATTEMPT}"] = [ended("stopped", wrong)]
+        await page.get_by_role("button", name="Pair with a code").click()
         await page.get_by_role("menuitem", name="Type a code").click()
         await page.get_by_label("Machine", exact=True).fill("192.168.1.40")
         await page.get_by_role("textbox", name="Code").fill("417 copper otter violin")

@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 async def test_what_a_peer_may_do_is_chosen_and_undone(site: Any) -> None:
     row = paired("pi", PI, scopes=["EGG", "HELP.gardener.*"])
     peer_shown(site, row)
-    site.desk.files[0]["cards"].append(site.desk.files[0]["cards"][0] | {"name": "Twin", "structural": True})
+    site.daemon.files[0]["cards"].append(
+        site.daemon.files[0]["cards"][0] | {"name": "Twin", "structural": True}
+    )
     sent(site, "POST", f"/peers/{PI}/scopes", 200, {"peer": row})
     async with site.opened(f"#/machines/peer/{PI}") as page:
         part = page.locator(".scopes")
@@ -77,7 +79,7 @@ async def test_a_call_that_waits_is_answered_later(site: Any) -> None:
         await expect(page.locator(".peer-call")).to_contain_text("Queued: shed is away. Goes by itself.")
         id = bodies(site, "/call")[0]["id"]
         done = {"id": id, "verb": "DONE", "from": "x", "to": "y", "data": {"result": "12 mm"}}
-        site.desk.scripted[f"GET /threads/{THREAD}"] = [(200, {"events": [done | {"thread": THREAD}]})]
+        site.daemon.scripted[f"GET /threads/{THREAD}"] = [(200, {"events": [done | {"thread": THREAD}]})]
         await site.close()
         await page.get_by_role("button", name="Ask", exact=True).click()
         await page.get_by_label("What to ask").fill("x")
@@ -89,7 +91,7 @@ async def test_a_call_that_waits_is_answered_later(site: Any) -> None:
 async def test_its_agents_are_used_here_or_not(site: Any) -> None:
     peer_shown(site, paired("pi", PI))
     refusal = {"error": "It cannot be.", "do": "Wait.", "code": "no"}
-    site.desk.scripted[f"POST /peers/{PI}/offer"] = [(409, refusal), (200, {"peer": {}})]
+    site.daemon.scripted[f"POST /peers/{PI}/offer"] = [(409, refusal), (200, {"peer": {}})]
     async with site.opened(f"#/machines/peer/{PI}") as page:
         await page.get_by_role("switch", name="Use its agents here").click()
         await expect(page.locator("#main .problem")).to_contain_text("It cannot be.")
@@ -110,13 +112,13 @@ async def test_a_peer_is_renamed_and_revoked_after_a_question(site: Any) -> None
         await page.keyboard.press("Enter")
         await expect(page.locator(".toast")).to_contain_text("It is called raspi here.")
         await page.get_by_role("button", name="Revoke…").click()
-        sheet = page.get_by_role("dialog", name="End the trust in pi?")
-        await expect(sheet).to_contain_text("may do nothing here any more, at once")
+        dialog = page.get_by_role("dialog", name="End the trust in pi?")
+        await expect(dialog).to_contain_text("may do nothing here any more, at once")
         await page.keyboard.press("Escape")
         assert bodies(site, f"/peers/{PI}/revoke") == []
         await page.get_by_role("button", name="Revoke…").click()
         sent(site, "GET", "/peers", 200, listing())
-        await sheet.get_by_role("button", name="Revoke", exact=True).click()
+        await dialog.get_by_role("button", name="Revoke", exact=True).click()
         await expect(page).to_have_url(re.compile("#/machines$"))
         await expect(page.locator("#main")).to_contain_text("No other machine yet.")
     assert bodies(site, f"/peers/{PI}/rename") == [{"name": "raspi"}]
@@ -151,8 +153,8 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
         await page.get_by_role("button", name="Drop read the rain gauge").click()
         await expect(queued).to_have_count(0)
         await page.evaluate("location.hash = '#/activity'")
-        await expect(page.locator(".under-way")).to_contain_text(["long one"])
-    assert len(site.desk.requests("/outbox/81aa/retry")) == 1
+        await expect(page.locator(".in-progress")).to_contain_text(["long one"])
+    assert len(site.daemon.requests("/outbox/81aa/retry")) == 1
 
 
 async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
@@ -184,7 +186,7 @@ async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
         ("typed", "a typed address"),
     ],
 )
-async def test_each_peer_says_by_which_rung_it_was_reached(site: Any, rung: str, words: str) -> None:
+async def test_peer_card_names_its_address_source(site: Any, rung: str, words: str) -> None:
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI, reached=rung)))
     async with site.opened("#/machines") as page:
         await expect(page.locator(f"[data-key='{PI}'] .soft").last).to_contain_text(words)

@@ -65,13 +65,13 @@ async def drop(page: Page, *names: str) -> None:
 
 
 def bodies(site: Any, path: str) -> list[Any]:
-    return [body for _, body in site.desk.requests(path) if body is not None]
+    return [body for _, body in site.daemon.requests(path) if body is not None]
 
 
-async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
+async def test_twins_have_cards_and_navigation_counts_them(site: Any) -> None:
     async with site.opened("#/twins") as page:
         rose = page.locator("[data-key='rose-7e18']")
-        await expect(rose).to_contain_text("awake on port 7081")
+        await expect(rose).to_contain_text("running on port 7081")
         await expect(rose).to_contain_text(re.compile(r"personal · 131 memories · talked [\d,]+ days ago"))
         await expect(page.locator("[data-key='fern-91c3']")).to_contain_text("memories cannot be read")
         await expect(page.locator("[data-key='pip-4f2a']")).to_contain_text("buddy, hatchling")
@@ -80,8 +80,8 @@ async def test_each_twin_has_a_card_and_the_rail_counts_them(site: Any) -> None:
 
 
 async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
-    site.desk.scripted["GET /twins"] = [(200, {"twins": [], "unreadable": []})]
-    site.desk.scripted["POST /twins"] = [(409, {"error": "It cannot be.", "do": "Wait.", "code": "no"})]
+    site.daemon.scripted["GET /twins"] = [(200, {"twins": [], "unreadable": []})]
+    site.daemon.scripted["POST /twins"] = [(409, {"error": "It cannot be.", "do": "Wait.", "code": "no"})]
     async with site.opened("#/twins") as page:
         await expect(page.get_by_role("button", name="Open an egg")).to_have_count(1)
         await page.get_by_role("button", name="New twin").click()
@@ -92,20 +92,20 @@ async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
         await page.get_by_role("button", name="New twin").press("Enter")
         await page.get_by_label("Name").fill("Rose")
         await page.get_by_label("Kind").select_option("project")
-        await page.get_by_role("button", name="Make it").click()
+        await page.get_by_role("button", name="Create").click()
         await expect(page.locator("dialog .problem")).to_contain_text("It cannot be.")
         await expect(page.get_by_label("Name")).to_have_value("Rose")
         await expect(page.locator(".toast")).to_have_count(0)
         born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is born.", "namesakes": 0}
-        site.desk.scripted["POST /twins"] = [(200, born)]
-        await page.get_by_role("button", name="Make it").click()
-        await page.click(".toast >> text=Talk")
-        await expect(page).to_have_url(re.compile("#/talk/rose-7e18$"))
+        site.daemon.scripted["POST /twins"] = [(200, born)]
+        await page.get_by_role("button", name="Create").click()
+        await page.click(".toast >> text=Chat")
+        await expect(page).to_have_url(re.compile("#/chat/rose-7e18$"))
     assert bodies(site, "/twins")[-1] == {"name": "Rose", "kind": "project", "soul": ""}
 
 
 async def test_the_menu_by_keyboard_alone(site: Any) -> None:
-    site.desk.scripted["POST /twins/rose-7e18/rename"] = [(200, {"message": "It is Rosa now."})]
+    site.daemon.scripted["POST /twins/rose-7e18/rename"] = [(200, {"message": "It is Rosa now."})]
     async with site.opened("#/twins") as page:
         more = page.get_by_role("button", name="More for Rose")
         await more.focus()
@@ -114,7 +114,7 @@ async def test_the_menu_by_keyboard_alone(site: Any) -> None:
         await page.keyboard.press("End")
         await expect(page.get_by_role("menuitem", name="Archive")).to_be_focused()
         await page.keyboard.press("ArrowUp")
-        await expect(page.get_by_role("menuitem", name="Let it sleep")).to_be_focused()
+        await expect(page.get_by_role("menuitem", name="Stop")).to_be_focused()
         await page.keyboard.press("Escape")
         await expect(more).to_be_focused()
         await expect(page.get_by_role("menu")).to_have_count(0)
@@ -132,26 +132,26 @@ async def test_the_menu_by_keyboard_alone(site: Any) -> None:
 
 async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
     away = {"error": "All ports are taken.", "do": "Let another twin sleep.", "code": "no_port"}
-    site.desk.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
+    site.daemon.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name=re.compile("More for Fern")).click()
-        await page.get_by_role("menuitem", name="Wake it on a port").click()
+        await page.get_by_role("menuitem", name="Start on a port").click()
         await expect(page.locator("[data-key='fern-91c3'] .problem")).to_contain_text("All ports are taken.")
         await expect(page.locator(".problem")).to_have_count(1)
 
 
-async def test_archiving_is_undone_as_awake_as_it_was(site: Any) -> None:
+async def test_archive_undo_restores_running_state(site: Any) -> None:
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name="More for Rose").click()
         await page.get_by_role("menuitem", name="Archive").click()
         async with page.expect_response("**/twins/rose-7e18/boot"):
             await page.click(".toast >> text=Undo")
-    asked = [path for path, _, _ in site.desk.asked if path.startswith("/twins/rose-7e18/")]
+    asked = [path for path, _, _ in site.daemon.asked if path.startswith("/twins/rose-7e18/")]
     assert asked == [f"/twins/rose-7e18/{verb}" for verb in ("archive", "unarchive", "boot")]
 
 
 async def test_the_soul_keeps_its_history(site: Any) -> None:
-    site.desk.scripted["PUT /twins/rose-7e18/soul"] = [(200, {"kept_as": 2, "message": "A new soul."})]
+    site.daemon.scripted["PUT /twins/rose-7e18/soul"] = [(200, {"kept_as": 2, "message": "A new soul."})]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name="More for Rose").click()
         await page.get_by_role("menuitem", name="Soul").click()
@@ -167,34 +167,34 @@ async def test_the_soul_keeps_its_history(site: Any) -> None:
 
 
 async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": planned("two", replaced=True)})]
-    site.desk.scripted["POST /eggs/hatch"] = [(200, hatched())]
-    site.desk.scripted["POST /eggs/rollback"] = [(200, {"rolled_back": {"already": False, "aside": ""}})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": planned("two", replaced=True)})]
+    site.daemon.scripted["POST /eggs/hatch"] = [(200, hatched())]
+    site.daemon.scripted["POST /eggs/rollback"] = [(200, {"rolled_back": {"already": False, "aside": ""}})]
     async with site.opened("#/twins/lineage") as page:
         await drop(page, "rose.egg")
-        sheet = page.locator("dialog")
-        await expect(sheet.locator("h2")).to_have_text("Rose")
+        dialog = page.locator("dialog")
+        await expect(dialog.locator("h2")).to_have_text("Rose")
         for said in (
             re.compile(r"a twin, 3\.1 MB, packed .* by kitchen"),
-            "✓ whole: 142 of 142 files",
-            "! signed by 91c3, not trusted here",
+            "✓ Complete: all 142 files match their hashes",
+            "! Signed by machine 91c3, which you have not marked as trusted. Its code will not run until you approve it.",
             "What its code reaches for: the network",
         ):
-            await expect(sheet).to_contain_text(said)
-        verbs = await sheet.locator(".plan-verb, .plan-count").all_inner_texts()
-        assert verbs == ["create", "2", "keep", "2", "quarantine", "1", "refuse", "0"]
-        await expect(sheet.locator(".keep summary")).to_contain_text(
+            await expect(dialog).to_contain_text(said)
+        verbs = await dialog.locator(".plan-verb, .plan-count").all_inner_texts()
+        assert verbs == ["New", "2", "Unchanged", "2", "Needs your approval", "1"]
+        await expect(dialog.locator(".keep summary")).to_contain_text(
             "1 of yours differs and stays, 1 is the same"
         )
-        await sheet.locator(".keep summary").click()
-        await expect(sheet.locator(".keep .path")).to_have_text(["rappid.json", "soul.md"])
+        await dialog.locator(".keep summary").click()
+        await expect(dialog.locator(".keep .path")).to_have_text(["rappid.json", "soul.md"])
         assert bodies(site, "/eggs/hatch") == []
-        await sheet.get_by_label("soul").check()
-        await expect(sheet.locator(".replace summary")).to_contain_text("yours are kept for an undo")
-        await expect(sheet.get_by_label("soul")).to_be_focused()
-        await sheet.get_by_role("button", name="Hatch 3 files").click()
-        await expect(sheet).to_have_count(0)
+        await dialog.get_by_label("soul").check()
+        await expect(dialog.locator(".replace summary")).to_contain_text("yours are kept for an undo")
+        await expect(dialog.get_by_label("soul")).to_be_focused()
+        await dialog.get_by_role("button", name="Hatch 3 files").click()
+        await expect(dialog).to_have_count(0)
         await expect(page.locator(".toast")).to_contain_text(
             "Rose hatched: 3 files. 1 code file waits to be read."
         )
@@ -206,19 +206,19 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
     assert bodies(site, "/eggs/rollback") == [{"receipt": "r1", "even_if_changed": False}]
 
 
-async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(site: Any) -> None:
+async def test_plan_with_env_shows_names_and_approves_file(site: Any) -> None:
     env = {"path": ".env", "names": ["WEATHER", "GREETING"], "never_taken": ["PATH"], "problem": ""}
     plan = planned("one", variables=[env], quarantine=group((".env", "env", "")))
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(plan))]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(plan))]
     held = {"path": ".env", "why": "It came in an egg.", "origin": "Rose", "at": "", "sha256": "", "file": ""}
-    site.desk.scripted["GET /agents/held"] = [(200, {"held": [held]})]
-    site.desk.scripted["GET /agents/source/.env"] = [(200, {"source": "WEATHER=sunny\n"})]
+    site.daemon.scripted["GET /agents/held"] = [(200, {"held": [held]})]
+    site.daemon.scripted["GET /agents/source/.env"] = [(200, {"source": "WEATHER=sunny\n"})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
-        sheet = page.locator("dialog")
-        await expect(sheet).to_contain_text(".env sets WEATHER, GREETING")
-        await expect(sheet).to_contain_text("! .env sets what is never taken from it: PATH")
-        await expect(sheet.locator(".quarantine summary")).to_contain_text("kept, not used")
+        dialog = page.locator("dialog")
+        await expect(dialog).to_contain_text(".env sets WEATHER, GREETING")
+        await expect(dialog).to_contain_text("! .env sets what is never taken from it: PATH")
+        await expect(dialog.locator(".quarantine summary")).to_contain_text("kept, not used")
         await page.keyboard.press("Escape")
         await page.click("nav >> text=Agents")
         card = page.locator("[data-file='.env']")
@@ -230,11 +230,11 @@ async def test_plan_of_an_egg_with_env_shows_names_and_held_file_is_approved(sit
     assert bodies(site, "/agents/approve") == [{"filename": ".env"}]
 
 
-async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(site: Any) -> None:
+async def test_changed_plan_is_shown_again_before_hatching(site: Any) -> None:
     changed = {"error": "The plan is another one by now.", "do": "", "code": "plan_changed"}
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
-    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": planned("later")})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": planned("later")})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         await page.get_by_role("button", name="Hatch 2 files").click()
@@ -250,7 +250,7 @@ async def test_a_plan_that_changed_is_made_anew_and_nothing_is_hatched_unseen(si
 async def test_an_undo_that_would_touch_later_changes_asks_first(site: Any) -> None:
     changed = {"error": "soul.md changed since Rose hatched; nothing was touched.", "code": "changed_since"}
     done = {"rolled_back": {"already": False, "aside": "/x/undone"}}
-    site.desk.scripted["POST /eggs/rollback"] = [(409, changed), (200, done)]
+    site.daemon.scripted["POST /eggs/rollback"] = [(409, changed), (200, done)]
     async with site.opened("#/twins/eggs") as page:
         await page.get_by_role("button", name="Undo the hatching of Rose").click()
         await expect(page.locator("dialog")).to_contain_text("soul.md changed since Rose hatched")
@@ -262,7 +262,7 @@ async def test_an_undo_that_would_touch_later_changes_asks_first(site: Any) -> N
 
 async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
     unknown = {"error": "I don't know how to hatch this.\nThe cartridge family:\nA  B", "code": "unknown_egg"}
-    site.desk.scripted["POST /eggs"] = [(400, unknown), (200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs"] = [(400, unknown), (200, opened_egg(planned("one")))]
     async with site.opened("#/twins") as page:
         await drop(page, "holiday.jpg", "rose.egg")
         await expect(page.locator("dialog h2")).to_have_text("holiday.jpg")
@@ -272,30 +272,30 @@ async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
         await page.get_by_role("button", name="Close", exact=True).last.click()
         await expect(page.locator("dialog h2")).to_have_text("Rose")
         async with page.expect_request(lambda request: request.method == "DELETE"):
-            await page.get_by_role("button", name="Not now").click()
+            await page.get_by_role("button", name="Cancel").click()
 
 
 async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -> None:
     trusted = planned("two", quarantine=group(), seal={"standing": "trusted", "signer_name": "kitchen"})
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
-    site.desk.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
+    site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         await page.click("dialog >> text=Trust whoever signed it")
         await expect(page.locator("dialog .fingerprint")).to_have_text(" ".join(["91c3"] * 16))
         await page.get_by_label("Whose key is it?").fill("kitchen")
         await page.get_by_role("button", name="Trust this key").click()
-        await expect(page.locator("dialog")).to_contain_text("✓ signed by kitchen")
+        await expect(page.locator("dialog")).to_contain_text("✓ Signed by kitchen")
         await expect(page.locator("dialog .fingerprint")).to_have_count(0)
     assert bodies(site, "/eggs/signers") == [{"fingerprint": "91c3" * 16, "name": "kitchen"}]
 
 
-async def test_packing_leads_to_a_file_and_to_what_can_be_dragged(site: Any, tmp_path: Path) -> None:
+async def test_packing_gives_file_and_draggable_egg(site: Any, tmp_path: Path) -> None:
     secret = {"error": "mail_agent.py line 9 holds a likely password; not packed.", "do": "Move it to .env."}
     egg = {"path": "/h/eggs/rose-7e18/now-twin.egg", "size": 3_100_000, "files": 142, "left_out": []}
     answer = {"packed": egg, "link": "/eggs/out/key/rose-7e18/now-twin.egg"}
-    site.desk.scripted["POST /eggs/pack"] = [(409, secret | {"code": "secret_found"}), (200, answer)]
+    site.daemon.scripted["POST /eggs/pack"] = [(409, secret | {"code": "secret_found"}), (200, answer)]
     dragged = """([key]) => {
         const carried = new DataTransfer();
         const event = new DragEvent("dragstart", {dataTransfer: carried, bubbles: true, cancelable: true});
@@ -316,7 +316,7 @@ async def test_packing_leads_to_a_file_and_to_what_can_be_dragged(site: Any, tmp
         async with page.expect_download() as download:
             await page.get_by_role("button", name="Save Rose.egg").click()
         assert (await download.value).suggested_filename == "Rose.egg"
-    assert site.desk.requests("/eggs/laid/rose-7e18/now-twin.egg")
+    assert site.daemon.requests("/eggs/laid/rose-7e18/now-twin.egg")
     assert bodies(site, "/eggs/pack") == [{"twin": "rose-7e18"}] * 2
 
 
@@ -328,7 +328,7 @@ async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:
         assert labels[0] == "Old: not on this machine"
         assert str(labels[2]).startswith("Fern: fork of Rose, personal, born")
         assert str(labels[3]).startswith("Moss: fork of Fern, archived")
-        assert str(labels[4]) == "Weed: fork of Rose, ended for good, personal"
+        assert str(labels[4]) == "Weed: fork of Rose, deleted, personal"
         assert str(labels[5]).startswith("Snake: its line ends in a circle")
         await expect(page.locator("text=6 twins in 2 families")).to_be_visible()
         await kin.first.focus()
@@ -336,7 +336,7 @@ async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:
             await page.keyboard.press(key)
             await expect(kin.nth(at)).to_be_focused()
         assert await page.locator(".kin[tabindex='0']").count() == 1
-        await page.click("summary >> text=The same as text")
+        await page.click("summary >> text=Show as text")
         nested = page.locator(".kin-list .kin-list .kin-list a")
         await expect(nested.first).to_have_text("Fern")
         await kin.nth(1).focus()
@@ -356,10 +356,10 @@ async def test_two_eggs_side_by_side(site: Any) -> None:
     }
     added = {"target": "new.txt", "role": "other", "what": "added", "before": None, "after": 9, "text": []}
     facts = [{"what": "signed by", "before": "", "after": "91c3" * 16}]
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
-    site.desk.scripted["POST /eggs/pack"] = [(200, {"packed": {"path": "/h/rose.egg", "size": 9}})]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/pack"] = [(200, {"packed": {"path": "/h/rose.egg", "size": 9}})]
     diff = {"facts": facts, "files": [changed, added], "same": 3}
-    site.desk.scripted["POST /eggs/diff"] = [(200, {"diff": diff})]
+    site.daemon.scripted["POST /eggs/diff"] = [(200, {"diff": diff})]
     async with site.opened("#/twins/eggs") as page:
         before, after = page.get_by_role("group", name="Before"), page.get_by_role("group", name="After")
         await before.locator("input[type=file]").set_input_files(
@@ -376,35 +376,35 @@ async def test_two_eggs_side_by_side(site: Any) -> None:
     assert bodies(site, "/eggs/diff") == [{"before": {"id": "ab" * 32}, "after": {"path": "/h/rose.egg"}}]
 
 
-async def test_who_is_set_aside_comes_back_or_ends_after_its_losses_were_named(site: Any) -> None:
+async def test_archived_twin_is_restored_or_deleted_after_question(site: Any) -> None:
     async with site.opened("#/twins/archived") as page:
         await expect(page.locator(".line-row")).to_contain_text("Weed")
         await page.get_by_role("button", name="Bring Moss back").click()
-        await expect(page.locator(".toast")).to_contain_text("Moss is back, asleep.")
-        await page.get_by_role("button", name="End Moss for good").click()
+        await expect(page.locator(".toast")).to_contain_text("Moss is back, stopped.")
+        await page.get_by_role("button", name="Delete Moss").click()
         losses = page.locator("dialog .losses")
         for said in ("soul", "memories", "rain_agent.py", "142 files, 3.1 MB in all"):
             await expect(losses).to_contain_text(said)
-        await page.get_by_role("button", name="Keep it").click()
+        await page.get_by_role("button", name="Cancel").click()
         assert bodies(site, "/twins/moss-1/purge") == []
-        await page.get_by_role("button", name="End Moss for good").click()
-        await page.get_by_role("button", name="End for good", exact=True).click()
+        await page.get_by_role("button", name="Delete Moss").click()
+        await page.get_by_role("button", name="Delete", exact=True).click()
         await expect(page.locator("dialog")).to_have_count(0)
     assert bodies(site, "/twins/moss-1/purge") == [{"confirm": True}]
 
 
-async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> None:
-    site.desk.script["to rose"] = site.answer("I am Rose.")
+async def test_chat_with_twin_is_separate_conversation(site: Any) -> None:
+    site.daemon.script["to rose"] = site.answer("I am Rose.")
     async with site.opened() as page:
         await site.ask(page, "to the desk")
         await expect(page.locator(".answer")).to_have_text("fine")
         await page.click("nav >> text=Twins")
-        await page.get_by_role("link", name="Talk with Rose").click()
+        await page.get_by_role("link", name="Chat with Rose").click()
         await expect(page.locator("#write")).to_have_attribute("placeholder", "Ask Rose…")
         await expect(page.locator(".answer")).to_have_count(0)
         await site.ask(page, "to rose")
         await expect(page.locator(".answer")).to_have_text("I am Rose.")
-        await expect(page.locator(".line.desk .who")).to_have_text("Rose")
+        await expect(page.locator(".line.reply .who")).to_have_text("Rose")
         await page.fill("#write", "a draft")
         await page.keyboard.press("Escape")
         await page.keyboard.press("g")
@@ -418,24 +418,24 @@ async def test_talking_with_a_twin_is_a_conversation_of_its_own(site: Any) -> No
         await page.get_by_role("link", name="Back to desk").click()
         await expect(page.locator(".written")).to_have_text("to the desk")
         await expect(page.locator("#write")).to_have_value("")
-    _, body = site.desk.requests("/twins/rose-7e18/chat/stream")[0]
+    _, body = site.daemon.requests("/twins/rose-7e18/chat/stream")[0]
     assert body["user_input"] == "to rose" and body["conversation_history"] == []
-    assert [body["user_input"] for _, body in site.desk.requests("/chat/stream")] == ["to the desk"]
+    assert [body["user_input"] for _, body in site.daemon.requests("/chat/stream")] == ["to the desk"]
 
 
 async def test_an_answer_of_a_twin_goes_on_after_a_reload_elsewhere(site: Any) -> None:
-    site.desk.script["long"] = [{"type": "delta", "text": "half "}, site.HOLD, site.ending("half whole")]
-    async with site.opened("#/talk/rose-7e18") as page:
+    site.daemon.script["long"] = [{"type": "delta", "text": "half "}, site.HOLD, site.ending("half whole")]
+    async with site.opened("#/chat/rose-7e18") as page:
         await site.ask(page, "long")
         await expect(page.locator(".answer")).to_have_text("half")
         await page.click("nav >> text=Settings")
         await expect(page.locator("main h1")).to_have_text("Settings")
         await page.reload()
-        site.desk.released.set()
+        site.daemon.released.set()
         await expect(page.locator("#live")).to_have_text("Rose: half whole")
 
 
-async def test_a_phone_picks_whom_to_talk_to(site: Any) -> None:
+async def test_phone_selects_chat_target(site: Any) -> None:
     async with site.opened(viewport={"width": 390, "height": 844}) as page:
         await page.get_by_role("button", name="desk, choose another").click()
         await expect(page.locator("dialog [aria-current]")).to_contain_text("desk")
@@ -452,9 +452,9 @@ async def test_a_phone_picks_whom_to_talk_to(site: Any) -> None:
 async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) -> None:
     held = {"name": "", "origin": "yours", "quarantined": True, "reason": "It came in an egg."}
     files = {"files": [{"filename": "rain_agent.py", "agents": [], "cards": [held]}]}
-    site.desk.scripted["GET /twins/rose-7e18/agents"] = [(200, files)]
+    site.daemon.scripted["GET /twins/rose-7e18/agents"] = [(200, files)]
     source = {"source": "import os\n"}
-    site.desk.scripted["GET /twins/rose-7e18/agents/source/rain_agent.py"] = [(200, source)]
+    site.daemon.scripted["GET /twins/rose-7e18/agents/source/rain_agent.py"] = [(200, source)]
     async with site.opened("#/twins/twin/rose-7e18") as page:
         await page.click("text=Read and approve")
         await expect(page.locator("dialog .listing")).to_contain_text("import os")
@@ -466,9 +466,9 @@ async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) 
 
 
 async def test_a_buddy_is_fed_and_answers(site: Any) -> None:
-    grown = {"name": "Pip", "stage": "juvenile", "mood": 95, "energy": 85, "xp": 20, "feels": "happy"}
+    grown = {"name": "Pip", "content": "juvenile", "mood": 95, "energy": 85, "xp": 20, "feels": "happy"}
     answer = {"name": "Pip", "buddy": grown, "message": "Pip ate.", "found": []}
-    site.desk.scripted["POST /twins/pip-4f2a/buddy"] = [(200, answer)]
+    site.daemon.scripted["POST /twins/pip-4f2a/buddy"] = [(200, answer)]
     async with site.opened("#/twins") as page:
         pip = page.locator("[data-key='pip-4f2a']")
         await expect(pip.locator("svg[role=img]")).to_have_attribute("aria-label", "a hatchling, happy")
@@ -490,7 +490,7 @@ async def test_while_the_daemon_is_away_the_twins_stay_dimmed(site: Any) -> None
 
 
 async def test_sheets_fit_a_small_phone(site: Any) -> None:
-    site.desk.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
     async with site.opened("#/twins", viewport={"width": 320, "height": 640}) as page:
         for opening in ("plan", "new", "soul"):
             if opening == "plan":
@@ -501,14 +501,14 @@ async def test_sheets_fit_a_small_phone(site: Any) -> None:
             else:
                 await page.get_by_role("button", name="More for Rose").click()
                 await page.get_by_role("menuitem", name="Soul").click()
-            await expect(page.locator("dialog .sheet-actions")).to_be_in_viewport()
+            await expect(page.locator("dialog .dialog-actions")).to_be_in_viewport()
             assert await page.evaluate(WIDE) == 0, opening
             assert await page.evaluate(LOW) == [], opening
             await page.keyboard.press("Escape")
             await expect(page.locator("dialog")).to_have_count(0)
 
 
-WIDE = """[...document.querySelectorAll("dialog, .sheet-body")]
+WIDE = """[...document.querySelectorAll("dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1).length"""
 LOW = """[...document.querySelectorAll("dialog :is(button, summary, input[type=text], select, .choice-line)")]
     .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 43.5).map(it => it.outerHTML)"""

@@ -1,0 +1,180 @@
+/** One agent: its name, one sentence, where it came from, and what can be done with it. */
+
+import { download, remove } from "../../lib/api.js";
+import { openHere } from "../cartridges/cartridge-opening.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { h } from "../../lib/dom.js";
+import { agentsChanged, undo } from "./agent-import.js";
+import { attemptIn } from "../ui/problem.js";
+import { go } from "../../lib/router.js";
+import { openSource } from "./source-dialog.js";
+import { toast } from "../ui/toast.js";
+import { routesOf } from "../twins/twins.js";
+
+const UNDO_SECONDS = 10;
+const ORIGINS = { yours: "yours", shipped: "came with rappd" };
+
+/** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
+export function agentCard(file, card, { tryIt, key = "" }) {
+  const errorPlace = h("div", {});
+  const held = card.quarantined && !card.cartridge;
+  const kind = held ? "card agent quarantined" : card.shadowed_by ? "card agent shadowed" : "card agent";
+  const plain = card.quarantined || card.shadowed_by || key;
+  const title = h(
+    "h3",
+    {},
+    plain
+      ? card.name || file.filename
+      : h("a", { href: `#/agents/${encodeURIComponent(card.name)}` }, card.name),
+  );
+  return h(
+    "li",
+    { class: kind, "data-file": file.filename },
+    h(
+      "div",
+      { class: "card-words" },
+      title,
+      sentence(file, card),
+      h("p", { class: "soft" }, origin(file, card)),
+      errorPlace,
+    ),
+    h(
+      "div",
+      { class: "card-actions" },
+      card.cartridge
+        ? cartridgeActions(file, card, errorPlace, key)
+        : held
+          ? quarantinedActions(file, card, errorPlace, key)
+          : readyActions(file, card, errorPlace, tryIt, key),
+    ),
+  );
+}
+
+/** "came with rappd · time_agent.py" */
+export function origin(file, card) {
+  const from = ORIGINS[card.origin] ?? card.origin?.replace(/^source /, "from ");
+  const others = file.agents.filter((name) => name !== card.name);
+  const company = others.length ? `also holds ${others.join(", ")}` : "";
+  return [from, file.filename, company].filter(Boolean).join(" · ");
+}
+
+/** Removes the agent's file; for ten seconds that can be undone. */
+export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
+  const answer = await remove(`${routesOf(key)}/agents/${encodeURIComponent(file.filename)}`);
+  const names = file.agents.length ? file.agents.join(" and ") : file.filename;
+  agentsChanged.dispatchEvent(new Event("change"));
+  toast(`${names} removed.`, {
+    actions: answer.undo ? [{ label: "Undo", run: () => undo(answer.undo, file.filename, key) }] : [],
+    seconds: UNDO_SECONDS,
+    focus: byKeyboard,
+  });
+}
+
+function sentence(file, card) {
+  if (card.cartridge) return h("p", {}, "A program that runs by itself; it gives no agent.");
+  if (card.quarantined) {
+    const where = card.line ? `${file.filename} line ${card.line}: ` : "";
+    return h(
+      "p",
+      { class: "reason" },
+      h("span", { class: "sign warn" }, "! "),
+      `Kept, not run. ${where}${card.reason || "Not approved yet."}`,
+    );
+  }
+  if (card.reason) {
+    const where = card.line ? `${file.filename} line ${card.line}: ` : "";
+    return [
+      h("p", {}, firstSentence(card.description)),
+      h(
+        "p",
+        { class: "reason" },
+        h("span", { class: "sign warn" }, "! "),
+        `${where}${card.reason}. The version before it works on.`,
+      ),
+    ];
+  }
+  if (card.shadowed_by)
+    return h("p", { class: "reason" }, `Not used: ${card.shadowed_by} holds an agent of the same name.`);
+  return h("p", {}, firstSentence(card.description));
+}
+
+function readyActions(file, card, errorPlace, tryIt, key) {
+  return [
+    !card.shadowed_by &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "secondary",
+          onclick: () => tryIt(card.try || `${card.name}?`, key),
+          "aria-label": `Try ${card.name}`,
+        },
+        "Try",
+      ),
+    exportButton(file, errorPlace, key),
+    removeButton(file, card, errorPlace, key),
+  ];
+}
+
+function quarantinedActions(file, card, errorPlace, key) {
+  return [
+    daemon.operator &&
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: () => openSource(file, card, errorPlace, key) },
+        "Read and approve",
+      ),
+    exportButton(file, errorPlace, key),
+    removeButton(file, card, errorPlace, key),
+  ];
+}
+
+function cartridgeActions(file, card, errorPlace, key) {
+  const run = async () =>
+    (await attemptIn(errorPlace, () => openHere(file.filename, key))) && go("twins", "cartridges");
+  return [
+    daemon.operator &&
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: run, "aria-label": `Open ${file.filename}` },
+        "Open",
+      ),
+    exportButton(file, errorPlace, key),
+    removeButton(file, card, errorPlace, key),
+  ];
+}
+
+function exportButton(file, errorPlace, key) {
+  const path = `${routesOf(key)}/agents/export/${encodeURIComponent(file.filename)}`;
+  const run = () => attemptIn(errorPlace, () => download(path, file.filename));
+  return (
+    daemon.operator &&
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: run, "aria-label": `Export ${file.filename}` },
+      "Export",
+    )
+  );
+}
+
+/** Only the user's own files can be removed: sources are switched off in Settings. */
+function removeButton(file, card, errorPlace, key) {
+  const run = (event) =>
+    attemptIn(errorPlace, () => removeAgent(file, { byKeyboard: event.detail === 0, key }));
+  return (
+    daemon.operator &&
+    (card.origin ?? "yours") === "yours" &&
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: run, "aria-label": `Remove ${file.filename}` },
+      "Remove",
+    )
+  );
+}
+
+function firstSentence(text) {
+  const line = String(text ?? "")
+    .trim()
+    .split("\n")[0];
+  return /^.*?[.?!](?=\s|$)/.exec(line)?.[0] ?? line;
+}

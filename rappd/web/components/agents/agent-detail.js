@@ -1,0 +1,65 @@
+/** Everything about one agent: the full description, what it takes, its source. */
+
+import { get } from "../../lib/api.js";
+import { origin } from "./agent-card.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { h } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
+import { listing } from "./source-dialog.js";
+
+/** The content of the detail panel. */
+export function agentDetail(file, card) {
+  const errorPlace = h("div", {});
+  const read = () =>
+    attemptIn(errorPlace, async () => {
+      const { source } = await get(`/agents/source/${encodeURIComponent(file.filename)}`);
+      openDialog({
+        title: file.filename,
+        wide: true,
+        build: () => h("div", { class: "dialog-body" }, listing(source)),
+      });
+    });
+  return h(
+    "div",
+    { class: "detail-body" },
+    h("p", { class: "told" }, card.description || "No description."),
+    h("h3", {}, "Takes"),
+    parameters(card.parameters),
+    card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
+    h("h3", {}, "From"),
+    h("p", { class: "soft" }, origin(file, card)),
+    daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),
+    errorPlace,
+  );
+}
+
+function parameters(schema) {
+  const required = new Set(schema?.required ?? []);
+  const all = Object.entries(schema?.properties ?? {});
+  if (!all.length) return h("p", { class: "soft" }, "Nothing.");
+  return h(
+    "dl",
+    { class: "takes" },
+    all.map(([name, property]) => [
+      h(
+        "dt",
+        {},
+        h("code", {}, name),
+        h(
+          "span",
+          { class: "soft" },
+          [typeName(property), required.has(name) && "needed"].filter(Boolean).join(", "),
+        ),
+      ),
+      h(
+        "dd",
+        {},
+        property.description ?? "",
+        property.enum && h("span", { class: "soft" }, ` One of: ${property.enum.join(", ")}.`),
+      ),
+    ]),
+  );
+}
+
+const typeName = ({ type }) => (Array.isArray(type) ? type.join(" or ") : (type ?? ""));

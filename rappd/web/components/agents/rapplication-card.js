@@ -1,0 +1,96 @@
+/** Rapplications: agents that bring a page of their own, which opens in a sandbox. */
+
+import { post } from "../../lib/api.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { h, icon } from "../../lib/dom.js";
+import { agentsChanged } from "./agent-import.js";
+import { attemptIn } from "../ui/problem.js";
+import { toast } from "../ui/toast.js";
+
+/** The card of one rapplication. */
+export function rapplicationCard(rapp) {
+  const errorPlace = h("div", {});
+  const change = (verb, said, back) => async () => {
+    const worked = await attemptIn(errorPlace, () => post(`/rapps/${verb}`, { id: rapp.id }));
+    if (!worked) return;
+    agentsChanged.dispatchEvent(new Event("change"));
+    toast(`${rapp.name} ${said}.`, {
+      actions: back ? [{ label: "Undo", run: change(back[0], back[1]) }] : [],
+    });
+  };
+  const path = `#/agents/rapp/${encodeURIComponent(rapp.id)}`;
+  return h(
+    "li",
+    { class: "card agent" },
+    h("div", { class: "card-words" }, h("h3", {}, rapp.name), h("p", {}, rapp.description), errorPlace),
+    h(
+      "div",
+      { class: "card-actions" },
+      rapp.installed &&
+        rapp.ui &&
+        h("a", { class: "button secondary", href: path, "aria-label": `Open ${rapp.name}` }, "Open"),
+      daemon.operator &&
+        !rapp.installed &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "secondary",
+            onclick: change("install", "installed", ["uninstall", "removed"]),
+            "aria-label": `Install ${rapp.name}`,
+          },
+          "Install",
+        ),
+      daemon.operator &&
+        rapp.installed &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet",
+            onclick: change("uninstall", "removed", ["install", "installed"]),
+            "aria-label": `Remove ${rapp.name}`,
+          },
+          "Remove",
+        ),
+    ),
+  );
+}
+
+/** The page of a rapplication in its sandbox. */
+export function rapplicationPage(rapp) {
+  return h(
+    "section",
+    { class: "rapp-page" },
+    h(
+      "header",
+      { class: "rapp-head" },
+      h("a", { class: "button quiet", href: "#/agents" }, icon("chevron", "icon back"), "Agents"),
+      h("h1", { tabindex: -1 }, rapp.name),
+    ),
+    isElsewhere(rapp.ui)
+      ? h("iframe", {
+          title: rapp.name,
+          src: rapp.ui,
+          sandbox: "allow-scripts allow-forms allow-same-origin",
+          referrerpolicy: "no-referrer",
+        })
+      : h(
+          "p",
+          { class: "plain" },
+          "This page is kept apart from yours. Open yours at ",
+          h("code", {}, `http://127.0.0.1:${location.port}`),
+          " to use it here.",
+        ),
+  );
+}
+
+/** Only a page of another host name may have its own origin back: cookies do not tell ports apart. */
+function isElsewhere(address) {
+  try {
+    const { protocol, hostname } = new URL(address);
+    return protocol === "http:" && hostname === "localhost" && hostname !== location.hostname;
+  } catch {
+    return false;
+  }
+}

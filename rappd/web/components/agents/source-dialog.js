@@ -1,0 +1,84 @@
+/** "Read and approve": the source of a quarantined file, then the decision. */
+
+import { get, post } from "../../lib/api.js";
+import { h, withCode } from "../../lib/dom.js";
+import { agentsChanged } from "./agent-import.js";
+import { attemptIn } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
+import { toast } from "../ui/toast.js";
+import { failedFiles } from "./failed-files.js";
+import { routesOf } from "../twins/twins.js";
+
+/** Fetches the source and opens the dialog; failures to fetch go into `errorPlace`, on the card. */
+export function openSource(file, card, errorPlace, key = "") {
+  return attemptIn(errorPlace, async () => {
+    const { source } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
+    openDialog({
+      title: file.filename,
+      wide: true,
+      build: (close) => content(file, card, source, close, key),
+    });
+  });
+}
+
+function content(file, card, source, close, key) {
+  const errorPlace = h("div", {});
+  const approve = h("button", { type: "button", class: "primary" }, "Approve");
+  approve.addEventListener("click", async () => {
+    approve.disabled = true;
+    let answer = {};
+    const done = await attemptIn(errorPlace, async () => {
+      answer = await post(`${routesOf(key)}/agents/approve`, { filename: file.filename });
+    });
+    approve.disabled = false;
+    if (!done) return;
+    failedFiles.clear(file.filename);
+    agentsChanged.dispatchEvent(new Event("change"));
+    close();
+    toast(answer.message || `${file.filename} is approved.`);
+  });
+  return h(
+    "div",
+    { class: "dialog-body" },
+    h(
+      "p",
+      {},
+      withCode(
+        card.env
+          ? "This file is kept, not used. Once approved, every agent here gets its variables."
+          : "This file is kept, not run. Once approved it runs whenever it is asked.",
+      ),
+    ),
+    card.reason &&
+      h(
+        "p",
+        { class: "reason" },
+        h("span", { class: "sign warn" }, "! "),
+        card.line ? `Line ${card.line}: ${card.reason}` : card.reason,
+      ),
+    listing(source, card.line),
+    errorPlace,
+    h(
+      "div",
+      { class: "dialog-actions" },
+      h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
+      approve,
+    ),
+  );
+}
+
+/** Source text with line numbers; the line that matters is marked and scrolled to. */
+export function listing(source, marked) {
+  const lines = source.replace(/\n$/, "").split("\n");
+  const box = h("pre", { class: "listing", tabindex: 0, role: "region", "aria-label": "Source text" });
+  box.append(
+    ...lines.map((line, index) =>
+      h("code", { class: index + 1 === marked ? "row marked" : "row" }, `${line}\n`),
+    ),
+  );
+  requestAnimationFrame(() => {
+    const row = box.querySelector(".marked");
+    if (row) box.scrollTop = row.offsetTop - box.offsetTop - box.clientHeight / 2;
+  });
+  return box;
+}

@@ -1,0 +1,105 @@
+/** Cartridges on their way in: chosen, dropped, taken from the daemon, or kept in this browser. */
+
+import { Problem, get, post } from "../../lib/api.js";
+import { Cartridge } from "./cartridge.js";
+import { withSignatures } from "../eggs/egg-upload.js";
+import { store, stored, storedNames } from "../../lib/storage.js";
+
+const KEPT = "cartridge ";
+const SIGNATURE = ".sig";
+const SOON_MS = 400;
+
+/** The one that is open, `current`, null without one. Says `change`. */
+class Opened extends EventTarget {
+  current = null;
+  #place = ""; // where it is kept in this browser
+  #soon = 0;
+
+  take(cartridge, place) {
+    this.current?.pause();
+    if (this.#soon) this.#keep(this.current);
+    this.current = cartridge;
+    this.#place = place;
+    cartridge?.addEventListener("change", () => this.#changed(cartridge));
+    this.dispatchEvent(new Event("change"));
+  }
+
+  /** Stores a paused program, so that a reload loses nothing; of many steps the last. */
+  #changed(cartridge) {
+    if (cartridge !== this.current || !["paused", "waiting", "done"].includes(cartridge.state)) return;
+    clearTimeout(this.#soon);
+    if (cartridge.stepped) this.#soon = setTimeout(() => this.#keep(cartridge), SOON_MS);
+    else this.#keep(cartridge);
+  }
+
+  #keep(cartridge) {
+    clearTimeout(this.#soon);
+    this.#soon = 0;
+    const { name, file } = cartridge;
+    cartridge.kept = store(this.#place, { name, file, at: Date.now(), text: cartridge.saved().text });
+    if (!cartridge.kept) store(this.#place, null);
+  }
+}
+
+export const opened = new Opened();
+
+/** Opens the first cartridge of `files`; a `.sig` among them tells who signed it. Throws what is wrong. */
+export async function openFiles(files) {
+  const [file, beside] = withSignatures(files).find(([{ name }]) => !name.endsWith(SIGNATURE)) ?? [];
+  if (!file)
+    throw new Problem({
+      error: "A signature alone can't run.",
+      do: "Choose the .lispy.json with it.",
+      code: "alone",
+    });
+  await open(file.name, new Uint8Array(await file.arrayBuffer()), beside && (await beside.text()));
+}
+
+/** Opens one that lies beside the agents of the daemon, or of one of its twins, by its key. */
+export async function openHere(name, twin) {
+  const path = name.split("/").map(encodeURIComponent).join("/");
+  const { cartridge } = await get(`/cartridges/${path}?${new URLSearchParams({ twin })}`);
+  take(new Cartridge(name, new TextEncoder().encode(cartridge.text), cartridge.signer), cartridge.notes);
+}
+
+/** Goes on with one that this browser kept. */
+export function openKept(place) {
+  const { file, text } = stored(place);
+  take(new Cartridge(file, new TextEncoder().encode(text)), [], place);
+}
+
+/** `{place, name, file, at}` of each that this browser kept, the latest first. */
+export const allKept = () =>
+  storedNames(KEPT)
+    .map((place) => ({ place, ...stored(place) }))
+    .sort((one, other) => other.at - one.at);
+
+/** Forgets one of these. */
+export const forget = (place) => store(place, null);
+
+async function open(name, octets, signature) {
+  const cartridge = new Cartridge(name, octets);
+  if (!signature) return take(cartridge, []);
+  const found = await signerOf(name, octets, signature);
+  cartridge.signer = found.signer;
+  take(cartridge, found.notes);
+}
+
+function take(cartridge, notes, place = `${KEPT}${Date.now()}`) {
+  cartridge.said = notes;
+  opened.take(cartridge, place);
+}
+
+async function signerOf(name, octets, signature) {
+  try {
+    return await post("/cartridges/signer", { name, sha256: await digest(octets), signature });
+  } catch (found) {
+    if (!(found instanceof Problem)) throw found;
+    return { signer: { unknown: true }, notes: [] };
+  }
+}
+
+async function digest(octets) {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", octets));
+  return [...hash].map((one) => one.toString(16).padStart(2, "0")).join("");
+}

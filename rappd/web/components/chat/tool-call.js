@@ -1,0 +1,74 @@
+/** A tool call: a closed `<details>` with name and time; arguments, result and thread inside. */
+
+import { duration } from "../../lib/format.js";
+import { fill, h } from "../../lib/dom.js";
+
+/** The view of one call of a turn. `update(thread)` draws what changed since. */
+export function callView(call) {
+  const name = h("span", { class: "call-name" }, call.name);
+  const given = h("span", { class: "call-given" }, inShort(call.args));
+  const time = h("span", { class: "call-time" });
+  const inside = h("div", { class: "call-inside" });
+  const element = h("details", { class: "call" }, h("summary", {}, name, given, time), inside);
+  let drawn = "";
+  return {
+    element,
+    update(thread) {
+      const now = `${call.ok} ${thread}`;
+      if (now === drawn) return;
+      drawn = now;
+      fill(time, state(call));
+      fill(inside, parts(call, thread));
+      if (call.ok) element.name = "calls"; // beside the column there is room for one at a time
+      if (call.ok === false && !element.classList.contains("failed")) {
+        element.classList.add("failed");
+        element.open = true;
+      }
+    },
+  };
+}
+
+function state(call) {
+  if (call.ok === undefined) return "…";
+  const time = call.seconds === undefined ? "" : duration(call.seconds);
+  return call.ok ? time : [h("span", { class: "sign bad" }, "✗ failed"), time && ` ${time}`];
+}
+
+function parts(call, thread) {
+  const given = Object.entries(call.args);
+  return [
+    given.length > 0 &&
+      h(
+        "dl",
+        { class: "pairs" },
+        given.map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, plain(value)))),
+      ),
+    given.length === 0 && h("p", { class: "soft" }, "No arguments."),
+    call.result !== undefined &&
+      h("pre", { tabindex: 0, role: "group", "aria-label": `Result of ${call.name}` }, pretty(call.result)),
+    call.cut && h("p", { class: "soft" }, "Cut here; the thread has all of it."),
+    thread &&
+      h(
+        "p",
+        { class: "soft" },
+        h("a", { href: `#/activity/thread/${encodeURIComponent(thread)}` }, `thread ${thread.slice(0, 4)}`),
+      ),
+  ];
+}
+
+function inShort(args) {
+  return Object.entries(args)
+    .map(([key, value]) => `${key}=${plain(value)}`)
+    .join(" ");
+}
+
+const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+
+function pretty(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" ? JSON.stringify(value, null, 2) : text;
+  } catch {
+    return text;
+  }
+}

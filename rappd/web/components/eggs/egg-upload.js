@@ -1,0 +1,20 @@
+/** Uploads an egg with its signature file. */
+
+import { upload } from "../../lib/api.js";
+
+const SIGNATURE = ".sig";
+const LONGEST = 2000; // of one file's signature; a longer one is none, and is refused as that
+
+/** `[file, its .sig]` for each of `files`, undefined without one; a `.sig` goes with the file it is of. */
+export function withSignatures(files) {
+  const named = new Map([...files].map((file) => [file.name, file]));
+  const belongs = ({ name }) => name.endsWith(SIGNATURE) && named.has(name.slice(0, -SIGNATURE.length));
+  return [...files].filter((file) => !belongs(file)).map((file) => [file, named.get(file.name + SIGNATURE)]);
+}
+
+/** Takes it to the daemon, where it waits unhatched; the answer says what it is, and what it would do. */
+export async function uploadEgg(file, signature, { moved, signal }) {
+  const asked = new URLSearchParams({ name: file.name });
+  if (signature) asked.set("signature", await signature.slice(0, LONGEST).text());
+  return upload(`/eggs?${asked}`, file, { moved, signal });
+}

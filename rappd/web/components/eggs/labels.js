@@ -1,0 +1,10 @@
+/** Labels of egg kinds. */
+
+const KINDS = {
+  lispy: "LisPy cartridge",
+  game: "game cartridge",
+  phylogeny: "record of descent",
+  seeds: "list of agents",
+};
+
+export const kindOf = (kind) => KINDS[kind] ?? kind;

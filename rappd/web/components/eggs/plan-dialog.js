@@ -1,0 +1,203 @@
+/** Plan dialog: the egg's origin and integrity, the effect of hatching it, and the approval of exactly that. */
+
+import { Problem, post, postWithProgress, remove } from "../../lib/api.js";
+import { count } from "../../lib/format.js";
+import { openFiles } from "../cartridges/cartridge-opening.js";
+import { fill, h } from "../../lib/dom.js";
+import { uploadEgg } from "./egg-upload.js";
+import { hatched } from "./hatching.js";
+import { isHere, overwriteChoices, planRows } from "./plan-rows.js";
+import { planHead } from "./plan-head.js";
+import { attemptIn, problemView } from "../ui/problem.js";
+import { progressLine } from "../ui/progress.js";
+import { go } from "../../lib/router.js";
+import { announce } from "../../lib/live-region.js";
+import { openDialog } from "../ui/dialog.js";
+import { trustForm } from "./signers.js";
+
+/**
+ * Takes a file to the daemon, with the `signature` that came beside it, if any, and shows its plan; `decided()`
+ * when the dialog is closed.
+ */
+export function openPlan(file, decided, signature) {
+  const control = new AbortController();
+  const body = h("div", { class: "dialog-body" });
+  let ident = "";
+  let hatching = false;
+  const dialog = openDialog({
+    title: file.name,
+    build: () => body,
+    closed: () => {
+      control.abort();
+      if (ident && !hatching) discard(ident);
+      decided();
+    },
+  });
+  dialog.classList.add("plan-dialog");
+  const heading = dialog.querySelector("h2");
+  const line = progressLine(`Reading ${file.name}…`, { cancel: () => dialog.close() });
+  fill(body, line.element);
+  take();
+
+  async function take() {
+    const moved = (done, whole) =>
+      done < whole ? line.moved(done, whole) : line.say("Checking every file…");
+    try {
+      const { id, plan, egg } = await uploadEgg(file, signature, { moved, signal: control.signal });
+      ident = id;
+      fill(heading, egg.name || file.name);
+      if (dialog.open) planned(plan, egg);
+      else discard(id);
+    } catch (found) {
+      if (found.name === "AbortError") return;
+      if (!(found instanceof Problem)) throw found;
+      fill(
+        body,
+        refusal(found),
+        closing(() => dialog.close(), "Close"),
+      );
+    }
+  }
+
+  function planned(first, egg) {
+    const errorPlace = h("div", {});
+    const head = h("div", {});
+    const rows = h("div", {});
+    const choices = h("div", {});
+    const trust = h("div", {});
+    const foot = h("div", { class: "dialog-foot" });
+    let plan = first;
+    const chosen = new Set();
+    const run = async () => {
+      const opened = await attemptIn(errorPlace, () => openFiles([file, signature].filter(Boolean)));
+      if (!opened) return;
+      dialog.close();
+      go("twins", "cartridges");
+    };
+    const runHere =
+      first.egg.kind === "lispy" &&
+      h("button", { type: "button", class: "secondary", onclick: run }, "Run it here");
+
+    const draw = () => {
+      fill(head, planHead(plan, egg));
+      fill(rows, plan.answer && !writes(plan) ? null : planRows(plan));
+      fill(choices, overwriteChoices(plan, chosen, again));
+      fill(foot, actions());
+    };
+    const actions = () => {
+      const files = writes(plan);
+      if (!files && plan.answer) return closing(() => dialog.close(), "Close", runHere);
+      if (!files && plan.seal.standing !== "trusted")
+        return [
+          h(
+            "p",
+            {},
+            isHere(plan)
+              ? "All of it is here already."
+              : "Nothing would be written: what differs stays yours.",
+          ),
+          closing(() => dialog.close(), "Close", runHere),
+        ];
+      const button = h(
+        "button",
+        { type: "button", class: "primary" },
+        files ? `Hatch ${count(files, "file")}` : "Hatch",
+      );
+      button.addEventListener("click", () => hatch(button));
+      return closing(() => dialog.close(), "Cancel", runHere, button);
+    };
+    /** Asks for the plan anew. True when there is one. */
+    const again = async (why = "") => {
+      const focused = document.activeElement?.id;
+      try {
+        ({ plan } = await post("/eggs/plan", { id: ident, overwrite: [...chosen] }));
+      } catch (found) {
+        if (!(found instanceof Problem)) throw found;
+        fill(errorPlace, problemView(found));
+        return false;
+      }
+      fill(
+        errorPlace,
+        why && h("p", { class: "note", role: "alert" }, h("span", { class: "sign warn" }, "! "), why),
+      );
+      draw();
+      if (focused) document.getElementById(focused)?.focus();
+      announce(
+        `${why} New: ${plan.create.count}, replaced: ${plan.replace.count}, unchanged: ${plan.keep.count}.`,
+      );
+      return true;
+    };
+    const hatch = async (button) => {
+      const way = progressLine(`Hatching ${count(writes(plan), "file")}…`);
+      button.disabled = hatching = true;
+      fill(errorPlace, way.element);
+      const overwrite = [...chosen];
+      const json = { id: ident, approved: plan.digest, overwrite, source: file.name };
+      try {
+        const answer = await postWithProgress("/eggs/hatch", json, way.moved);
+        dialog.close();
+        hatched(answer.hatched);
+      } catch (found) {
+        if (!(found instanceof Problem)) throw found;
+        hatching = false;
+        if (!dialog.open) discard(ident);
+        else if (found.code === "plan_changed")
+          await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
+        else {
+          fill(errorPlace, problemView(found));
+          button.disabled = false;
+        }
+      }
+    };
+
+    draw();
+    fill(
+      trust,
+      first.seal.standing === "unknown" &&
+        trustForm(first.seal.signer, () => again().then(() => fill(trust))),
+    );
+    fill(body, head, rows, choices, trust, errorPlace, foot);
+    heading.focus();
+    announce(`${egg.name}: ${foot.textContent}`);
+  }
+}
+
+const writes = (plan) => plan.create.count + plan.replace.count;
+
+/** A refusal; what it says line by line beyond the first is folded away. */
+function refusal(found) {
+  const [first, ...rest] = found.message.split("\n");
+  return h(
+    "div",
+    {},
+    problemView({ message: first, todo: found.todo }),
+    rest.length > 0 &&
+      h(
+        "details",
+        { class: "fold" },
+        h("summary", {}, "What hatches here"),
+        h(
+          "pre",
+          { class: "log", tabindex: 0, role: "region", "aria-label": "What hatches here" },
+          rest.join("\n"),
+        ),
+      ),
+  );
+}
+
+const closing = (close, words, ...others) =>
+  h(
+    "div",
+    { class: "dialog-actions" },
+    h("button", { type: "button", class: "secondary", onclick: close }, words),
+    others,
+  );
+
+/** Discards an uploaded egg; otherwise the daemon does so after a day. */
+async function discard(id) {
+  try {
+    await remove(`/eggs/${id}`);
+  } catch (found) {
+    if (!(found instanceof Problem)) throw found;
+  }
+}

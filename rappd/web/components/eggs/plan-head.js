@@ -1,0 +1,71 @@
+/** Head of a plan: the egg's kind, integrity, signature and warnings. */
+
+import { withArticle, bytes, count, onDay } from "../../lib/format.js";
+import { h } from "../../lib/dom.js";
+import { kindOf } from "./labels.js";
+
+/** Of a plan, and of the egg as it was looked at. */
+export function planHead({ egg: who, seal, notes, permissions, variables = [], answer }, egg) {
+  const packed =
+    who.packed_at && `packed ${onDay(who.packed_at)}${who.packed_by ? ` by ${who.packed_by}` : ""}`;
+  const wanting = permissions.filter(({ wants }) => wants.length);
+  return h(
+    "div",
+    { class: "plan-head" },
+    h("p", {}, [withArticle(kindOf(who.kind)), bytes(who.size), packed].filter(Boolean).join(", ")),
+    h("p", {}, whole(egg)),
+    h("p", {}, signed(seal)),
+    notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),
+    answer && h("p", { class: "told" }, answer),
+    variables.map(ofEnv),
+    wanting.length > 0 &&
+      h(
+        "details",
+        { class: "fold" },
+        h(
+          "summary",
+          {},
+          `What its code reaches for: ${[...new Set(wanting.flatMap(({ wants }) => wants))].join(", ")}`,
+        ),
+        h(
+          "ul",
+          { class: "paths" },
+          wanting.map(({ path, wants }) =>
+            h("li", {}, h("span", { class: "path" }, path), h("span", { class: "soft" }, wants.join(", "))),
+          ),
+        ),
+      ),
+  );
+}
+
+/** The names that a `.env` of the egg sets; their values are not shown. */
+function ofEnv({ path, names, never_taken: never, problem }) {
+  const warn = () => h("span", { class: "sign warn" }, "! ");
+  return [
+    problem && h("p", { class: "soft" }, warn(), problem),
+    names.length > 0 && h("p", { class: "soft" }, `${path} sets ${names.join(", ")}`),
+    never.length > 0 &&
+      h("p", { class: "soft" }, warn(), `${path} sets what is never taken from it: ${never.join(", ")}`),
+  ];
+}
+
+function whole({ whole: is, listed, parts }) {
+  if (is) return [h("span", { class: "sign good" }, "✓ "), complete(listed)];
+  const known = listed ? `${listed} of them with a hash` : "it carries no hashes";
+  return [h("span", { class: "sign warn" }, "! "), `Readable: ${count(parts.length, "file")}; ${known}`];
+}
+
+function signed({ standing, signer, signer_name: name }) {
+  const good = h("span", { class: "sign good" }, "✓ ");
+  const note = h("span", { class: "sign warn" }, "! ");
+  if (standing === "self") return [good, "Signed by this machine"];
+  if (standing === "trusted") return [good, `Signed by ${name}`];
+  if (standing === "unknown") return [note, unknownSigner(signer)];
+  return [note, "Not signed"];
+}
+
+const complete = (files) =>
+  files === 1 ? "Complete: its file matches its hash" : `Complete: all ${files} files match their hashes`;
+
+const unknownSigner = (signer) =>
+  `Signed by machine ${signer.slice(0, 4)}, which you have not marked as trusted. Its code will not run until you approve it.`;

@@ -1,0 +1,102 @@
+/** Trusted signers: keys whose eggs may run without review. */
+
+import { get, post, remove } from "../../lib/api.js";
+import { staleList } from "../ui/stale-list.js";
+import { field } from "../ui/form-dialog.js";
+import { onDay } from "../../lib/format.js";
+import { h } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
+import { announce } from "../../lib/live-region.js";
+import { toast } from "../ui/toast.js";
+import { orShowFailure } from "../agents/failed-files.js";
+
+/** A key as people compare it: in groups of four. */
+export const grouped = (fingerprint) => fingerprint.replace(/(.{4})(?=.)/g, "$1 ");
+
+/** Folded away: the whole key of an egg's signer, and what trusts it. `trusted()` when it is. */
+export function trustForm(fingerprint, trusted) {
+  const name = field("Whose key is it?", { maxlength: 60, required: true });
+  const errorPlace = h("div", {});
+  const form = h(
+    "form",
+    { class: "trust" },
+    h(
+      "p",
+      {},
+      "This machine doesn't know the key that signed it. Compare it with the one its owner reads to you:",
+    ),
+    h("p", {}, h("code", { class: "fingerprint" }, grouped(fingerprint))),
+    h("p", { class: "soft" }, "Trusted, code in whole eggs that it signed runs without being read first."),
+    name.element,
+    errorPlace,
+    h("button", { type: "submit", class: "secondary" }, "Trust this key"),
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const json = { fingerprint, name: name.input.value };
+    const done = await attemptIn(errorPlace, async () =>
+      announce((await post("/eggs/signers", json)).message),
+    );
+    if (done) trusted();
+  });
+  return h("details", { class: "fold" }, h("summary", {}, "Trust whoever signed it"), form);
+}
+
+/** The list of trusted keys, each with what ends the trust. */
+export function signersList(place) {
+  const list = staleList(place, {
+    name: "signers",
+    load: () => get("/eggs/signers"),
+    draw: ({ signers = [], own = "" }) => [
+      h(
+        "ul",
+        { class: "rows" },
+        signers.map((one) => signerRow(one, list)),
+      ),
+      signers.length === 0 &&
+        h(
+          "p",
+          { class: "soft" },
+          "Nobody but this machine. An egg's plan offers to trust whoever signed it.",
+        ),
+      h(
+        "p",
+        { class: "soft" },
+        "This machine signs as ",
+        h("code", { class: "fingerprint" }, grouped(own)),
+        ".",
+      ),
+    ],
+  });
+  return list;
+}
+
+function signerRow({ fingerprint, name, since }, list) {
+  const errorPlace = h("div", {});
+  const path = `/eggs/signers/${fingerprint}`;
+  const trust = async () => {
+    await post("/eggs/signers", { fingerprint, name });
+    list.refresh();
+  };
+  const revoke = () =>
+    attemptIn(errorPlace, async () => {
+      toast((await remove(path)).message, { actions: [{ label: "Undo", run: () => orShowFailure(trust) }] });
+      list.refresh();
+    });
+  return h(
+    "li",
+    { class: "line-row" },
+    h(
+      "div",
+      {},
+      h("p", {}, name, h("span", { class: "soft" }, ` since ${onDay(since)}`)),
+      h("code", { class: "fingerprint" }, grouped(fingerprint)),
+      errorPlace,
+    ),
+    h(
+      "button",
+      { type: "button", class: "quiet", "aria-label": `Revoke ${name}`, onclick: revoke },
+      "Revoke",
+    ),
+  );
+}

@@ -1,0 +1,89 @@
+/** Keyboard shortcuts: single keys (which can be switched off), and Esc. */
+
+import { h } from "../../lib/dom.js";
+import { store, stored } from "../../lib/storage.js";
+import { openDialog } from "../ui/dialog.js";
+
+const CHORD_MS = 1500;
+const EDITABLE = "input, textarea, select, [contenteditable]";
+
+/** Setting for the shortcuts `/`, `?` and `g`; Enter and Esc always work. */
+export const singleKeyShortcuts = {
+  get: () => stored("single-keys", true),
+  set: (on) => store("single-keys", on),
+};
+
+/** Listens. `actions` are `write()`, `escape()` and `visit(id)`. */
+export function startShortcuts(pages, actions) {
+  let chord = 0;
+  addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (document.querySelector("dialog[open]")) return; // the dialog has the keyboard
+    if (event.key === "Escape") {
+      if (actions.escape()) event.preventDefault();
+      return;
+    }
+    if (!singleKeyShortcuts.get() || event.target.closest?.(EDITABLE)) return;
+    const afterG = performance.now() - chord < CHORD_MS && chord > 0;
+    chord = 0;
+    if (afterG) {
+      const page = pages.find(({ key, alias }) => event.key === key || event.key === alias);
+      if (page) actions.visit(page.id);
+      else return;
+    } else if (event.key === "g") chord = performance.now();
+    else if (event.key === "/") actions.write();
+    else if (event.key === "?") openShortcuts(pages);
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** Opens the list of shortcuts. */
+export function openShortcuts(pages) {
+  const rows = [
+    ["Enter", "send"],
+    ["Shift+Enter", "new line"],
+    ["Esc", "stop, or close"],
+    ["/", "write"],
+    ["?", "this list"],
+    ...pages.map(({ key, title }) => [`g ${key}`, title]),
+  ];
+  openDialog({
+    title: "Keyboard shortcuts",
+    build: () =>
+      h(
+        "div",
+        { class: "dialog-body" },
+        h(
+          "dl",
+          { class: "keys" },
+          rows.map(([key, does]) =>
+            h(
+              "div",
+              {},
+              h(
+                "dt",
+                {},
+                key.split(" ").map((one) => h("kbd", {}, one)),
+              ),
+              h("dd", {}, does),
+            ),
+          ),
+        ),
+        shortcutsSwitch(),
+      ),
+  });
+}
+
+/** The switch for single keys. */
+export function shortcutsSwitch() {
+  const field = h("input", { type: "checkbox", role: "switch" });
+  field.checked = singleKeyShortcuts.get();
+  field.addEventListener("change", () => singleKeyShortcuts.set(field.checked));
+  return h(
+    "label",
+    { class: "switch" },
+    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , ? and g )")),
+    field,
+  );
+}

@@ -1,0 +1,47 @@
+/** Calls to other machines without an answer yet, shown above Activity's list. */
+
+import { h } from "../../lib/dom.js";
+import { keyedList } from "../ui/keyed-list.js";
+import { machines } from "../machines/machines.js";
+import { outboxRow } from "./outbox-row.js";
+import { outbox } from "./outbox.js";
+import { peerCallRow } from "../peers/call-row.js";
+import { peerCalls } from "../peers/call-list.js";
+
+/** Fills `place`, which stays empty while there are none; `close()` when done. */
+export function callsInProgress(place) {
+  const asked = keyedList("ul", "in-progress", ({ id }) => id, peerCallRow);
+  const waiting = keyedList(
+    "ul",
+    "in-progress",
+    ({ id }) => id,
+    (row) => outboxRow(row, { brief: true }),
+  );
+  const part = h(
+    "section",
+    { class: "in-progress-part" },
+    h("h2", {}, "Under way"),
+    asked.element,
+    waiting.element,
+  );
+  place.replaceChildren(part);
+
+  const draw = () => {
+    const calls = peerCalls.underWay;
+    part.hidden = calls.length + outbox.waiting.length === 0;
+    asked.show(calls);
+    waiting.show(outbox.waiting);
+  };
+  const end = outbox.show();
+  const sources = [outbox, machines, peerCalls];
+  for (const source of sources) source.addEventListener("change", draw);
+  draw();
+  return {
+    close() {
+      end();
+      for (const source of sources) source.removeEventListener("change", draw);
+      asked.close();
+      waiting.close();
+    },
+  };
+}

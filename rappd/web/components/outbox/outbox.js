@@ -1,0 +1,63 @@
+/** The outbox: requests that wait for other machines. */
+
+import { get } from "../../lib/api.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { daemonEvents } from "../../lib/event-stream.js";
+import { isWaiting } from "./labels.js";
+
+const NEWS_MS = 400;
+
+class Outbox extends EventTarget {
+  /** Rows of `GET /outbox`: what waits, then what lately came of it; the latest first. */
+  rows = [];
+  #text = "";
+  #soon = 0;
+  #shown = 0;
+
+  /** Asks anew. Says `change` when something is different. Raises `Problem`. */
+  async look() {
+    const { outbox = [] } = await get("/outbox");
+    const rows = [...outbox]
+      .reverse()
+      .sort((one, other) => Number(isWaiting(other)) - Number(isWaiting(one)));
+    const text = JSON.stringify(rows);
+    if (text !== this.#text) {
+      this.#text = text;
+      this.rows = rows;
+      this.dispatchEvent(new Event("change"));
+    }
+    return this;
+  }
+
+  /** Keeps the rows fresh while somebody shows them. Returns what ends that. */
+  show() {
+    if (!this.#shown++)
+      for (const what of ["event", "machines"]) daemonEvents.addEventListener(what, this.#touch);
+    this.touch();
+    return () => {
+      if (!--this.#shown)
+        for (const what of ["event", "machines"]) daemonEvents.removeEventListener(what, this.#touch);
+    };
+  }
+
+  /** Asks anew without waiting. */
+  touch() {
+    if (daemon.operator) this.look().catch(calm);
+  }
+
+  /** Those that wait still. */
+  get waiting() {
+    return this.rows.filter(isWaiting);
+  }
+
+  #touch = () => {
+    clearTimeout(this.#soon);
+    this.#soon = setTimeout(() => this.touch(), NEWS_MS);
+  };
+}
+
+export const outbox = new Outbox();
+
+function calm(found) {
+  if (found.code === undefined) throw found;
+}

@@ -1,0 +1,176 @@
+/** Every setting of the daemon by name: its value, where that comes from, and a way to change it. */
+
+import { get, post } from "../../lib/api.js";
+import { staleList } from "../ui/stale-list.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { h } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
+import { toast } from "../ui/toast.js";
+
+const ELSEWHERE = new Set(["voice_mode", "twin_mode"]);
+const GROUPS = {
+  "": "This machine",
+  provider: "Model server",
+  github: "GitHub",
+  azure: "Azure OpenAI",
+  agents: "Agents",
+  brainstem: "Turns",
+  store: "Store",
+  door: "Network listeners",
+};
+
+/** The settings in folded groups by the first part of their names. */
+export function allSettings() {
+  const place = h("div", {});
+  const page = { opened: new Set(), drafts: new Map() }; // what outlives a redrawing
+  const list = staleList(place, {
+    name: "settings",
+    load: async () => (await get("/settings")).settings,
+    draw: (settings) => groups(settings, page, list),
+  });
+  return { element: place, close: list.close };
+}
+
+function groups(settings, page, list) {
+  const byGroup = new Map();
+  for (const setting of settings) {
+    if (ELSEWHERE.has(setting.name)) continue;
+    const group = setting.name.includes(".") ? setting.name.split(".")[0] : "";
+    byGroup.set(group, [...(byGroup.get(group) ?? []), setting]);
+  }
+  return [...byGroup].map(([group, some]) => {
+    const changed = some.filter(({ from }) => from && from !== "default").length;
+    const element = h(
+      "details",
+      { class: "source", open: page.opened.has(group) },
+      h(
+        "summary",
+        {},
+        h("span", {}, GROUPS[group] ?? group),
+        changed > 0 && h("span", { class: "soft" }, `${changed} set`),
+      ),
+      h(
+        "div",
+        { class: "source-inside" },
+        some.map((setting) => row(setting, page, list)),
+      ),
+    );
+    element.addEventListener("toggle", () =>
+      element.open ? page.opened.add(group) : page.opened.delete(group),
+    );
+    return element;
+  });
+}
+
+function row(setting, page, list) {
+  const errorPlace = h("div", {});
+  const label = h(
+    "span",
+    {},
+    h("code", {}, setting.name),
+    h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")),
+  );
+  const change = async (value) => {
+    const worked = await attemptIn(errorPlace, () => post("/settings", { name: setting.name, value }));
+    if (!worked) return false;
+    const before = String(setting.value ?? "");
+    const actions = setting.secret
+      ? []
+      : [
+          {
+            label: "Undo",
+            run: () =>
+              attemptIn(errorPlace, () => post("/settings", { name: setting.name, value: before })).then(
+                list.refresh,
+              ),
+          },
+        ];
+    toast(
+      setting.live === false
+        ? `${setting.name} saved; it counts from the next start.`
+        : `${setting.name} saved.`,
+      { actions },
+    );
+    list.refresh();
+    daemon.look();
+    return true;
+  };
+  if (setting.from === "environment") {
+    return h("div", { class: "choice" }, label, h("p", {}, setting.value || "empty"));
+  }
+  if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), errorPlace);
+  return h(
+    "div",
+    {},
+    setting.choices?.length ? choice(setting, label, change) : field(setting, label, page.drafts, change),
+    errorPlace,
+  );
+}
+
+function onOff(setting, label, change) {
+  const input = h("input", { type: "checkbox", role: "switch", id: `setting-${setting.name}` });
+  const isOn = ["on", "true", "1", "yes"].includes(String(setting.value).toLowerCase());
+  input.checked = isOn;
+  input.addEventListener("change", async () => {
+    if (!(await change(input.checked ? "on" : "off"))) input.checked = isOn;
+  });
+  return h("label", { class: "switch" }, label, input);
+}
+
+function choice(setting, label, change) {
+  const id = `setting-${setting.name}`;
+  const select = h(
+    "select",
+    { id },
+    setting.choices.map((value) => h("option", { value, selected: value === setting.value }, value)),
+  );
+  select.addEventListener("change", async () => {
+    if (!(await change(select.value))) select.value = setting.value;
+  });
+  return h("div", { class: "choice" }, h("label", { for: id }, label), select);
+}
+
+function field(setting, label, drafts, change) {
+  const id = `setting-${setting.name}`;
+  const input = h("input", {
+    id,
+    type: setting.secret ? "password" : "text",
+    inputmode: setting.kind === "number" ? "decimal" : null,
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: setting.secret && setting.value ? "set; type to replace" : "",
+    value: setting.secret ? "" : setting.value,
+  });
+  const save = h(
+    "button",
+    { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${setting.name}` },
+    "Save",
+  );
+  const draw = () => {
+    save.hidden = input.value === input.defaultValue;
+    if (save.hidden) drafts.delete(setting.name);
+    else drafts.set(setting.name, input.value);
+  };
+  input.value = drafts.get(setting.name) ?? input.defaultValue;
+  draw();
+  input.addEventListener("input", draw);
+  const form = h(
+    "form",
+    { class: "choice" },
+    h("label", { for: id }, label),
+    h("div", { class: "field-row" }, input, save),
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (save.hidden) return;
+    drafts.delete(setting.name);
+    if (!(await change(input.value))) draw();
+  });
+  return form;
+}
+
+function origin({ from, variable }) {
+  if (!from || from === "default") return "";
+  if (from === "environment") return `Set by ${variable} in the environment; change it there.`;
+  return `Set by ${from}.`;
+}

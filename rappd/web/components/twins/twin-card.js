@@ -1,0 +1,108 @@
+/** One twin in the list: who it is, how it is, and what can be done with it. */
+
+import { post } from "../../lib/api.js";
+import { buddyLine } from "../cartridges/buddy.js";
+import { fill, h } from "../../lib/dom.js";
+import { menuButton } from "../ui/menu.js";
+import { dragsOut, eggLine, eggOf } from "../eggs/packing.js";
+import { attemptIn } from "../ui/problem.js";
+import { openSoul } from "./soul-dialog.js";
+import { toast } from "../ui/toast.js";
+import { orShowFailure } from "../agents/failed-files.js";
+import { facts, pageOf, state, chatLink } from "./labels.js";
+import { openFork, openRename } from "./twin-dialogs.js";
+import { routesOf, twins } from "./twins.js";
+
+/** The card of a row. `update(row)` when there is a newer one, `close()` when it goes. */
+export function twinCard(row) {
+  const title = h("h3", {});
+  const now = h("p", {});
+  const soft = h("p", { class: "soft" });
+  const actions = h("div", { class: "card-actions" });
+  const errorPlace = h("div", {});
+  const egg = eggLine(row.key);
+  const buddy = row.buddy && buddyLine(row);
+  const element = h(
+    "li",
+    { class: "card twin", "data-key": row.key },
+    h("div", { class: "card-words" }, title, now, soft),
+    actions,
+    buddy?.element,
+    egg.element,
+    errorPlace,
+  );
+  let drawn = "";
+  const update = (newer) => {
+    row = newer;
+    fill(soft, facts(row));
+    buddy?.update(row);
+    const called = twins.toldApart(row.key) ?? row.name;
+    const text = `${called}\n${row.state}\n${row.port}`;
+    if (text === drawn) return; // what has the keyboard stays
+    drawn = text;
+    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, called));
+    fill(now, state(row));
+    fill(
+      actions,
+      twinActions(() => row, errorPlace),
+    );
+  };
+  update(row);
+  dragsOut(element, () => row);
+  return { element, update, close: egg.close };
+}
+
+/** Chat, Pack and the rest, for the twin that `row()` gives; what goes wrong is told in `errorPlace`. */
+export function twinActions(row, errorPlace) {
+  const { key } = row();
+  const name = twins.toldApart(key) ?? row().name;
+  return [
+    h(
+      "a",
+      {
+        class: "button secondary",
+        href: chatLink(key),
+        "aria-label": `Chat with ${name}`,
+        draggable: "false",
+      },
+      "Chat",
+    ),
+    h(
+      "button",
+      { type: "button", class: "quiet", "aria-label": `Pack ${name}`, onclick: () => eggOf(key).pack(row()) },
+      "Pack",
+    ),
+    menuButton("More", `More for ${name}`, () => menu(row(), errorPlace)),
+  ];
+}
+
+function menu(row, errorPlace) {
+  const does = (verb) => () =>
+    attemptIn(errorPlace, async () => {
+      toast((await post(`${routesOf(row.key)}/${verb}`)).message);
+      twins.touch();
+    });
+  return [
+    { label: "Rename", run: () => openRename(row) },
+    { label: "Soul", run: () => attemptIn(errorPlace, () => openSoul(row)) },
+    { label: "Fork", run: () => openFork(row) },
+    row.state === "awake"
+      ? { label: "Stop", run: does("stop") }
+      : { label: "Start on a port", run: does("boot") },
+    null,
+    { label: "Archive", run: () => attemptIn(errorPlace, () => archive(row)) },
+  ];
+}
+
+/** Archives a twin; undo restores its state. */
+async function archive({ key, name, state: was }) {
+  await post(`${routesOf(key)}/archive`);
+  eggOf(key).forget();
+  twins.touch();
+  const undo = async () => {
+    await post(`${routesOf(key)}/unarchive`);
+    if (was === "awake") await post(`${routesOf(key)}/boot`);
+    twins.touch();
+  };
+  toast(`${name} is archived.`, { actions: [{ label: "Undo", run: () => orShowFailure(undo) }] });
+}

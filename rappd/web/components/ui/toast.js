@@ -1,0 +1,69 @@
+/** Finished things, with what undoes them. Errors never come here. */
+
+import { h, withCode } from "../../lib/dom.js";
+
+const SECONDS = 6;
+const AT_ONCE = 3;
+const SAME_MS = 5000;
+const shown = new Map(); // text → when
+
+/**
+ * Shows `text` for `seconds`, longer while the pointer or the focus is on it. `actions` are
+ * `{label, run}`; choosing one closes the toast. `focus` puts the keyboard on the first action.
+ */
+export function toast(text, { actions = [], seconds = SECONDS, focus = false } = {}) {
+  const now = Date.now();
+  if (now - (shown.get(text) ?? 0) < SAME_MS && !actions.length) return;
+  if (recent(text)) recent(text).remove();
+  shown.set(text, now);
+
+  const back = document.activeElement;
+  const element = h("div", { class: "toast" }, h("p", {}, withCode(text)));
+  const close = () => {
+    const held = element.contains(document.activeElement);
+    element.remove();
+    if (held) (back?.isConnected ? back : document.getElementById("main")).focus();
+  };
+  for (const { label, run } of actions) {
+    element.append(h("button", { type: "button", class: "quiet", onclick: () => (close(), run()) }, label));
+  }
+  pauseable(element, seconds * 1000, close);
+  element.dataset.text = text;
+  element.addEventListener(
+    "keydown",
+    (event) => event.key === "Escape" && (event.stopPropagation(), close()),
+  );
+
+  const place = document.getElementById("toasts");
+  while (place.children.length >= AT_ONCE) place.firstElementChild.remove();
+  place.append(element);
+  if (focus) element.querySelector("button")?.focus();
+}
+
+function recent(text) {
+  return [...document.querySelectorAll(".toast")].find((element) => element.dataset.text === text);
+}
+
+function pauseable(element, ms, close) {
+  let left = ms;
+  let since = 0;
+  let timer = 0;
+  const run = () => {
+    if (element.matches(":hover") || element.contains(document.activeElement)) return;
+    clearTimeout(timer);
+    since = performance.now();
+    timer = setTimeout(close, left);
+  };
+  const hold = () => {
+    if (!timer) return;
+    clearTimeout(timer);
+    timer = 0;
+    left = Math.max(1000, left - (performance.now() - since));
+  };
+  element.addEventListener("pointerenter", hold);
+  element.addEventListener("focusin", hold);
+  element.addEventListener("pointerleave", run);
+  element.addEventListener("focusout", () => setTimeout(run));
+  since = performance.now();
+  timer = setTimeout(close, left);
+}

@@ -1,0 +1,172 @@
+/** Requests to the daemon that served this page, and the one shape of everything that goes wrong. */
+
+import { store, stored } from "./storage.js";
+import { sse } from "./sse.js";
+
+/** Says `answered` or `lost` after each request, so that the banner need not ask. */
+export const connection = new EventTarget();
+
+/** A refusal of the daemon, or that it cannot be reached (`code` "away"). */
+export class Problem extends Error {
+  constructor({ error, do: todo = "", code = "failed", ...rest }, status = 0) {
+    super(error || "It didn't work.");
+    this.todo = todo;
+    this.code = code;
+    this.status = status;
+    this.file = rest.file;
+    this.line = rest.line;
+    this.reason = rest.reason;
+    this.findings = Array.isArray(rest.findings) ? rest.findings : [];
+  }
+
+  get away() {
+    return this.code === "away";
+  }
+}
+
+/** The half of the operator's session that only this page's origin holds; a cookie is the other half. */
+export const proof = {
+  get: () => stored("proof", ""),
+  set: (value) => store("proof", value || null),
+};
+
+/** `fetch` with the operator's proof. Raises `Problem` when the daemon cannot be reached. */
+export async function send(path, { method = "GET", json, form, headers = {}, signal } = {}) {
+  const all = { ...headers };
+  if (proof.get()) all["X-Rappd-Proof"] = proof.get();
+  if (json !== undefined) all["Content-Type"] = "application/json";
+  const body = json === undefined ? form : JSON.stringify(json);
+  let response;
+  try {
+    response = await fetch(path, { method, headers: all, body, signal, cache: "no-store" });
+  } catch (found) {
+    if (found.name === "AbortError") throw found;
+    throw lost();
+  }
+  connection.dispatchEvent(new Event("answered"));
+  return response;
+}
+
+/** The JSON answer of a request; raises `Problem` for every answer that is not one. */
+export async function ask(path, options) {
+  return answerOf(await send(path, options));
+}
+
+export const get = (path) => ask(path);
+export const post = (path, json = {}) => ask(path, { method: "POST", json });
+export const remove = (path) => ask(path, { method: "DELETE" });
+
+/**
+ * Sends a file as the body of a POST and gives the JSON answer. `moved(done, whole)` tells how far it is,
+ * in bytes; `signal` breaks it off. Raises as `ask` does. (`fetch` cannot tell how far it is.)
+ */
+export function upload(path, file, { moved = () => undefined, signal } = {}) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    if (proof.get()) request.setRequestHeader("X-Rappd-Proof", proof.get());
+    request.upload.addEventListener("progress", ({ loaded, total }) => moved(loaded, total));
+    request.addEventListener("error", () => reject(lost()));
+    request.addEventListener("abort", () => reject(new DOMException("Cancelled.", "AbortError")));
+    request.addEventListener("load", () => {
+      connection.dispatchEvent(new Event("answered"));
+      const body = parsed(request);
+      if (request.status < 400 && !body.error) resolve(body);
+      else reject(refused(body, request.status));
+    });
+    signal?.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
+/** Saves an answer as a file. (A plain link could not carry the operator's proof.) */
+export async function download(path, filename) {
+  const response = await send(path);
+  if (!response.ok) throw refused(await readJson(response), response.status);
+  saveAs(await response.blob(), filename);
+}
+
+/**
+ * A POST whose answer takes a while; `moved(done, whole)` tells how far it is, in bytes, as the daemon counts
+ * them. Raises as `ask` does.
+ */
+export async function postWithProgress(path, json, moved) {
+  const response = await send(path, { method: "POST", json, headers: { Accept: "text/event-stream" } });
+  if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) return answerOf(response);
+  for await (const { data } of eventsOf(response)) {
+    if (data.type === "done") return data;
+    if (data.type === "error") throw refused(data, data.status);
+    moved(data.done, data.whole);
+  }
+  throw lost();
+}
+
+/**
+ * Follows a stream of events: yields `{id, data}` with `data` parsed. Ends when the stream ends;
+ * raises `Problem` when it is refused or breaks off.
+ */
+export async function* follow(path, options) {
+  const response = await send(path, options);
+  if (!response.ok) throw refused(await readJson(response), response.status);
+  yield* eventsOf(response);
+}
+
+async function* eventsOf(response) {
+  try {
+    for await (const event of sse(response.body)) {
+      if (event.data) yield { id: event.id, data: JSON.parse(event.data) };
+    }
+  } catch (found) {
+    if (found.name === "AbortError") throw found;
+    throw lost();
+  }
+}
+
+function lost() {
+  connection.dispatchEvent(new Event("lost"));
+  return new Problem({ error: "The computer isn't answering.", do: "`rappd start`", code: "away" });
+}
+
+function refused(body, status) {
+  const problem = new Problem(body, status);
+  if (problem.code === "not_operator") connection.dispatchEvent(new Event("not-operator"));
+  return problem;
+}
+
+async function answerOf(response) {
+  const body = await readJson(response);
+  if (!response.ok || body.error) throw refused(body, response.status);
+  return body;
+}
+
+async function readJson(response) {
+  try {
+    const body = await response.json();
+    return body && typeof body === "object" ? body : {};
+  } catch {
+    return response.ok ? {} : wordless(response.status);
+  }
+}
+
+function parsed(request) {
+  try {
+    return JSON.parse(request.responseText) ?? {};
+  } catch {
+    return wordless(request.status);
+  }
+}
+
+const wordless = (status) => ({ error: `The answer was ${status}, without words.`, do: "`rappd doctor`" });
+
+const KEPT_MS = 10_000;
+
+/** Saves `content` (a Blob, or text) under `filename`. */
+export function saveAs(content, filename) {
+  const blob = content instanceof Blob ? content : new Blob([content], { type: "application/octet-stream" });
+  const address = URL.createObjectURL(blob);
+  const link = Object.assign(document.createElement("a"), { href: address, download: filename });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+}

@@ -1,0 +1,50 @@
+/** Browser storage: `localStorage`, or memory alone where storage is blocked. */
+
+const PREFIX = "rappd.";
+const memory = new Map();
+
+/** The stored value (any JSON value), or `otherwise`. */
+export function stored(name, otherwise = null) {
+  try {
+    const text = localStorage.getItem(PREFIX + name) ?? memory.get(name);
+    return text === undefined || text === null ? otherwise : JSON.parse(text);
+  } catch {
+    return memory.has(name) ? JSON.parse(memory.get(name)) : otherwise;
+  }
+}
+
+/** Stores a value; `null` deletes it. False when the browser's storage is full or blocked. */
+export function store(name, value) {
+  const text = JSON.stringify(value);
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + name);
+    else localStorage.setItem(PREFIX + name, text);
+    memory.delete(name);
+    return true;
+  } catch {
+    if (value === null) memory.delete(name);
+    else memory.set(name, text);
+    return false;
+  }
+}
+
+/** Names of stored values that begin with `start`. */
+export function storedNames(start) {
+  const names = [...memory.keys()];
+  try {
+    for (let at = 0; at < localStorage.length; at += 1) {
+      const name = localStorage.key(at);
+      if (name.startsWith(PREFIX)) names.push(name.slice(PREFIX.length));
+    }
+  } catch {
+    // storage is blocked: memory is all there is
+  }
+  return names.filter((name) => name.startsWith(start));
+}
+
+/** Calls `listener(value)` when another tab changes `name`. */
+export function onStoredElsewhere(name, listener) {
+  addEventListener("storage", (event) => {
+    if (event.key === PREFIX + name) listener(event.newValue === null ? null : JSON.parse(event.newValue));
+  });
+}

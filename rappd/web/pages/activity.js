@@ -1,0 +1,237 @@
+/** Activity: calls as they happen, threads, and the log. */
+
+import { download, get } from "../lib/api.js";
+import { staleList } from "../components/ui/stale-list.js";
+import { clock, day, moment, timeOrDay } from "../lib/format.js";
+import { daemon } from "../lib/daemon-state.js";
+import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
+import { machines } from "../components/machines/machines.js";
+import { daemonEvents } from "../lib/event-stream.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
+import { callsInProgress } from "../components/outbox/calls-in-progress.js";
+import { attemptIn } from "../components/ui/problem.js";
+
+const VERBS = { HELP: "asked", DONE: "answered", ERROR: "refused", HELLO: "greeted" };
+const VIEWS = [
+  ["", "Calls"],
+  ["threads", "Threads"],
+  ["log", "Log"],
+];
+const NOBODY_SPECIAL = "c0p110t0-aaaa-bbbb-cccc-123456789abc"; // who asks without saying who (RAPP v1 §8)
+const KEEP_EVENTS = 500;
+
+export function mount(main) {
+  const body = h("div", {});
+  const views = h("nav", { class: "views", "aria-label": "Activity" });
+  const heading = h("h1", { tabindex: -1 }, "Activity");
+  fill(
+    main,
+    h(
+      "section",
+      { class: "page" },
+      h("div", { class: "column" }, h("header", { class: "head" }, heading, views), body),
+    ),
+  );
+  let open = null;
+  let rest = null;
+
+  const draw = () => {
+    open?.close();
+    open = null;
+    const [view = "", id] = rest ?? [];
+    fill(
+      views,
+      VIEWS.map(([path, title]) =>
+        h(
+          "a",
+          {
+            href: `#/activity${path && `/${path}`}`,
+            "aria-current": path === (view === "thread" ? "threads" : view) ? "page" : null,
+          },
+          title,
+        ),
+      ),
+    );
+    if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
+    if (view === "threads") open = threads(body);
+    else if (view === "thread" && id) open = thread(body, id);
+    else if (view === "log") open = log(body);
+    else open = calls(body);
+  };
+  daemon.addEventListener("operator", draw);
+  return {
+    go(now) {
+      if (rest && rest.join() === now.join()) return;
+      rest = now;
+      draw();
+    },
+    close() {
+      open?.close();
+      daemon.removeEventListener("operator", draw);
+    },
+  };
+}
+
+function calls(body) {
+  const now = h("div", {});
+  const place = h("div", {});
+  fill(body, now, place);
+  const going = callsInProgress(now);
+  const list = staleList(place, {
+    name: "activity",
+    load: async () => (await get("/activity")).events,
+    draw: (loaded) => {
+      const events = loaded.toSorted((one, other) => other.seq - one.seq).slice(0, KEEP_EVENTS);
+      if (!events.length)
+        return h("p", { class: "plain" }, "Nothing has happened yet. What your agents do appears here.");
+      return byDay(events);
+    },
+  });
+  const arrived = () => list.refresh();
+  daemonEvents.addEventListener("event", arrived);
+  return {
+    close() {
+      daemonEvents.removeEventListener("event", arrived);
+      going.close();
+      list.close();
+    },
+  };
+}
+
+function byDay(events) {
+  const days = new Map();
+  for (const event of events) {
+    const name = day(event.at);
+    days.set(name, [...(days.get(name) ?? []), event]);
+  }
+  return [...days].map(([name, some]) => [
+    h("h2", {}, name),
+    h(
+      "ol",
+      { class: "rows", role: "list" },
+      some.map((event) => eventRow(event, true)),
+    ),
+  ]);
+}
+
+function eventRow(event, linked) {
+  const said = event.title || VERBS[event.verb] || event.verb.toLowerCase();
+  return h(
+    "li",
+    { class: "row" },
+    h("time", { datetime: moment(event.at).toISOString() }, clock(event.at)),
+    event.ok === false
+      ? h("span", { class: "sign bad" }, "✗", visuallyHidden(" failed"))
+      : h("span", { class: "sign good" }, "✓", visuallyHidden(" done")),
+    h(
+      "div",
+      { class: "row-words" },
+      linked && event.thread
+        ? h("a", { href: `#/activity/thread/${encodeURIComponent(event.thread)}` }, said)
+        : said,
+      h(
+        "p",
+        { class: "soft" },
+        `${who(event.from)} `,
+        h("span", { "aria-hidden": "true" }, "→"),
+        visuallyHidden("to"),
+        ` ${who(event.to)}`,
+        event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`,
+      ),
+    ),
+  );
+}
+
+/** A name for people: "you", this machine, "Weather", or "kitchen_91c3" where it is another machine's. */
+function who(id) {
+  if (id === NOBODY_SPECIAL) return "you";
+  const [, name, key] = /^(.+)_([0-9a-f]{4})[0-9a-f]*$/.exec(id) ?? [];
+  if (!name) return id;
+  if (!daemon.health?.node?.endsWith(`_${key}`)) {
+    const peer = machines.paired.find((row) => row.short === key);
+    if (!peer) return `${name}_${key}`;
+    return name === "brainstem" ? peer.name : `${name} on ${peer.name}`;
+  }
+  return name === "brainstem" ? daemon.name : name;
+}
+
+function threads(body) {
+  return staleList(body, {
+    name: "threads",
+    load: async () => (await get("/threads")).threads,
+    draw: (all) =>
+      all.length
+        ? h(
+            "ol",
+            { class: "rows", role: "list" },
+            all.map(({ id, title, updated, count }) =>
+              h(
+                "li",
+                { class: "row" },
+                h("time", { datetime: moment(updated).toISOString() }, timeOrDay(updated)),
+                h(
+                  "div",
+                  { class: "row-words" },
+                  h("a", { href: `#/activity/thread/${encodeURIComponent(id)}` }, title || id.slice(0, 8)),
+                  h(
+                    "p",
+                    { class: "soft" },
+                    `thread ${id.slice(0, 4)}, ${count} ${count === 1 ? "entry" : "entries"}`,
+                  ),
+                ),
+              ),
+            ),
+          )
+        : h("p", { class: "plain" }, "No threads yet. Each conversation becomes one."),
+  });
+}
+
+function thread(body, id) {
+  const place = h("div", {});
+  const errorPlace = h("div", {});
+  const save = (format, ending) => () =>
+    attemptIn(errorPlace, () =>
+      download(
+        `/threads/${encodeURIComponent(id)}/export?format=${format}`,
+        `thread-${id.slice(0, 8)}.${ending}`,
+      ),
+    );
+  fill(
+    body,
+    h(
+      "div",
+      { class: "thread-head" },
+      h("a", { class: "button quiet", href: "#/activity/threads" }, icon("chevron", "icon back"), "Threads"),
+      h("h2", {}, `thread ${id.slice(0, 4)}`),
+      h("button", { type: "button", class: "quiet", onclick: save("markdown", "md") }, "Export Markdown"),
+      h("button", { type: "button", class: "quiet", onclick: save("jsonl", "jsonl") }, "Export JSONL"),
+    ),
+    errorPlace,
+    place,
+  );
+  return staleList(place, {
+    name: `thread ${id}`,
+    load: () => get(`/threads/${encodeURIComponent(id)}`),
+    draw: ({ events }) =>
+      h(
+        "ol",
+        { class: "rows", role: "list" },
+        events.map((event) => eventRow(event, false)),
+      ),
+  });
+}
+
+function log(body) {
+  return staleList(body, {
+    name: "log",
+    load: async () => (await get("/log")).lines,
+    draw: (lines) =>
+      lines.length
+        ? h(
+            "pre",
+            { class: "log", tabindex: 0, role: "region", "aria-label": "Log" },
+            lines.map((entry) => (typeof entry === "string" ? entry : JSON.stringify(entry))).join("\n"),
+          )
+        : h("p", { class: "plain" }, "The log is empty."),
+  });
+}

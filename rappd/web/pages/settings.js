@@ -1,0 +1,106 @@
+/** Settings: model, voice, sources, shortcuts, and this page itself. */
+
+import { daemon } from "../lib/daemon-state.js";
+import { fill, h } from "../lib/dom.js";
+import { openShortcuts, shortcutsSwitch } from "../components/layout/keyboard-shortcuts.js";
+import { localModelOffer } from "../components/settings/local-model-offer.js";
+import { modeSwitch, voiceNote } from "../components/chat/mode-switches.js";
+import { operatorNotice } from "../components/layout/operator-notice.js";
+import { attemptIn } from "../components/ui/problem.js";
+import { allSettings } from "../components/settings/setting-rows.js";
+import { sources } from "../components/agents/agent-sources.js";
+import { modelSettings, signIn } from "../components/settings/model-settings.js";
+
+export function mount(main, { pages }) {
+  const body = h("div", {});
+  const column = h(
+    "div",
+    { class: "column" },
+    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Settings")),
+    body,
+  );
+  fill(main, h("section", { class: "page" }, column));
+  let open = [];
+
+  const draw = () => {
+    const { operator } = daemon;
+    for (const part of open) part.close?.();
+    open = operator
+      ? [
+          modelSettings(),
+          localModelOffer(h("div", {}), { always: true }),
+          signIn(),
+          modeSwitch("voice"),
+          modeSwitch("twin"),
+          sources(),
+          allSettings(),
+        ]
+      : [];
+    fill(body, operator ? whole(open) : [thinkingNow()], thisPage(operator, pages));
+  };
+  daemon.addEventListener("operator", draw);
+  draw();
+  return {
+    go: () => undefined,
+    close() {
+      daemon.removeEventListener("operator", draw);
+      for (const part of open) part.close?.();
+    },
+  };
+}
+
+function whole([model, local, login, voice, twin, repos, all]) {
+  return [
+    h("section", { class: "group" }, h("h2", {}, "Model"), model.element, local.element, login.element),
+    h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
+    h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
+    h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),
+  ];
+}
+
+function thinkingNow() {
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", {}, "Model"),
+    h("p", {}, daemon.thinking || "Unknown yet."),
+    operatorNotice("change settings"),
+  );
+}
+
+function thisPage(operator, pages) {
+  const errorPlace = h("div", {});
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", {}, "This page"),
+    shortcutsSwitch(),
+    h(
+      "div",
+      { class: "setting" },
+      h("div", {}, h("p", {}, "Keyboard shortcuts")),
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: () => openShortcuts(pages) },
+        "Show shortcuts",
+      ),
+    ),
+    operator &&
+      h(
+        "div",
+        { class: "setting" },
+        h(
+          "div",
+          {},
+          h("p", {}, "This browser may change things here"),
+          h("p", { class: "soft" }, "Signed in as administrator. After signing out you can still chat."),
+        ),
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, () => daemon.close()) },
+          "Sign out of this browser",
+        ),
+      ),
+    errorPlace,
+  );
+}

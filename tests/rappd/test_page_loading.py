@@ -1,0 +1,119 @@
+"""The page's files as the daemon serves them: few round trips, and what browsers may keep."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+
+import rappd
+from rappd.doors.loopback.web_assets import WebAssets, static_imports
+
+_PRELOADED = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
+_MOST_REQUESTS = 60
+WEB = Path(rappd.__file__).parent / "web"
+
+
+def _page(folder: Path, **modules: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "index.html").write_text(
+        '  <link rel="stylesheet" href="/web/css/b.css">\n  <link rel="stylesheet" href="/web/css/a.css">\n'
+        '  <script type="module" src="/web/main.js"></script>\n'
+    )
+    (folder / "css").mkdir(exist_ok=True)
+    (folder / "css" / "a.css").write_text("a {}")
+    (folder / "css" / "b.css").write_text("b {}")
+    for name, text in modules.items():
+        (folder / f"{name}.js").write_text(text)
+    return folder
+
+
+def test_web_folders_hold_at_most_12_modules() -> None:
+    folders = {path.parent for part in ("components", "lib", "pages") for path in (WEB / part).rglob("*.js")}
+    assert {
+        str(folder): len(list(folder.glob("*.js")))
+        for folder in folders
+        if len(list(folder.glob("*.js"))) > 12
+    } == {}
+
+
+def test_web_modules_import_only_existing_modules_without_cycles() -> None:
+    files = {path.relative_to(WEB).as_posix(): path.read_bytes() for path in WEB.rglob("*.js")}
+    for name in files:
+        imported = static_imports(files, name)
+        assert not (name.startswith("lib/") and any(one.startswith("components/") for one in imported)), name
+        direct = [one for one in imported[1:] if name in static_imports(files, one)]
+        assert direct == [], f"{name} is in a cycle with {direct}"
+
+
+def test_static_imports_finds_every_form_once() -> None:
+    files = {
+        "main.js": b'import {\n  a,\n} from "./a.js";\nimport "./lib/b.js";\nexport * from "./c.js";\n',
+        "a.js": b'import * as b from "./lib/b.js";\nconst later = () => import("./d.js"); // import "./e.js"\n',
+        "lib/b.js": b'import c from "../c.js";\n',
+        "c.js": b"",
+    }
+    assert static_imports(files, "main.js") == ["main.js", "a.js", "lib/b.js", "c.js"]
+
+
+def test_web_assets_joins_style_sheets_in_order(tmp_path: Path) -> None:
+    assets = WebAssets.load(_page(tmp_path, main=""))
+    assert assets.files["page.css"] == b"b {}\na {}"
+    assert assets.index.decode().count('rel="stylesheet"') == 1
+
+
+def test_web_assets_version_changes_with_any_file(tmp_path: Path) -> None:
+    first = WebAssets.load(_page(tmp_path, main='import "./a.js";', a="1"))
+    second = WebAssets.load(_page(tmp_path, main='import "./a.js";', a="2"))
+    assert first.version != second.version
+    assert f'"/web/{first.version}/a.js"' in first.index.decode()
+    assert second.find(f"{second.version}/a.js") == ("a.js", b"2", True)
+    assert second.find(f"{first.version}/a.js") == ("a.js", b"2", False)
+    assert second.find("a.js") == ("a.js", b"2", False)
+    assert second.find("../secret") is None
+
+
+def test_page_files_are_immutable_only_at_their_hash(fake_daemon: RunningDaemon) -> None:
+    index = fake_daemon.request("GET", "/")
+    assert index.headers["cache-control"] == "no-cache"
+    address = _PRELOADED.findall(index.body.decode())[0]
+    hashed = fake_daemon.request("GET", address)
+    plain = fake_daemon.request("GET", "/web/main.js")
+    assert "immutable" in hashed.headers["cache-control"]
+    assert plain.headers["cache-control"] == "no-cache"
+    assert hashed.body == plain.body
+    assert hashed.headers["content-type"] == "text/javascript; charset=utf-8"
+    for answer in (index, hashed, plain):
+        assert "script-src 'self';" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> None:
+    from playwright.sync_api import sync_playwright
+
+    asked: list[str] = []
+    origin = f"http://127.0.0.1:{fake_daemon.port}"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.on("request", lambda request: asked.append(request.url.removeprefix(origin)))
+        page.goto(f"{origin}/")
+        page.locator("#write:focus").wait_for()
+        before = list(asked)
+        page.get_by_role("link", name="Settings").click()
+        page.locator("h1", has_text="Settings").wait_for()
+        browser.close()
+    preloaded = _PRELOADED.findall(fake_daemon.request("GET", "/").body.decode())
+    assert [address for address in before if address.endswith(".js")] == preloaded
+    assert len(before) <= _MOST_REQUESTS
+    modules = [
+        re.sub(r"^/web/[0-9a-f]{16}/", "/web/", address) for address in asked if address.endswith(".js")
+    ]
+    assert len(modules) == len(set(modules)), "no module under two addresses"
+    assert any(address.endswith("/pages/settings.js") for address in asked), "other pages come later"
