@@ -279,7 +279,7 @@ def test_the_command_line_page_is_what_help_prints(words: str) -> None:
 def test_the_picture_has_the_pages_colours() -> None:
     picture = (DOCS / "picture.svg").read_text()
     ElementTree.fromstring(picture)
-    tokens = (REPO / "rappd" / "web" / "tokens.css").read_text()
+    tokens = (REPO / "rappd" / "web" / "css" / "tokens.css").read_text()
     assert colours(picture) <= colours(tokens)
 
 
