@@ -19,6 +19,8 @@ _BASE = "agents.basic_agent"
 _STORAGE = "agents.compat.storage"
 
 SAME_AS = {
+    "agents.chain": "agents.runtime.chain",
+    "agents.graph": "agents.runtime.graph",
     "basic_agent": _BASE,
     "openrappter.agents": "agents",
     "openrappter.agents.basic_agent": _BASE,

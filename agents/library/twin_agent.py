@@ -190,7 +190,7 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "history":
             return {"history": request("twins.soul", twin=twin)["history"]}
         case "lineage":
-            return _family(request("twins.workspace.lineage", twin=twin))
+            return _family(request("twins.lineage", twin=twin))
         case "fork":
             return request("twins.fork", twin=twin, name=said.get("name", ""))
         case "lay_egg":
@@ -206,7 +206,7 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "checkpoint":
             return request("twins.checkpoint", twin=twin, note=reason or said.get("text", ""))
         case "checkpoints":
-            return _kept(request("twins.workspace.checkpoints", twin=twin))
+            return _kept(request("twins.checkpoints", twin=twin))
         case "rollback":
             which = text if re.match(r"\d{4}-\d\d", text := said.get("text", "")) else ""
             return _gone_back(request("twins.rollback", twin=twin, checkpoint=which, confirm=confirm))

@@ -136,3 +136,13 @@ def test_what_is_not_here_imports_and_refuses() -> None:
         raise error("no bond")
     with pytest.raises(AttributeError):
         placeholder("utils.bond", "__path__")
+
+
+def test_chain_and_graph_are_importable_by_their_public_names(tmp_path: Path) -> None:
+    code = """
+from agents.chain import AgentChain
+from agents.graph import AgentGraph
+import agents.runtime.chain
+print(AgentChain is agents.runtime.chain.AgentChain, AgentGraph.__name__)
+"""
+    assert run(tmp_path, code) == "True AgentGraph"

@@ -52,7 +52,7 @@ class House:
                 return {"soul": "# Rose", "history": [{"number": 1, "reason": "edited"}]}
             case "twins.archived" | "twins.purged":
                 return {operation.partition(".")[2]: [{"name": "Old", "kind": "memorial"}]}
-            case "twins.workspace.lineage":
+            case "twins.lineage":
                 return {"lineage": [{**ROSE, "depth": 0}, {**ADA, "depth": 1}]}
             case "eggs.inspect":
                 egg = {"name": "Rose", "kind": "twin", "schema": "rapp-egg/2.0", "size": 3100, "whole": True}
@@ -92,7 +92,7 @@ def house(desk: Any) -> House:
         ({"action": "update_soul", "name": "Rose", "text": "# Be"}, ("twins.edit_soul", {"twin": "Rose", "text": "# Be"})),
         ({"action": "soul", "name": "Rose"}, ("twins.soul", {"twin": "Rose"})),
         ({"action": "history", "name": "Rose"}, ("twins.soul", {"twin": "Rose"})),
-        ({"action": "lineage"}, ("twins.workspace.lineage", {})),
+        ({"action": "lineage"}, ("twins.lineage", {})),
         ({"action": "fork", "rappid_uuid": "Rose", "name": "Iris"}, ("twins.fork", {"twin": "Rose", "name": "Iris"})),
         ({"action": "pack", "text": "my rose twin", "egg_path": "/tmp/r.egg"}, ("eggs.pack", {"twin": "Rose", "into": "/tmp/r.egg"})),
         ({"action": "hatch", "egg_path": "/r.egg", "expect_sha256": "ab"}, ("eggs.hatch", {"path": "/r.egg", "expect_sha256": "ab"})),
