@@ -7,6 +7,7 @@ them, as a home that was made by an earlier version may hold them.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -311,8 +312,7 @@ def test_code_folder_as_a_link_is_not_read(attacked: Attacked, folder: str) -> N
         attacked.owned(path)
     try:
         attacked.daemon.wait_for(lambda: _is_served(attacked, folder), what="the probe to work")
-        shutil.rmtree(place)
-        place.symlink_to(outside)
+        _replace_by_link(place, outside)
         attacked.owned(place)
         attacked.daemon.wait_for(lambda: not _is_served(attacked, folder), what="the link to be refused")
         time.sleep(0.7)
@@ -323,6 +323,14 @@ def test_code_folder_as_a_link_is_not_read(attacked: Attacked, folder: str) -> N
         if before.exists():
             before.rename(place)
         shutil.rmtree(outside)
+
+
+def _replace_by_link(folder: Path, target: Path) -> None:
+    """Puts a link in the place of a folder, which the daemon makes anew when it sees it missing."""
+    while not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileExistsError):
+            folder.symlink_to(target)
 
 
 def test_rapplication_page_behind_a_link_is_not_served(attacked: Attacked) -> None:
