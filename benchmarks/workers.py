@@ -145,7 +145,7 @@ async def _requests(supervisor: WorkerSupervisor, plan: PoolConfig) -> Figures:
 
 
 async def _after_leftovers(supervisor: WorkerSupervisor, plan: PoolConfig) -> tuple[str, str]:
-    """What the next caller waits after a call that left ten processes running."""
+    """The wait of the next caller after a call that left ten processes running."""
     pool = supervisor.pool("leaving", plan)
     times = []
     for _ in range(STARTS):

@@ -26,12 +26,12 @@ REACHING = frozenset({"AskPeer"})
 
 
 def is_structural(name: str) -> bool:
-    """True when an agent of that name changes the house itself, and so is offered to its operator only."""
+    """True when an agent of that name changes agents or twins, and so is offered to its operator only."""
     return name in STRUCTURAL or name.startswith("Neighborhood")
 
 
 def needs_trust(name: str) -> bool:
-    """True when an agent of that name may ask the house for something, and so shares no process with others."""
+    """True when an agent of that name may make requests of the daemon, and so shares no process with others."""
     return is_structural(name) or name in REACHING
 
 
@@ -58,7 +58,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Agent:
-    """One agent as the house knows it. ``tool_name`` is its name in a form that every model takes."""
+    """One agent as the daemon knows it. ``tool_name`` is its name in a form that every model takes."""
 
     name: str
     tool_name: str

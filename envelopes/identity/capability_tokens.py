@@ -112,7 +112,7 @@ def narrow(
 
 
 def verify_chain(value: object, *, audience: str, now: float, root: bytes) -> Grant:
-    """What ``_x_cap`` gives at the node ``audience``, whose public key is ``root``. Raises ``BadTokenError``.
+    """The rights that ``_x_cap`` gives at the node ``audience``, whose public key is ``root``. Raises ``BadTokenError``.
 
     ``value`` is one token, or a list of them, root first. Whether a link was taken back, and whether the
     holder shows it, is asked per request by whoever knows (neighborhoods.auth.authorization).

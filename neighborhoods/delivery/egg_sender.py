@@ -15,7 +15,7 @@ from neighborhoods.peer import Peer
 
 
 class EggSender:
-    """What a lane of eggs sends with (see ``BatchTransport``): one row at a time. ``file_of(id)`` is where its bytes are."""
+    """The transport of a queue of eggs (see ``BatchTransport``): one row at a time. ``file_of(id)`` is where its bytes are."""
 
     def __init__(self, carrier: EggTransport, file_of: Callable[[str], Path]) -> None:
         self._carrier = carrier

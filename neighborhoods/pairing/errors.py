@@ -1,4 +1,4 @@
-"""What goes wrong while pairing, besides ``PairingStoppedError``."""
+"""Errors of pairing, besides ``PairingStoppedError``."""
 
 from __future__ import annotations
 

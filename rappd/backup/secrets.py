@@ -55,7 +55,7 @@ def seal(content: bytes, passphrase: str) -> bytes:
 
 
 def unseal(octets: bytes, passphrase: str) -> bytes:
-    """What ``seal`` was given. Raises ``WrongPassphraseError``, also for a changed seal."""
+    """Returns the data that ``seal`` was given. Raises ``WrongPassphraseError``, also for a changed seal."""
     try:
         head: dict[str, Any] = orjson.loads(octets)
         sealed = bytes.fromhex(head.pop("sealed"))

@@ -1,4 +1,4 @@
-"""What this daemon holds for other machines, as the rooms that make and use it see it. ``FederationService`` fulfils it."""
+"""The components that serve other machines, as a protocol. ``FederationService`` implements it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EggInbox(Protocol):
         ...
 
     async def received(self, peer: Peer, id: str) -> dict[str, Any]:
-        """What became of an egg that a peer sent under that id. Raises ``NotFoundError`` when it has to send it,
+        """The result for an egg that a peer sent under that id. Raises ``NotFoundError`` when it has to send it,
         and what ``take_in`` would raise before it."""
         ...
 

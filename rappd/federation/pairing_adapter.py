@@ -1,4 +1,4 @@
-"""What pairing needs of this daemon: a way to post steps, and a book to write the new peer into."""
+"""Adapts this daemon to pairing: posts steps, and stores the new peer."""
 
 from __future__ import annotations
 
