@@ -11,10 +11,9 @@ _SITE = """
 import os, time
 from pathlib import Path
 
-import rappd.store.syncing as syncing
-from rappd.store.kernel_sync import KernelSync
+import rappd.store.fsync as fsync
 
-really, told = syncing.to_disk, Path(os.environ["RAPP_HOME"]) / "slow-disk"
+really, told = fsync.to_disk, Path(os.environ["RAPP_HOME"]) / "slow-disk"
 
 def to_disk(descriptor):
     until = time.monotonic() + (float(told.read_text()) if told.exists() else 0)
@@ -22,8 +21,7 @@ def to_disk(descriptor):
         time.sleep(0.01)
     really(descriptor)
 
-syncing.to_disk = to_disk
-KernelSync.put = lambda *_: False  # the kernel's own is not to be held up
+fsync.to_disk = to_disk
 """
 
 

@@ -40,7 +40,7 @@ from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenant_config import sandbox_wish

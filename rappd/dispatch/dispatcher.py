@@ -21,7 +21,7 @@ from envelopes.problem import ReportableError
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
 from rappd.errors import ConflictError
-from rappd.store.changes import Taking
+from rappd.store.operations import InboxClaim
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -156,7 +156,7 @@ class Dispatcher:
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
         ``early`` is told a DONE that is written and not yet on the disk, where few others are under way.
         """
-        with self._store.gathering.turn():
+        with self._store.group_commit.active():
             return await self._once(envelope, caller, emit, begun, early)
 
     async def _once(
@@ -190,11 +190,11 @@ class Dispatcher:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
-        if early is None or reply.verb != DONE or not self._store.gathering.quiet:
+        if early is None or reply.verb != DONE or not self._store.group_commit.is_low_load:
             await self._through(self._store.commit_reply(record, *key))
         else:
             written = self._store.commit_reply(record, *key, strict=False)
-            on_disk = self._store.on_disk()
+            on_disk = self._store.durable()
             on_disk.add_done_callback(asyncio.Future.exception)  # nobody waits for it where the commit fails
             await self._through(written)
             early(reply, on_disk)
@@ -215,10 +215,10 @@ class Dispatcher:
     ) -> tuple[str, bool]:
         """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
         if begun:
-            began, stopped = await self._through(self._store.begin_accepted(*key, records, strict=False))
+            began, stopped = await self._through(self._store.start_claimed(*key, records, strict=False))
             return ("" if began else "started"), stopped
-        taking = Taking(*key, "started", workspace, thread, b"", now(), records)
-        taken, stopped = await self._through(self._store.take(taking, strict=False))
+        taking = InboxClaim(*key, "started", workspace, thread, b"", now(), records)
+        taken, stopped = await self._through(self._store.claim(taking, strict=False))
         return (taken.state if taken is not None else ""), stopped
 
     async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
@@ -237,7 +237,7 @@ class Dispatcher:
 
     def sent(self, envelope: Envelope, workspace: str) -> None:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
-        self._write(envelope, workspace, hasten=True)
+        self._write(envelope, workspace)
 
     async def note(
         self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False, answers: bool = False
@@ -256,7 +256,7 @@ class Dispatcher:
         workspace, _, _ = self._routed(envelope.recipient)
         key = (envelope.sender, envelope.id, envelope.verb)
         body = emergence.encode(envelope)
-        taken = await self._store.take(Taking(*key, "accepted", workspace, "", body, now(), []))
+        taken = await self._store.claim(InboxClaim(*key, "accepted", workspace, "", body, now(), []))
         if taken is None:
             return None
         recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
@@ -273,7 +273,7 @@ class Dispatcher:
         title = envelope.data.get("user_input", "")
         envelope = self.begin(envelope, workspace, session=session, title=title, fresh=fresh)
         self._write(envelope, workspace)
-        with self._store.gathering.turn():
+        with self._store.group_commit.active():
             try:
                 reply = await self._answer(RequestContext(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
@@ -305,8 +305,8 @@ class Dispatcher:
             self.refused += 1
             return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
 
-    def _write(self, envelope: Envelope, workspace: str, *, hasten: bool = False) -> None:
-        self._store.queue(record_of(envelope, answers=False), hasten=hasten)
+    def _write(self, envelope: Envelope, workspace: str) -> None:
+        self._store.queue(record_of(envelope, answers=False))
         for watcher in self._watchers:
             watcher(envelope, workspace)
 

@@ -1,4 +1,4 @@
-"""Where each thread's chain ends, remembered by the writer while it is busy with the thread."""
+"""Caches the last hash of each thread's chain for the writer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Set
 import msgspec
 
 from envelopes.codecs.hash_chain import GENESIS
+from rappd.store.bulk_sql import MultiRowStatement
 from rappd.store.records import ThreadInfo
-from rappd.store.together import Together
 
 KNOWN_THREADS = 8_192
 
-_FIND = Together(
+_FIND = MultiRowStatement(
     "SELECT id, number, count, head, session, title != '', updated FROM (VALUES",
     1,
     ") AS it CROSS JOIN threads ON substr(id, 25) = substr(it.column1, 25) AND id = it.column1",
@@ -22,13 +22,13 @@ _FIND = Together(
     WHERE (substr(id, 25), id) = (substr(?1, 25), ?1)""",
 )
 _HIGHEST = "SELECT max(number) FROM threads"
-_ADVANCE = Together(
+_ADVANCE = MultiRowStatement(
     "UPDATE threads SET count = it.column2, head = it.column3, updated = it.column4 FROM (VALUES",
     4,
     ") AS it WHERE number = it.column1",
     alone="UPDATE threads SET count = ?2, head = ?3, updated = ?4 WHERE number = ?1",
 )
-_DESCRIBE = Together(
+_DESCRIBE = MultiRowStatement(
     "INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head) VALUES",
     10,
     """ON CONFLICT(number) DO UPDATE SET
@@ -40,8 +40,8 @@ _DESCRIBE = Together(
 _TITLED = "INSERT OR IGNORE INTO late_titles(thread, count) VALUES(?, ?)"
 
 
-class Head(msgspec.Struct):
-    """A thread's number in the tables, its last event, and what its row tells beside."""
+class ThreadHead(msgspec.Struct):
+    """A thread's number, the hash and number of its last event, and the rest of its row."""
 
     number: int
     count: int
@@ -50,12 +50,12 @@ class Head(msgspec.Struct):
     titled: bool
     updated: int
     news: ThreadInfo | None = None
-    """What the row still lacks; written with the next ``save``."""
+    """Changes of the row, written by the next ``save``."""
     titled_at: int = 0
     """Number of events that it had when it got the title in ``news``."""
 
-    def learn(self, info: ThreadInfo) -> bool:
-        """Takes in what ``info`` adds; False when the row says all of it already."""
+    def merge_info(self, info: ThreadInfo) -> bool:
+        """Merges new information; False when the row has all of it already."""
         if (info.session is None or info.session == self.session) and (self.titled or not info.title):
             return False
         if self.news is None:
@@ -69,25 +69,25 @@ class Head(msgspec.Struct):
         return True
 
 
-class Heads:
-    """The heads of threads in use, the least recently used forgotten first. For one thread only.
+class ThreadHeads:
+    """An LRU cache of thread heads. Used on the writer's thread only.
 
     They run ahead of the tables until ``save`` is committed; after a rollback, ``forget`` them all.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._known: OrderedDict[str, Head] = OrderedDict()
+        self._known: OrderedDict[str, ThreadHead] = OrderedDict()
         self._last_number: int | None = None
 
     def look_up(self, threads: Set[str]) -> None:
-        """Brings what the tables have of these threads into memory; until the next time, ``find`` knows them."""
+        """Loads the heads of these threads for ``find``."""
         unknown = [(thread,) for thread in threads if thread not in self._known]
         for thread, *row in _FIND.execute(self._db, unknown) if unknown else ():
-            self._known[thread] = Head(*row)
+            self._known[thread] = ThreadHead(*row)
 
-    def find(self, thread: str) -> Head | None:
-        """The head of a thread that was looked up; None when there is no such thread."""
+    def find(self, thread: str) -> ThreadHead | None:
+        """Returns the head of a thread that was looked up; None when there is no such thread."""
         head = self._known.get(thread)
         if head is not None:
             self._known.move_to_end(thread)
@@ -95,22 +95,22 @@ class Heads:
 
     @property
     def newest(self) -> int:
-        """The number of the thread that began last."""
+        """The highest thread number."""
         if self._last_number is None:
             self._last_number = int(self._db.execute(_HIGHEST).fetchone()[0] or 0)
         return self._last_number
 
-    def begin(self, info: ThreadInfo) -> Head:
-        """The head of a thread that does not exist yet."""
+    def add(self, info: ThreadInfo) -> ThreadHead:
+        """Adds a thread that does not exist yet and returns its head."""
         self._last_number = self.newest + 1
         news = ThreadInfo(
             info.id, info.workspace, info.caller, info.session, info.title, info.at
-        )  # a copy: ``learn`` may add to it
-        head = Head(self._last_number, 0, GENESIS, info.session, bool(info.title), info.at, news)
+        )  # a copy: ``merge_info`` may change it
+        head = ThreadHead(self._last_number, 0, GENESIS, info.session, bool(info.title), info.at, news)
         self._known[info.id] = head
         return head
 
-    def save(self, heads: list[Head]) -> None:
+    def save(self, heads: list[ThreadHead]) -> None:
         """Writes their rows, inside the caller's transaction."""
         advanced: list[tuple[object, ...]] = []
         described: list[tuple[object, ...]] = []
@@ -134,6 +134,6 @@ class Heads:
             self._known.popitem(last=False)
 
     def forget(self) -> None:
-        """Nothing in memory is true any more; the tables are."""
+        """Drops every head after a rollback."""
         self._known.clear()
         self._last_number = None

@@ -11,8 +11,8 @@ _UNANSWERED = """SELECT events.body FROM threads JOIN events ON events.thread = 
     ORDER BY events.seq"""
 
 
-class CallRows:
-    """What a stop of the daemon left behind. Raises ``StoreError``."""
+class CallTable:
+    """Calls that were in flight when the daemon stopped. Raises ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

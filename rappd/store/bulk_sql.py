@@ -1,4 +1,4 @@
-"""Several rows in one statement.
+"""SQL statements that take several rows.
 
 SQLite lets go of the interpreter at every statement, and a busy event loop is slow to give it back: for the
 writer, that is most of what a statement costs. A row that comes alone is another matter: what makes a table of
@@ -13,12 +13,12 @@ from itertools import chain
 from typing import Any
 
 MOST = 32
-"""Rows in one statement; each number of rows is a statement of its own, which SQLite keeps prepared."""
+"""The most rows in one statement; each number of rows is a statement of its own, which SQLite keeps prepared."""
 
 Row = tuple[Any, ...]
 
 
-class Together:
+class MultiRowStatement:
     """``begin`` + ``(?,?),(?,?)…`` + ``end``, each row of so many ``columns``; ``alone`` does the same for one."""
 
     def __init__(self, begin: str, columns: int, end: str = "", *, alone: str | None = None) -> None:
@@ -28,7 +28,7 @@ class Together:
             self._statements[1] = alone
 
     def execute(self, db: sqlite3.Connection, rows: Sequence[Sequence[object]]) -> list[Row]:
-        """Carries it out for all rows, in order; the rows that it returns."""
+        """Executes it for all rows in order and returns the resulting rows."""
         if len(rows) == 1:
             return db.execute(self._statements[1], rows[0]).fetchall()
         found: list[Row] = []

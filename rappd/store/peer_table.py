@@ -1,11 +1,11 @@
-"""The table of peers, and of those whose trust was ended (``PeerStorage`` of floor 4)."""
+"""The table of peers, and of those whose trust was ended (``neighborhoods.storage.PeerStorage``)."""
 
 from __future__ import annotations
 
 import orjson
 
 from neighborhoods.peer import Peer
-from rappd.store.changes import Change, Row
+from rappd.store.operations import Row, SqlStatement
 from rappd.store.store import Store
 
 _PEERS = """SELECT fingerprint, name, whose, public_key, certificate, sealing_key, scopes, paired_at,
@@ -21,7 +21,7 @@ _REMOVE = "DELETE FROM peers WHERE fingerprint = ?"
 _SEEN = "UPDATE peers SET address = ?, seen_at = ? WHERE fingerprint = ? AND seen_at <= ?"
 
 
-class PeerRows:
+class PeerTable:
     """See ``neighborhoods.storage.PeerStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
@@ -32,7 +32,7 @@ class PeerRows:
         return [_peer(row) for row in await self._store.rows(_PEERS)]
 
     async def save_peer(self, peer: Peer) -> None:
-        """Writes a peer down, in the place of one with that fingerprint.
+        """Saves a peer in place of one with that fingerprint.
 
         Without effect when its trust was ended after ``paired_at``; a later ``paired_at`` is trust anew.
         """
@@ -41,16 +41,18 @@ class PeerRows:
             orjson.dumps(peer.scopes).decode(), peer.paired_at, peer.called, peer.address, peer.seen_at,
             int(peer.offered),
         )  # fmt: skip
-        lifted = Change(_TRUSTED_AGAIN, (peer.fingerprint, peer.paired_at))
-        await self._store.change(Change(_SAVE, values, lifted))
+        lifted = SqlStatement(_TRUSTED_AGAIN, (peer.fingerprint, peer.paired_at))
+        await self._store.change(SqlStatement(_SAVE, values, lifted))
 
     async def remove_peer(self, fingerprint: str, at: int) -> None:
         """Ends the trust and remembers that it was ended."""
-        await self._store.change(Change(_REVOKE, (fingerprint, at), Change(_REMOVE, (fingerprint,))))
+        await self._store.change(
+            SqlStatement(_REVOKE, (fingerprint, at), SqlStatement(_REMOVE, (fingerprint,)))
+        )
 
     async def seen_peer(self, fingerprint: str, address: str, at: int) -> None:
         """Notes where a peer was last reached, unless a later moment is noted. Not synced."""
-        await self._store.change(Change(_SEEN, (address, at, fingerprint, at)), strict=False)
+        await self._store.change(SqlStatement(_SEEN, (address, at, fingerprint, at)), strict=False)
 
     async def revoked_peers(self) -> dict[str, int]:
         """Fingerprints whose trust was ended, and when."""

@@ -1,4 +1,4 @@
-"""The table of envelopes that were taken: each is acted on once, whatever happens in between."""
+"""The table of claimed envelopes: each is handled once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from rappd.store.changes import TAKEN, Change, InboxState, Taken, Taking
+from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, SqlStatement
 from rappd.store.store import Store
 
 FORGOTTEN_AT_ONCE = 1_000
@@ -23,7 +23,7 @@ _FORGET = """DELETE FROM inbox WHERE (sender, id, verb) IN
 
 
 class Unfinished(NamedTuple):
-    """An envelope that was taken and has no reply yet; ``body`` is the envelope, empty when it is not known."""
+    """A claimed envelope without a reply; ``body`` is the envelope, empty when it is not known."""
 
     sender: str
     id: str
@@ -35,23 +35,23 @@ class Unfinished(NamedTuple):
     at: int
 
 
-class InboxRows:
-    """What came in. ``Store.begin_accepted`` and ``Store.commit_reply`` lead on. Raises ``StoreError``."""
+class InboxTable:
+    """Envelopes from other machines. ``Store.start_claimed`` and ``Store.commit_reply`` continue. Raises ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def take(self, taking: Taking) -> Taken | None:
-        """None when it is new and now kept, with its records, on the disk; else how far it is."""
-        return await self._store.take(taking)
+    async def claim(self, item: InboxClaim) -> ClaimState | None:
+        """Returns None when it is new and now on the disk with its records, else its state."""
+        return await self._store.claim(item)
 
-    async def find(self, sender: str, id: str, verb: str) -> Taken | None:
-        """How far an envelope is; None when it never came, or was forgotten."""
-        rows = await self._store.rows(TAKEN, (sender, id, verb))
-        return Taken(*rows[0]) if rows else None
+    async def find(self, sender: str, id: str, verb: str) -> ClaimState | None:
+        """Returns the state of an envelope; None when it never came, or was deleted."""
+        rows = await self._store.rows(CLAIM_STATE, (sender, id, verb))
+        return ClaimState(*rows[0]) if rows else None
 
     async def unfinished(self) -> list[Unfinished]:
-        """What is accepted or started, in the order in which it came."""
+        """Returns accepted and started envelopes in the order of arrival."""
         return [Unfinished(*row) for row in await self._store.rows(_UNFINISHED)]
 
     async def forget_before(self, at: int) -> int:
@@ -63,5 +63,5 @@ class InboxRows:
         keys = await self._store.rows(_OLD, (at,))
         for start in range(0, len(keys), FORGOTTEN_AT_ONCE):
             some = orjson.dumps(keys[start : start + FORGOTTEN_AT_ONCE]).decode()
-            await self._store.change(Change(_FORGET, (some, at)), strict=False)
+            await self._store.change(SqlStatement(_FORGET, (some, at)), strict=False)
         return len(keys)

@@ -1,12 +1,12 @@
-"""The table of what waits for peers (``OutboxStorage`` of floor 4)."""
+"""The outbox: envelopes that wait for peers (``neighborhoods.storage.OutboxStorage``)."""
 
 from __future__ import annotations
 
 import orjson
 
 from neighborhoods.storage import EGG, OutboxState, OutgoingEnvelope
-from rappd.store.changes import Change, Row
-from rappd.store.reading import uuid_start
+from rappd.store.operations import Row, SqlStatement
+from rappd.store.reader import uuid_start
 from rappd.store.store import Store
 
 SHOWN = 1_000
@@ -46,7 +46,7 @@ _FORGET = """DELETE FROM outbox WHERE number IN (SELECT value FROM json_each(?))
     AND state NOT IN ('queued', 'delivered', 'accepted')"""
 
 
-class OutboxRows:
+class OutboxTable:
     """See ``neighborhoods.storage.OutboxStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
@@ -58,7 +58,7 @@ class OutboxRows:
             item.peer, item.id, item.verb, item.thread, item.what, item.body, item.state, item.tries,
             item.created_at, item.next_at, item.expires_at, item.answer, item.trouble,
         )  # fmt: skip
-        rows = await self._store.change(Change(_PUT, values))
+        rows = await self._store.change(SqlStatement(_PUT, values))
         number: int = rows[0][0]
         return number
 
@@ -75,10 +75,10 @@ class OutboxRows:
         """Changes rows that wait, in one statement; ``answer`` and ``trouble`` replace what was there."""
         if numbers:
             listed = orjson.dumps(numbers).decode()
-            await self._store.change(Change(_MOVE, (state, tries, next_at, answer, trouble, listed)))
+            await self._store.change(SqlStatement(_MOVE, (state, tries, next_at, answer, trouble, listed)))
 
     async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
-        """What may be sent to a peer now, in order: queued or delivered, its time come and not over."""
+        """Returns what may be sent to a peer now, in order: queued or delivered, due and not expired."""
         return _outgoing(await self._store.rows(_DUE, (peer, at, at, eggs, most)))
 
     async def outgoing(
@@ -101,11 +101,11 @@ class OutboxRows:
 
     async def expire(self, at: int) -> list[OutgoingEnvelope]:
         """Marks what waits and ran out of time as expired and returns those rows, the oldest first."""
-        rows = await self._store.change(Change(_EXPIRE, (at,)))
+        rows = await self._store.change(SqlStatement(_EXPIRE, (at,)))
         return _outgoing(sorted(rows))  # by number; a statement returns what it changed in any order
 
     async def peers_waiting(self) -> dict[str, int]:
-        """How many rows wait, by peer."""
+        """Counts waiting rows by peer."""
         return dict(await self._store.rows(_COUNT))
 
     async def forget_before(self, at: int) -> int:
@@ -116,7 +116,7 @@ class OutboxRows:
         numbers = [row[0] for row in await self._store.rows(_SETTLED, (at,))]
         for start in range(0, len(numbers), FORGOTTEN_AT_ONCE):
             some = orjson.dumps(numbers[start : start + FORGOTTEN_AT_ONCE]).decode()
-            await self._store.change(Change(_FORGET, (some,)), strict=False)
+            await self._store.change(SqlStatement(_FORGET, (some,)), strict=False)
         return len(numbers)
 
 

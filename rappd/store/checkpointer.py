@@ -1,4 +1,4 @@
-"""Keeps the write-ahead log short and on the disk, beside the writer.
+"""Syncs the write-ahead log and checkpoints it, on a thread beside the writer.
 
 Checkpoints are the tail of every commit's latency, so they run here, on a connection and thread of
 their own. Under load such a checkpoint never catches up with the writer and the log would grow
@@ -14,9 +14,9 @@ import threading
 import time
 from pathlib import Path
 
-from rappd.store.bell import Bell
 from rappd.store.connections import BUSY_MS
-from rappd.store.syncing import Log
+from rappd.store.fsync import SqliteWalFile
+from rappd.store.wakeup import ThreadWakeup
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +25,12 @@ LONG_FRAMES = 16_000  # 64 MB
 SYNC_SECONDS = 1.0
 
 
-class Keeper:
+class WalCheckpointer:
     """One thread: syncs within ``SYNC_SECONDS`` of a commit, checkpoints about every 16 MB written."""
 
     def __init__(self, path: Path) -> None:
-        self._log = Log(path)
-        self._bell = Bell()
+        self._log = SqliteWalFile(path)
+        self._wakeup = ThreadWakeup()
         self._pages = 0
         self._unsynced = False
         self._closing = False
@@ -40,33 +40,33 @@ class Keeper:
         )
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("PRAGMA fullfsync = ON")
-        self._thread = threading.Thread(target=self._run, name="store-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="store-checkpointer", daemon=True)
         self._thread.start()
 
     def wrote(self, pages: int) -> None:
-        """The writer committed about so many pages."""
+        """Notes a commit of about so many pages."""
         self._pages += pages
         if not self._unsynced or self._pages >= CHECKPOINT_PAGES:
             self._unsynced = True
-            self._bell.ring()
+            self._wakeup.notify()
 
     def close(self) -> None:
-        """Ends the thread. The last connection to close writes the log back."""
+        """Ends the thread. SQLite checkpoints the log when the last connection closes."""
         self._closing = True
-        self._bell.ring()
+        self._wakeup.notify()
         self._thread.join()
         self._log.close()
         self._db.close()
 
     def _run(self) -> None:
         while not self._closing:
-            self._bell.wait()
+            self._wakeup.wait()
             deadline = time.monotonic() + SYNC_SECONDS
             while self._unsynced and not self._closing:
-                # While the writer is asked to start the log over, stay out of its way: one at a time.
+                # While the writer restarts the log, do not checkpoint beside it.
                 if self._pages >= CHECKPOINT_PAGES and not self.log_is_long:
                     self._checkpoint()
-                elif not self._bell.wait(max(0.0, deadline - time.monotonic())):
+                elif not self._wakeup.wait(max(0.0, deadline - time.monotonic())):
                     self._unsynced = False
                     self._sync_log()
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from neighborhoods.peer import Peer
 from neighborhoods.storage import IssuedToken, PeerStorage, TokenStorage
 from rappd.errors import StoreError
-from rappd.store.peer_rows import PeerRows
+from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
-from rappd.store.token_rows import TokenRows
+from rappd.store.token_table import TokenTable
 
 FP = "ab" * 32
 
@@ -36,12 +36,12 @@ def _peer(fingerprint: str = FP, **other: Any) -> Peer:
 
 @pytest.fixture
 def peers(store: Store) -> PeerStorage:
-    return PeerRows(store)
+    return PeerTable(store)
 
 
 @pytest.fixture
 def tokens(store: Store) -> TokenStorage:
-    return TokenRows(store)
+    return TokenTable(store)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -52,12 +52,12 @@ def test_every_field_survives_closing(tmp_path_factory, written: list[Peer]) -> 
     async def write() -> None:
         store = await Store.open(path)
         for peer in written:
-            await PeerRows(store).save_peer(peer)
+            await PeerTable(store).save_peer(peer)
         await store.close()
 
     async def read() -> list[Peer]:
         store = await Store.open(path)
-        found = await PeerRows(store).peers()
+        found = await PeerTable(store).peers()
         await store.close()
         return found
 
@@ -118,13 +118,13 @@ async def test_tokens_come_back_the_latest_first_with_what_became_of_them(tokens
 
 async def test_a_token_is_used_as_often_as_allowed_however_many_ask_at_once(path: Path) -> None:
     store = await Store.open(path)
-    tokens = TokenRows(store)
+    tokens = TokenTable(store)
     allowed = await asyncio.gather(*(tokens.use("j", 7, at) for at in range(50)))
     assert allowed == [True] * 7 + [False] * 43
     assert not await tokens.use("never", 0, 1)
     await store.close()
     store = await Store.open(path)
-    tokens = TokenRows(store)
+    tokens = TokenTable(store)
     assert not await tokens.use("j", 7, 99)
     assert await tokens.use("j", 8, 99)
     assert await tokens.use("never", 1, 99)

@@ -1,11 +1,11 @@
-"""The tables of issued tokens, of revoked ones, and of uses (``TokenStorage`` of floor 4)."""
+"""The tables of issued tokens, of revoked ones, and of uses (``neighborhoods.storage.TokenStorage``)."""
 
 from __future__ import annotations
 
 import orjson
 
 from neighborhoods.storage import IssuedToken
-from rappd.store.changes import Change
+from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
 
 _ISSUE = "INSERT OR REPLACE INTO issued_tokens(jti, name, caps, issued_at, expires_at) VALUES(?,?,?,?,?)"
@@ -17,7 +17,7 @@ _TOKENS = """SELECT jti, name, caps, issued_at, expires_at, coalesce(revoked_tok
     LEFT JOIN token_uses USING(jti) ORDER BY issued_at DESC, issued_tokens.rowid DESC"""
 
 
-class TokenRows:
+class TokenTable:
     """See ``neighborhoods.storage.TokenStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
@@ -27,7 +27,7 @@ class TokenRows:
         """Writes an issued token down; ``revoked_at`` and ``used_at`` come of ``revoke`` and ``use``."""
         caps = orjson.dumps(token.caps).decode()
         values = (token.jti, token.name, caps, token.issued_at, token.expires_at)
-        await self._store.change(Change(_ISSUE, values))
+        await self._store.change(SqlStatement(_ISSUE, values))
 
     async def tokens(self) -> list[IssuedToken]:
         """Every issued token, the latest first."""
@@ -36,7 +36,7 @@ class TokenRows:
 
     async def revoke(self, jti: str, at: int) -> None:
         """Ends a token, issued here or anywhere; the first moment stays."""
-        await self._store.change(Change(_REVOKE, (jti, at)))
+        await self._store.change(SqlStatement(_REVOKE, (jti, at)))
 
     async def revoked(self) -> dict[str, int]:
         """Every ``jti`` that was ended, and when."""
@@ -44,4 +44,4 @@ class TokenRows:
 
     async def use(self, jti: str, limit: int, at: int) -> bool:
         """Counts one use of a token that may be used ``limit`` times; False when they are used up."""
-        return bool(await self._store.change(Change(_USE, (jti, limit, at))))
+        return bool(await self._store.change(SqlStatement(_USE, (jti, limit, at))))

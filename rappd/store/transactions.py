@@ -1,4 +1,4 @@
-"""Entries into the tables: a batch of them as one transaction, on the writer's connection."""
+"""Writes a batch of entries as one SQLite transaction."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 
 from envelopes.codecs.hash_chain import link
 from rappd.store import connections
-from rappd.store.changes import Change, Item, Other, Reply, carry_out
-from rappd.store.heads import Head, Heads
+from rappd.store.bulk_sql import MultiRowStatement
+from rappd.store.operations import InboxReply, Item, Other, SqlStatement, execute
 from rappd.store.records import Record, ThreadInfo
-from rappd.store.together import Together
+from rappd.store.thread_heads import ThreadHead, ThreadHeads
 
 Waiter = asyncio.Future[Any]
 Entry = tuple[Item | None, Waiter | None, bool]
-"""What is to be written, who waits for it, and whether for the disk."""
-Done = list[tuple[Waiter, Any]]
-"""Who is told what."""
+"""An item, its waiter if any, and True where that one waits for the disk."""
+Resolutions = list[tuple[Waiter, Any]]
+"""Waiters, each with its result."""
 
 
-class Written(NamedTuple):
-    """Who can be told now, who once it is on the disk, and about how many pages were written."""
+class CommitResult(NamedTuple):
+    """Waiters to resolve now, waiters to resolve after a sync, and about how many pages were written."""
 
-    done: Done
-    to_sync: Done
+    done: Resolutions
+    to_sync: Resolutions
     pages: int
 
 
@@ -38,54 +38,43 @@ _ENDS = 2  # of events and their index: a page of each
 _NEIGHBOURS = 64  # threads that began after one another, whose rows share pages
 _THREADS_A_PAGE = 20
 _ANSWERS_A_PAGE = 50
-_INSERT = Together("INSERT INTO events VALUES", 12)
+_INSERT = MultiRowStatement("INSERT INTO events VALUES", 12)
 
 
-class Tables:
-    """For whoever has the writer's lock. Heads in memory run ahead of COMMIT; ``take_back`` after any error."""
+class TransactionWriter:
+    """Used on the writer's thread only. Heads in memory run ahead of COMMIT: call ``rollback`` after any error."""
 
     def __init__(self, path: Path) -> None:
         self.db = connections.open_writing(path)
-        self._heads = Heads(self.db)
+        self._heads = ThreadHeads(self.db)
         self._seq: int | None = None
 
     @property
     def seq(self) -> int:
-        """The highest ``seq`` that is written."""
+        """The highest committed ``seq``."""
         if self._seq is None:
             self._seq = int(self.db.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
         return self._seq
 
     @property
-    def knows_seq(self) -> bool:
-        """Whether ``seq`` takes no look into the file."""
-        return self._seq is not None
-
-    @property
     def known_seq(self) -> int | None:
-        """``seq``, from any thread; None before it was first needed."""
+        """``seq`` without a look into the file; None before its first use. Thread-safe."""
         return self._seq
 
-    def carried(self) -> tuple[bytes, int]:
-        """The mark of the intake that is theirs, and the number of the last frame in it that they have."""
-        mark, carried = self.db.execute("SELECT mark, carried FROM intake").fetchone()
-        return mark, carried
-
-    def write(self, batch: list[Entry], *, strict: bool, carried: int | None = None) -> Written:
-        """One transaction. ``strict``: everybody waits for the disk. ``carried``: the frame of the intake that this
-        completes."""
+    def write(self, batch: list[Entry], *, strict: bool) -> CommitResult:
+        """Commits a batch as one transaction. ``strict``: every waiter waits for the disk."""
         mixed = not all(isinstance(item, _PLAIN) for item, _, _ in batch)
         seq = self.seq
         size = answers = pages = 0
         rows: list[tuple[object, ...]] = []
-        touched: dict[int, Head] = {}
-        done: Done = []
-        to_sync: Done = []
+        touched: dict[int, ThreadHead] = {}
+        done: Resolutions = []
+        to_sync: Resolutions = []
         entries = self._unfolded(batch, done, to_sync, strict) if mixed else batch
         self._heads.look_up(_threads(entries))
         for item, waiter, waits_for_disk in entries:
             if isinstance(item, Record):
-                head = self._heads.find(item.thread) or self._heads.begin(_bare(item))
+                head = self._heads.find(item.thread) or self._heads.add(_bare(item))
                 touched[head.number] = head
                 seq += 1
                 head.count += 1
@@ -103,28 +92,30 @@ class Tables:
                 )  # fmt: skip
             elif isinstance(item, ThreadInfo):
                 found = self._heads.find(item.id)
-                head = found or self._heads.begin(item)
-                if found is None or head.learn(item):
+                head = found or self._heads.add(item)
+                if found is None or head.merge_info(item):
                     touched[head.number] = head
             if waiter is not None:
                 (to_sync if waits_for_disk or strict else done).append((waiter, seq))
-        if touched or mixed or carried is not None:
+        if touched or mixed:
             heads = list(touched.values())
             pages = self._pages(batch, heads, size, answers, mixed=mixed)
-            self._commit(rows, heads, carried)
+            self._commit(rows, heads)
         self._seq = seq
-        return Written(done, to_sync, pages)
+        return CommitResult(done, to_sync, pages)
 
-    def take_back(self) -> None:
-        """The transaction under way, and all that memory has: the tables are true."""
+    def rollback(self) -> None:
+        """Rolls the open transaction back and forgets the heads in memory."""
         if self.db.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # some errors have rolled back already
                 self.db.execute("ROLLBACK")
         self._heads.forget()
         self._seq = None
 
-    def _pages(self, batch: list[Entry], heads: list[Head], size: int, answers: int, *, mixed: bool) -> int:
-        """About how many a commit touches: what is found by a random key, or lies far back, has one of its own."""
+    def _pages(
+        self, batch: list[Entry], heads: list[ThreadHead], size: int, answers: int, *, mixed: bool
+    ) -> int:
+        """Estimates the pages that a commit touches: a random key, or an old thread, has a page of its own."""
         pages = _ENDS + (size + _ROW_BYTES * len(heads)) // _PAGE_BYTES
         pages += _different(answers, self.seq // _ANSWERS_A_PAGE + 1)
         near = self._heads.newest - _NEIGHBOURS
@@ -137,15 +128,17 @@ class Tables:
         if mixed:
             pages += 1
             for item, _, _ in batch:
-                if isinstance(item, Change):
+                if isinstance(item, SqlStatement):
                     pages += 2
         return pages + described
 
-    def _unfolded(self, batch: list[Entry], done: Done, to_sync: Done, strict: bool) -> list[Entry]:
-        """The batch with all but records and threads carried out, in a transaction that is left open."""
+    def _unfolded(
+        self, batch: list[Entry], done: Resolutions, to_sync: Resolutions, strict: bool
+    ) -> list[Entry]:
+        """Executes all but records and threads in a transaction that stays open, and returns the records to append."""
         self.db.execute("BEGIN IMMEDIATE")
         others: list[Other] = [item for item, _, _ in batch if not isinstance(item, _PLAIN)]
-        outcomes = iter(carry_out(self.db, others))
+        outcomes = iter(execute(self.db, others))
         entries: list[Entry] = []
         for entry in batch:
             item, waiter, waits_for_disk = entry
@@ -154,31 +147,29 @@ class Tables:
                 continue
             records, result = next(outcomes)
             entries += [(record, None, False) for record in records]
-            if type(item) is Reply:
+            if type(item) is InboxReply:
                 entries.append((None, waiter, waits_for_disk))
             elif waiter is not None:
                 (to_sync if waits_for_disk or strict else done).append((waiter, result))
         return entries
 
-    def _commit(self, rows: list[tuple[object, ...]], heads: list[Head], carried: int | None) -> None:
+    def _commit(self, rows: list[tuple[object, ...]], heads: list[ThreadHead]) -> None:
         db = self.db
         if not db.in_transaction:
             db.execute("BEGIN IMMEDIATE")
         self._heads.save(heads)
         if rows:
             _INSERT.execute(db, rows)
-        if carried is not None:
-            db.execute("UPDATE intake SET carried = ?", (carried,))
         db.execute("COMMIT")
 
 
 def _different(count: int, pages: int) -> int:
-    """How many of so many pages are touched by so many rows that lie anywhere."""
+    """Estimates how many of ``pages`` are touched by ``count`` rows at random places."""
     return round(pages * -math.expm1(-count / pages)) if count else 0
 
 
 def _threads(entries: list[Entry]) -> set[str]:
-    """Those that entries are about and that may exist already."""
+    """Returns the threads of these entries that may exist already."""
     named: set[str] = set()
     fresh: set[str] = set()
     for item, _, _ in entries:
@@ -190,5 +181,5 @@ def _threads(entries: list[Entry]) -> set[str]:
 
 
 def _bare(record: Record) -> ThreadInfo:
-    """For a record on a thread that nobody described."""
+    """Returns the thread info of a record on a thread without a description."""
     return ThreadInfo(record.thread, "", record.sender, None, "", record.at)

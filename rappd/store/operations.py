@@ -1,4 +1,4 @@
-"""What the writer carries out beside appending: changes of other tables, and envelopes taken once."""
+"""Operations of the writer beside appending: statements on other tables, and the inbox, which claims an envelope once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
+from rappd.store.bulk_sql import MultiRowStatement
+from rappd.store.bulk_sql import Row as Row
 from rappd.store.records import Record, ThreadInfo
-from rappd.store.together import Row as Row
-from rappd.store.together import Together
 
 InboxState = Literal["accepted", "started", "done"]
 
@@ -24,25 +24,17 @@ _ANSWERED = """EXISTS (SELECT 1 FROM events AS answer
         WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2
         AND EXISTS (SELECT 1 FROM events AS asked
             WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = it.column3))"""
-_IN_INBOX = """EXISTS (SELECT 1 FROM inbox
-        WHERE sender = it.column1 AND id = it.column2 AND verb = it.column3)"""
 _NEW = f"WHERE NOT {_ANSWERED} ON CONFLICT(sender, id, verb) DO NOTHING"
-_TAKE = Together(f"{_INTO} * FROM (VALUES", 8, f") AS it {_NEW} RETURNING sender, id, verb")
-_TAKE_ONE = f"{_INTO} ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 {_NEW.replace('it.column', '?')}"
-TAKEN = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
+_CLAIM = MultiRowStatement(f"{_INTO} * FROM (VALUES", 8, f") AS it {_NEW} RETURNING sender, id, verb")
+_CLAIM_ONE = f"{_INTO} ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 {_NEW.replace('it.column', '?')}"
+CLAIM_STATE = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 AND verb = ?3
     UNION ALL SELECT 'done', (SELECT id FROM threads WHERE number = answer.thread) FROM events AS answer
     WHERE answer.answers = 1 AND answer.recipient = ?1 AND answer.id = ?2
     AND EXISTS (SELECT 1 FROM events AS asked
         WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = ?3)
     LIMIT 1"""
-"""How far an envelope is, by who sent it, its id and its verb."""
-_CAME_BEFORE = Together(
-    "SELECT 1 FROM (VALUES",
-    3,
-    f") AS it WHERE {_IN_INBOX} OR {_ANSWERED} LIMIT 1",
-    alone=TAKEN,
-)
-_BEGIN = """UPDATE inbox SET state = 'started'
+"""Selects the state of an envelope by its sender, id and verb."""
+_START = """UPDATE inbox SET state = 'started'
     WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
 _DONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id IN (SELECT value FROM json_each(?))"
 _DONE_ONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id = ?"
@@ -50,19 +42,19 @@ _DONE_ONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id = ?"
 Key = tuple[str, str, str]
 
 
-class Change(msgspec.Struct):
-    """One parameterised statement on the tables beside threads and events; for rooms of this package.
+class SqlStatement(msgspec.Struct):
+    """One parameterised statement on tables other than threads and events, for modules of this package.
 
-    Whoever waits gets the rows that it returns. ``then`` is carried out in the same transaction.
+    The waiter gets the rows that it returns. ``then`` is executed in the same transaction.
     """
 
     statement: str
     values: Row = ()
-    then: Change | None = None
+    then: SqlStatement | None = None
 
 
-class Taking(msgspec.Struct, array_like=True, tag="taking"):
-    """An envelope to be acted on once, named by who sent it, its id and its verb; and its records.
+class InboxClaim(msgspec.Struct):
+    """Claims an envelope, named by its sender, id and verb, together with its records.
 
     ``body`` is kept until it is done: for what is begun later, or may be begun again.
     """
@@ -78,15 +70,15 @@ class Taking(msgspec.Struct, array_like=True, tag="taking"):
     records: list[Record | ThreadInfo]
 
 
-class Taken(NamedTuple):
-    """How far an envelope is that came before, and the thread it went to."""
+class ClaimState(NamedTuple):
+    """The state of an envelope that was claimed before, and its thread."""
 
     state: InboxState
     thread: str
 
 
-class Beginning(msgspec.Struct):
-    """An accepted envelope is started; its records. Nothing is written when it is not ``accepted``."""
+class InboxStart(msgspec.Struct):
+    """Starts an accepted envelope and appends its records. Writes nothing when it is not ``accepted``."""
 
     sender: str
     id: str
@@ -94,8 +86,8 @@ class Beginning(msgspec.Struct):
     records: list[Record | ThreadInfo]
 
 
-class Reply(msgspec.Struct, array_like=True, tag="reply"):
-    """The recorded reply to an envelope that was taken, which is done by it."""
+class InboxReply(msgspec.Struct):
+    """Appends the reply to a claimed envelope, which is done with it."""
 
     record: Record
     sender: str
@@ -103,62 +95,57 @@ class Reply(msgspec.Struct, array_like=True, tag="reply"):
     verb: str
 
 
-Other = Change | Taking | Beginning | Reply
+Other = SqlStatement | InboxClaim | InboxStart | InboxReply
 Item = Record | ThreadInfo | Other
 
 
 Outcome = tuple[list[Record | ThreadInfo], Any]
-"""What is to be appended with an entry, and the result for who waits."""
+"""Records to append with an entry, and the waiter's result."""
 
 
-def carry_out(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
-    """Inside the caller's transaction: all of them in their order, one outcome each."""
+def execute(db: sqlite3.Connection, items: Sequence[Other]) -> list[Outcome]:
+    """Executes items in order inside the caller's transaction; one outcome each."""
     outcomes: list[Outcome] = []
     done: dict[Key, str] = {}  # their answers are not yet in the record
     for kind, run in groupby(items, type):
         some: list[Any] = list(run)
-        if kind is Taking:
-            outcomes += _take(db, some, done)
-        elif kind is Reply:
+        if kind is InboxClaim:
+            outcomes += _claim(db, some, done)
+        elif kind is InboxReply:
             done |= {(reply.sender, reply.id, reply.verb): reply.record.thread for reply in some}
             _done(db, some)
             outcomes += [([_answering(reply.record)], None) for reply in some]
-        elif kind is Beginning:
-            outcomes += [_begin(db, beginning) for beginning in some]
+        elif kind is InboxStart:
+            outcomes += [_start(db, start) for start in some]
         else:
-            outcomes += [([], _change(db, change)) for change in some]
+            outcomes += [([], _run_statement(db, change)) for change in some]
     return outcomes
 
 
-def came_before(db: sqlite3.Connection, keys: Sequence[Key]) -> bool:
-    """Whether the tables have any of these envelopes."""
-    return bool(_CAME_BEFORE.execute(db, keys))
-
-
-def _take(db: sqlite3.Connection, takings: list[Taking], done: dict[Key, str]) -> list[Outcome]:
+def _claim(db: sqlite3.Connection, claims: list[InboxClaim], done: dict[Key, str]) -> list[Outcome]:
     rows = [
         (one.sender, one.id, one.verb, one.state, one.workspace, one.thread, bytearray(one.body), one.at)
-        for one in takings
+        for one in claims
         if not done or (one.sender, one.id, one.verb) not in done
     ]
     if len(rows) == 1:
-        new = {rows[0][:3]} if db.execute(_TAKE_ONE, rows[0]).rowcount else set()
+        new = {rows[0][:3]} if db.execute(_CLAIM_ONE, rows[0]).rowcount else set()
     else:
-        new = set(_TAKE.execute(db, rows))
+        new = set(_CLAIM.execute(db, rows))
     outcomes: list[Outcome] = []
-    for one in takings:
+    for one in claims:
         key = (one.sender, one.id, one.verb)
         if key in new:
             new.discard(key)  # a repeat in the same batch is a repeat
             outcomes.append((one.records, None))
         elif key in done:
-            outcomes.append(([], Taken("done", done[key])))
+            outcomes.append(([], ClaimState("done", done[key])))
         else:
-            outcomes.append(([], Taken(*db.execute(TAKEN, key).fetchone())))
+            outcomes.append(([], ClaimState(*db.execute(CLAIM_STATE, key).fetchone())))
     return outcomes
 
 
-def _done(db: sqlite3.Connection, replies: list[Reply]) -> None:
+def _done(db: sqlite3.Connection, replies: list[InboxReply]) -> None:
     of: dict[tuple[str, str], list[str]] = {}
     for reply in replies:
         of.setdefault((reply.sender, reply.verb), []).append(reply.id)
@@ -173,34 +160,34 @@ def _answering(record: Record) -> Record:
     return record if record.answers else replace(record, answers=True)
 
 
-def _begin(db: sqlite3.Connection, beginning: Beginning) -> Outcome:
-    began = db.execute(_BEGIN, (beginning.sender, beginning.id, beginning.verb)).rowcount > 0
-    return (beginning.records if began else []), began
+def _start(db: sqlite3.Connection, start: InboxStart) -> Outcome:
+    began = db.execute(_START, (start.sender, start.id, start.verb)).rowcount > 0
+    return (start.records if began else []), began
 
 
 def threads_of(item: Item | None) -> list[str]:
-    """Threads that an entry appends to."""
+    """Returns the threads that an entry appends to."""
     if isinstance(item, Record):
         return [item.thread]
-    if isinstance(item, Taking | Beginning):
+    if isinstance(item, InboxClaim | InboxStart):
         return [record.thread for record in item.records if isinstance(record, Record)]
-    return [item.record.thread] if isinstance(item, Reply) else []
+    return [item.record.thread] if isinstance(item, InboxReply) else []
 
 
 def bytes_of(item: Other) -> int:
-    """About how many bytes it brings along."""
-    if isinstance(item, Reply):
+    """Estimates the bytes of an item."""
+    if isinstance(item, InboxReply):
         return len(item.record.body)
-    if isinstance(item, Change):
+    if isinstance(item, SqlStatement):
         return sum(len(value) for value in item.values if isinstance(value, bytes | str))
-    size = len(item.body) if isinstance(item, Taking) else 0
+    size = len(item.body) if isinstance(item, InboxClaim) else 0
     for record in item.records:
         if isinstance(record, Record):
             size += len(record.body)
     return size
 
 
-def _change(db: sqlite3.Connection, change: Change) -> list[Row]:
+def _run_statement(db: sqlite3.Connection, change: SqlStatement) -> list[Row]:
     rows: list[Row] = db.execute(change.statement, change.values).fetchall()
     following = change.then
     while following is not None:

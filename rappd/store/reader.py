@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any
 
 from rappd.errors import AmbiguousError, NotFoundError
-from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading
 from rappd.store.records import Counts, Event, ThreadRow
 
@@ -36,16 +35,13 @@ _LAST_TALKS = """WITH RECURSIVE one(name) AS (
 class Reader:
     """Every method takes a fresh look and raises ``StoreError`` when the file cannot be read.
 
-    One thread at a time. A file that does not exist reads as an empty store. What was acknowledged before it was
-    opened is there (``caught_up``: whoever opens it sees to that).
+    One thread at a time. A file that does not exist reads as an empty store.
     """
 
-    def __init__(self, path: Path, *, caught_up: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         with in_words(path):
             self._db = open_reading(path)
-            if not caught_up:
-                catch_up(path, self._db)
 
     def __enter__(self) -> Reader:
         return self
@@ -56,7 +52,7 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Gives the file back."""
+        """Closes the file."""
         self._db.close()
 
     def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
@@ -139,12 +135,12 @@ class Reader:
         return {workspace: updated / 1e6 for workspace, updated in rows}
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """What a statement finds in the other tables; for rooms of this package."""
+        """Runs a query on the other tables; for modules of this package."""
         with in_words(self._path):
             return self._db.execute(statement, values).fetchall()
 
     def counts(self) -> Counts:
-        """How much is recorded. Events are never removed, so the highest ``seq`` counts them."""
+        """Counts threads and events. Events are never removed, so the highest ``seq`` counts them."""
         with in_words(self._path):
             row = self._db.execute(
                 "SELECT (SELECT count(*) FROM threads), (SELECT coalesce(max(seq), 0) FROM events)"
