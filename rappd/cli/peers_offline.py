@@ -39,6 +39,7 @@ def peers_on_disk(home: Home) -> Answer:
             home.root / "peers.json",
             environment=os.environ.get("BRAINSTEM_PEERS", ""),
             allow_loopback=settings.on("peers.loopback"),
+            own_port=settings.number("port"),
         )
         entries = await written.entries()
         ladder = AddressResolver(DiscoveredNodes(), written)

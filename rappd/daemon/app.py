@@ -146,7 +146,7 @@ class Daemon:
 
     def listen_on(self, port: int) -> None:
         """Tells the house which port the loopback door got."""
-        self.port = port
+        self.port = self.federation.loopback_port = port
         self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
     _hosts: frozenset[str] = frozenset()

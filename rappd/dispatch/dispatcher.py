@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, new_session, thread_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
 from envelopes.problem import ReportableError
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 Watcher = Callable[[Envelope, str], None]
-TellEarly = Callable[[Envelope, asyncio.Future[Any]], None]
-"""(a recorded DONE, what is done once that is on the disk, or raises ``StoreError``)"""
 
 
 class Dispatcher:
@@ -131,7 +129,7 @@ class Dispatcher:
         """Puts a record on the thread that its caller's session has, and makes that thread known. Without a
         session it gets one of its own."""
         if session is None:
-            session, fresh = new_session(), True
+            session, fresh = new_id(), True
         text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
         self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
@@ -144,7 +142,6 @@ class Dispatcher:
         *,
         emit: Emit | None = None,
         begun: bool = False,
-        early: TellEarly | None = None,
     ) -> Envelope:
         """A HELP of another machine: its start is committed before it begins, its answer is on the disk before
         it counts.
@@ -154,14 +151,11 @@ class Dispatcher:
         answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
-        ``early`` is told a DONE that is written and not yet on the disk, where few others are under way.
         """
         with self._store.group_commit.active():
-            return await self._once(envelope, caller, emit, begun, early)
+            return await self._once(envelope, caller, emit, begun)
 
-    async def _once(
-        self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool, early: TellEarly | None
-    ) -> Envelope:
+    async def _once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
         workspace, handler, repeatable = self._routed(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
@@ -190,15 +184,7 @@ class Dispatcher:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
-        if early is None or reply.verb != DONE or not self._store.group_commit.is_low_load:
-            await self._through(self._store.commit_reply(record, *key))
-        else:
-            written = self._store.commit_reply(record, *key, strict=False)
-            on_disk = self._store.durable()
-            on_disk.add_done_callback(asyncio.Future.exception)  # nobody waits for it where the commit fails
-            await self._through(written)
-            early(reply, on_disk)
-            await self._through(on_disk)
+        await self._through(self._store.commit_reply(record, *key))
         for watcher in self._watchers:
             watcher(reply, workspace)
         self.passed += 1
@@ -239,17 +225,15 @@ class Dispatcher:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
         self._write(envelope, workspace)
 
-    async def note(
-        self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False, answers: bool = False
-    ) -> None:
+    async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
-        ``late``: it may be the second time that it comes, and is written once. ``answers``: it may be the first.
-        (What came to who waited for it comes no other way, and needs no place in the index of answers.)
+        ``late``: it may be the second time that it comes, and is written once. (What came to a caller that waited
+        for it comes no other way, and needs no place in the index of answers.)
         """
         if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
             return
-        await self._commit(on_thread(reply, thread), workspace, answers=late or answers)
+        await self._commit(on_thread(reply, thread), workspace, answers=late)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""

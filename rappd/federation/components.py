@@ -66,6 +66,7 @@ class FederationComponents(ABC):
     name: str
     id: str
     port: int
+    loopback_port: int
     store: Store
     gate: Dispatcher
     tenants: Tenants

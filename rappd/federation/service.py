@@ -75,6 +75,7 @@ class FederationService(FederationComponents):
         self.store, self.gate, self.tenants = store, gate, tenants
         self.id = own_id(identity.fingerprint)
         self.port = 0
+        self.loopback_port = settings.number("port")
         self.token_rows = TokenTable(store)
         self.outbox_rows = OutboxTable(store)
         self.inbox_rows = InboxTable(store)
@@ -153,7 +154,7 @@ class FederationService(FederationComponents):
                 return self.receiver.refuse(envelope, ended)
             self.heard(peer.fingerprint, "")
             armed = await self.credentials.armed(envelope, self.caller(now))
-            return await self.receiver.receive(envelope, armed, early=True)
+            return await self.receiver.receive(envelope, armed)
 
         return answer
 

@@ -37,6 +37,7 @@ _ROW_BYTES = 250  # beside the body
 _ENDS = 2  # of events and their index: a page of each
 _NEIGHBOURS = 64  # threads that began after one another, whose rows share pages
 _THREADS_A_PAGE = 20
+_IDS_A_PAGE = 60  # of the index of threads by their ids, which are random
 _ANSWERS_A_PAGE = 50
 _INSERT = MultiRowStatement("INSERT INTO events VALUES", 12)
 
@@ -122,8 +123,9 @@ class TransactionWriter:
         described = far = 0
         for head in heads:
             far += head.number < near
-            if head.news is not None:
-                described = 2
+            described += head.news is not None
+        if described:
+            described = 2 + _different(described, self._heads.newest // _IDS_A_PAGE + 1)
         pages += _different(far, near // _THREADS_A_PAGE + 1)
         if mixed:
             pages += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.envelope import new_session, thread_id
+from envelopes.envelope import new_id, thread_id
 from rappd.store.checkpointer import WalCheckpointer
 from rappd.store.operations import InboxClaim
 from rappd.store.store import Store
@@ -30,14 +30,14 @@ async def test_the_estimate_is_about_what_the_log_holds(
     await asyncio.gather(*(store.commit(say(thread)) for thread in old))
 
     async def turn(number: int) -> None:
-        thread = thread_id("brainstem", "guid", f'"{new_session()}"')
+        thread = thread_id("brainstem", "guid", f'"{new_id()}"')
         store.thread(about(thread))
         for verb in ("HELP", "HELP", "DONE"):
             store.queue(say(thread, "x" * 200, verb=verb))
         await store.commit(say(thread, "x" * 200, verb="DONE"))
 
     async def call(number: int) -> None:
-        thread, id = thread_id("brainstem", PEER, f'"{new_session()}"'), str(uuid.uuid4())
+        thread, id = thread_id("brainstem", PEER, f'"{new_id()}"'), str(uuid.uuid4())
         records = [about(thread), say(thread, "x" * 200, sender=PEER, id=id)]
         await store.claim(InboxClaim(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, records))
         reply = say(thread, "x" * 200, verb="DONE", recipient=PEER, id=id, answers=True)
