@@ -91,12 +91,12 @@ async def _trust(home: Path, machines: list[dict[str, Any]]) -> None:
     """Writes the peers into a home at rest, and other machines' addresses into its list."""
     from neighborhoods.peer import Peer
     from rappd.daemon.home import Home
-    from rappd.store.peer_rows import PeerRows
+    from rappd.store.peer_table import PeerTable
     from rappd.store.store import Store
 
     Home(home).create()
     store = await Store.open(Home(home).database)
-    rows = PeerRows(store)
+    rows = PeerTable(store)
     now = time.time_ns() // 1000
     await asyncio.gather(
         *(

@@ -77,8 +77,8 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         home.create()
         house = await Daemon.open(home, Settings.load(home))
         house.listen_on(1)
-        from rappd.doors.federation.app import serve
-        from rappd.doors.peers_door import listen
+        from rappd.http.federation.app import serve
+        from rappd.http.federation_listener import listen
 
         own = free_port()
         listener = listen("127.0.0.1", own)

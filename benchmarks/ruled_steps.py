@@ -17,7 +17,7 @@ from aiohttp import ClientWebSocketResponse, web
 from benchmarks.bare_steps import BareWorker, Door, Steps
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.hash_chain import GENESIS, link
-from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, new_session, thread_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
 from rappd.store.connections import open_writing
 
 _OURS, _THEIRS = "brainstem_0123456789abcdef", "brainstem_fedcba9876543210"
@@ -91,7 +91,7 @@ class RuledAsker:
 
     async def ask(self) -> None:
         """One question."""
-        thread = _Thread(self._record, _OURS, new_session())
+        thread = _Thread(self._record, _OURS, new_id())
         data = {"agent": "Echo", "args": {"text": "7"}}
         asked = Envelope(new_id(), _OURS, _THEIRS, HELP, data, {THREAD: thread.id})
         self._waiting[asked.id] = future = asyncio.get_running_loop().create_future()

@@ -47,7 +47,7 @@ def run() -> list[tuple[str, str]]:
         rows.append(("verify", f"{report.events / report.seconds:,.0f} events/s of {report.events:,}"))
         rows.append(
             (
-                "appending on the loop",
+                "queueing, on the event loop",
                 f"{uvloop.run(_on_the_loop(root / 'loop' / 'rappd.db')):.1f} µs an event",
             )
         )
@@ -108,7 +108,7 @@ async def _turns(path: Path, writers: int, strict: bool) -> list[float]:
 
 
 async def _on_the_loop(path: Path) -> float:
-    """What queueing an event costs the event loop, in µs."""
+    """The cost of queueing an event on the event loop, in µs."""
     store = await Store.open(path)
     make = _turn(str(uuid.uuid4()))[0]
     records = [make() for _ in range(500)]

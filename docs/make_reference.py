@@ -23,7 +23,7 @@ from typing import Any
 import click
 from aiohttp import web
 
-import rappd.doors
+import rappd.http
 from envelopes.problem import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS
@@ -226,7 +226,7 @@ from agents: {", ".join(f"`{name}`" for name in OTHER_SECRETS)}.
 def routes() -> str:
     """routes.md: what the doors answer, room by room."""
     parts = []
-    for module in _modules(rappd.doors):
+    for module in _modules(rappd.http):
         table = getattr(module, "routes", None)
         if isinstance(table, web.RouteTableDef):
             rows = [
@@ -312,7 +312,7 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 
 def _written_codes() -> Iterator[tuple[str, str]]:
     """(code, HTTP status or "") of answers that are written where they are made."""
-    for path in sorted(Path(rappd.doors.__path__[0]).parent.rglob("*.py")):
+    for path in sorted(Path(rappd.http.__path__[0]).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
             match node:
                 case ast.Call(

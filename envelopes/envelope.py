@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from typing import Any
 
 import msgspec
@@ -87,13 +86,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.clear)  # no two processes draw the same
 
 
-def new_session() -> str:
-    """A fresh UUIDv7. Its moment becomes its thread's (see ``thread_id``), so that threads begun together lie
-    together on the disk, and a commit of many touches few pages."""
-    at = f"{time.time_ns() // 1_000_000:012x}"
-    return f"{at[:8]}-{at[8:]}-7{new_id()[15:]}"
-
-
 def is_uuid(text: object) -> bool:
     """Whether ``text`` is a UUID in its usual 8-4-4-4-12 form, any version, any case."""
     return isinstance(text, str) and _UUID.fullmatch(text) is not None
@@ -102,8 +94,8 @@ def is_uuid(text: object) -> bool:
 def thread_id(workspace: str, caller: str, session: str) -> str:
     """The thread that a caller's session in a workspace always has; ``session`` is its JSON text.
 
-    A UUIDv5 as RFC 9562 has it. Where the text ends in a UUIDv7 or another thread's UUIDv8, it is a UUIDv8 whose
-    last 48 bits are that one's moment. (The first digits are what people see and type: they stay a hash.)
+    A UUIDv5 as RFC 9562 has it. Sessions that earlier versions minted are UUIDv7: for text that ends in one, or in
+    the UUIDv8 of another thread, it is a UUIDv8 whose last 48 bits are that one's time.
     """
     name = f"{workspace}\n{caller}\n{session}".encode()
     digits = hashlib.sha1(_THREAD_SPACE + name, usedforsecurity=False).hexdigest()

@@ -11,7 +11,7 @@ from typing import Any
 from daemon_under_test import Answer, RunningDaemon, agent_source
 from loopback_server import FakeModel, calls, says
 
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.verify import verify
 
 KETTLE = agent_source("Kettle", 'return "It boils."')

@@ -73,8 +73,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/settings/write.py",
         "rappd/store/anchor_file.py",
         "rappd/store/connections.py",
-        "rappd/store/intake.py",
-        "rappd/store/syncing.py",
+        "rappd/store/former_journal.py",
+        "rappd/store/fsync.py",
         "rappd/daemon/upgrade.py",
         "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals

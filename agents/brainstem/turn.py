@@ -305,7 +305,7 @@ class Brainstem:
             )
         if ran.ok:
             return ran.result, f"[{name}] {ran.result}", ran.slush
-        return f"Error: {ran.result}", f"[{name}] ERROR: {ran.result}", None
+        return f"Error: {ran.error}", f"[{name}] ERROR: {ran.error}", None
 
 
 def _arguments(text: str) -> dict[str, Any]:

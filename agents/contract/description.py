@@ -229,15 +229,14 @@ class AgentDescriber:
 
             source = await in_file_pool(_read, file)
             wanted = dependencies.requirements_for(source, missing)
-            if not wanted or self._installer is None:
-                command = dependencies.command_for(missing, wanted, self._deps)
-                outcome["failure"]["reason"] += f"; install it: {command}"
-                break
-            problem = await self._installer(wanted)
-            if problem:
-                outcome["failure"]["reason"] += f"; {problem}"
-                break
-            outcome = (await self._request(origin, [(key, file)]))[0]
+            problem = await self._installer(wanted) if wanted and self._installer is not None else ""
+            if wanted and not problem and self._installer is not None:
+                outcome = (await self._request(origin, [(key, file)]))[0]
+                if (outcome.get("failure") or {}).get("missing_module") != missing:
+                    continue
+            hint = dependencies.hint_for(source, missing, self._deps)
+            outcome["failure"]["reason"] += f"; {problem}; {hint}" if problem else f"; {hint}"
+            break
         return outcome
 
     def _build_state(

@@ -22,8 +22,8 @@ from agents.packages.requirements import (
     checked_requirement,
     declared_requirements,
     package_for,
+    packages_for_hint,
     requirements_for,
-    suggestion_for,
 )
 from agents.runtime import programs
 from agents.workers.sandbox import AUTO
@@ -33,6 +33,7 @@ __all__ = [
     "PackageSource",
     "command_for",
     "declared_requirements",
+    "hint_for",
     "install",
     "installed",
     "package_for",
@@ -100,7 +101,7 @@ def install(
     unfit = [entry for entry in requirements if checked_requirement(entry) is None]
     if unfit:
         return InstallReport(problem=f"{unfit[0]!r} is not a package name; nothing was installed")
-    command = command_for("", requirements, deps_dir)
+    command = command_for(requirements, deps_dir)
     if not enabled:
         return InstallReport(problem="installing packages is switched off", command=command)
     problem, wanted = "", list(requirements)
@@ -122,11 +123,14 @@ def install(
     return InstallReport(tuple(wanted), seconds=seconds)
 
 
-def command_for(missing: str, wanted: Sequence[str] = (), deps_dir: Path | None = None) -> str:
-    """A command that installs ``wanted``, or else the package that probably provides ``missing``."""
-    names = list(wanted) or suggestion_for(missing)
-    target = str(deps_dir) if deps_dir is not None else ".deps"
-    return shlex.join([sys.executable, "-m", "pip", "install", "--target", target, *names])
+def command_for(packages: Sequence[str], deps_dir: Path) -> str:
+    """The command by which the owner installs ``packages``."""
+    return shlex.join([sys.executable, "-m", "pip", "install", "--target", str(deps_dir), *packages])
+
+
+def hint_for(source: str | bytes, missing: str, deps_dir: Path) -> str:
+    """The words that tell the owner of the file ``source`` how to install the module ``missing``."""
+    return f"install it: {command_for(packages_for_hint(source, missing), deps_dir)}"
 
 
 def _spellings(present: dict[str, str]) -> set[str]:

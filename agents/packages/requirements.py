@@ -105,10 +105,15 @@ def package_for(module: str) -> str | None:
     return PACKAGES.get(module.partition(".")[0])
 
 
-def suggestion_for(module: str) -> list[str]:
-    """Package names to propose to the owner for a module that nothing installs by itself."""
-    top = module.partition(".")[0]
-    return SUGGESTED.get(top, PACKAGES.get(top, top)).split()
+def packages_for_hint(source: str | bytes, missing: str) -> list[str]:
+    """The packages that provide the module ``missing``, to name to the owner: one of the tables, else what the file
+    declares, else the module's own name."""
+    top = missing.partition(".")[0]
+    named = SUGGESTED.get(top) or PACKAGES.get(top)
+    declared = declared_requirements(source)
+    wanted = [normalised(package) for package in (named or top).split()]
+    exact = [requirement for requirement in declared if normalised(requirement) in wanted]
+    return exact or (named.split() if named else declared or [top])
 
 
 def checked_requirement(entry: Any) -> str | None:

@@ -16,6 +16,7 @@ import msgspec
 from agents.contract.agent import Agent
 from agents.errors import AgentError, CallTimeoutError
 from agents.workers.config import PoolConfig
+from agents.workers.errors import AgentRaisedError
 from agents.workers.pool import WorkerPool
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_quota import WorkerQuota
@@ -26,12 +27,21 @@ OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class AgentResult(msgspec.Struct, frozen=True):
-    """The result of an agent call. ``result`` is the agent's text, or the error."""
+    """The outcome of an agent call. ``result`` is the agent's text, or what went wrong and where.
+
+    ``raised`` is the text of the exception that the agent raised, alone, as published servers give it on.
+    """
 
     ok: bool
     result: str
     slush: dict[str, Any] | None
     seconds: float
+    raised: str | None = None
+
+    @property
+    def error(self) -> str:
+        """The message of a failed call, as ``agent_logs`` and the model get it."""
+        return self.result if self.raised is None else self.raised
 
 
 class Limits(Protocol):
@@ -168,6 +178,9 @@ class AgentRunner:
                 f"{agent.name} was stopped after {limit:g} s. Ask again, or raise its limit (agents.timeout)."
             )
             return AgentResult(False, text, None, time.monotonic() - started)
+        except AgentRaisedError as error:
+            log.warning("agent %s raised %s\n%s", agent.name, error, error.trace.rstrip())
+            return AgentResult(False, str(error), None, time.monotonic() - started, error.message)
         except AgentError as error:
             return AgentResult(False, str(error), None, time.monotonic() - started)
         return AgentResult(True, found["result"], found.get("data_slush"), time.monotonic() - started)

@@ -9,7 +9,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from neighborhoods.errors import NeighborhoodError
 
 DOOR = 7443
-"""The federation door's usual port."""
+"""The federation listener's usual port."""
+LOOPBACK_PORT = 7071
+"""The usual port of a brainstem on its own machine."""
 
 
 class BadAddressError(NeighborhoodError):
@@ -60,6 +62,16 @@ def is_loopback(host: str) -> bool:
     mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
     found = mapped or found
     return found.is_loopback or found.is_unspecified
+
+
+def is_unspecified(host: str) -> bool:
+    """Tests whether a host is the address of no machine: 0.0.0.0, ::."""
+    try:
+        found = _parsed(host)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (mapped or found).is_unspecified
 
 
 def leads_somewhere(host: str, *, loopback: bool = False) -> bool:

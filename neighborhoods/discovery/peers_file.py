@@ -16,7 +16,15 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
-from neighborhoods.discovery.addresses import DOOR, BadAddressError, is_loopback, join, split
+from neighborhoods.discovery.addresses import (
+    DOOR,
+    LOOPBACK_PORT,
+    BadAddressError,
+    is_loopback,
+    is_unspecified,
+    join,
+    split,
+)
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.discovery.discovered_nodes import Rung
 from neighborhoods.errors import BadPeersFileError
@@ -43,10 +51,22 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class PeersFile:
-    """The file and the variable ``BRAINSTEM_PEERS`` as one list. A change made by hand is seen in a second."""
+    """The file and the variable ``BRAINSTEM_PEERS`` as one list. A change made by hand is seen in a second.
 
-    def __init__(self, path: Path, *, environment: str = "", allow_loopback: bool = False) -> None:
+    Of this machine's own addresses, only published brainstems on ports other than ``own_port``, the daemon's, are
+    peers; ``allow_loopback`` lets in all.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        environment: str = "",
+        allow_loopback: bool = False,
+        own_port: int = LOOPBACK_PORT,
+    ) -> None:
         self._path, self._environment, self._allow_loopback = path, environment, allow_loopback
+        self._own_port = own_port
         self._lock = asyncio.Lock()
         self._stamp: tuple[int, int, int] | None = None
         self._looked = float("-inf")
@@ -79,8 +99,11 @@ class PeersFile:
             entry = _entry({"url": url, "name": name, "fingerprint": fingerprint, "typed": typed})
         except ValueError as error:
             raise BadPeersFileError(f"“{tame(url)}” {error}.", do="Write it as HOST or HOST:PORT.") from None
-        if is_loopback(entry.host) and not self._allow_loopback:
-            raise BadPeersFileError(f"{entry.host} is this machine itself.", do="Name another machine.")
+        if self._is_self(entry):
+            raise BadPeersFileError(
+                f"{entry.address if entry.legacy else entry.host} is this machine itself.",
+                do="Name another machine, or a published brainstem here as http://127.0.0.1:PORT.",
+            )
         async with self._lock:
             await asyncio.to_thread(self._put, entry)
         return entry
@@ -108,10 +131,16 @@ class PeersFile:
                 self.trouble = self.trouble or f"peers.json: entry {place} {error}."
         every: dict[tuple[str, bool], Entry] = {}
         for entry in (*good, *found):
-            if self._allow_loopback or not is_loopback(entry.host):
+            if not self._is_self(entry):
                 every.setdefault((entry.address, entry.legacy), entry)
         self._entries = tuple(every.values())
         self._stamp = stamp
+
+    def _is_self(self, entry: Entry) -> bool:
+        """Tests whether an entry leads back to this daemon, or to no machine."""
+        if self._allow_loopback or not is_loopback(entry.host):
+            return False
+        return not entry.legacy or entry.port == self._own_port or is_unspecified(entry.host)
 
     def _check(self) -> None:
         for place, raw in enumerate(_listed(self._read())):

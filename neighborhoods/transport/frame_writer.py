@@ -40,13 +40,13 @@ class FrameWriter:
         self._socket = socket
         self._most = TOGETHER if several else 1
         self._failed = failed
-        self._unsaid: deque[tuple[bytes, WSMsgType]] = deque()
+        self._unsaid: deque[bytes] = deque()
         self._speaking: asyncio.Task[None] | None = None
 
-    def say(self, octets: bytes, *, binary: bool = False, alone: bool = False) -> None:
-        """Sends it soon, after all that was said before. ``binary``: in a binary frame, which is its own.
-        ``alone``: nothing else will be said in this round, so it need not wait for that."""
-        self._unsaid.append((octets, WSMsgType.BINARY if binary else WSMsgType.TEXT))
+    def say(self, octets: bytes, *, alone: bool = False) -> None:
+        """Sends it soon, after all that was said before. ``alone``: nothing else will be said in this round of
+        the event loop, so it need not wait for that."""
+        self._unsaid.append(octets)
         if self._speaking is not None:
             return
         speaking = self._speak()
@@ -71,26 +71,26 @@ class FrameWriter:
     async def _speak(self) -> None:
         try:
             while self._unsaid:
-                await self._socket.send_frame(*self._frame())
+                await self._socket.send_frame(self._frame(), WSMsgType.TEXT)
         except (ConnectionError, RuntimeError):  # the latter where this side closed it
             self._failed()
         finally:
             self._unsaid.clear()
             self._speaking = None
 
-    def _frame(self) -> tuple[bytes, WSMsgType]:
-        first, kind = self._unsaid.popleft()
-        if self._most == 1 or not self._unsaid or kind is WSMsgType.BINARY:
-            return first, kind
+    def _frame(self) -> bytes:
+        first = self._unsaid.popleft()
+        if self._most == 1 or not self._unsaid:
+            return first
         together, size = [first], len(first) + 2
         while self._unsaid and len(together) < self._most:
-            octets, another = self._unsaid[0]
+            octets = self._unsaid[0]
             size += len(octets) + 1
-            if size > MAX_FRAME or another is not kind:
+            if size > MAX_FRAME:
                 break
             together.append(octets)
             self._unsaid.popleft()
-        return (b"[%b]" % b",".join(together) if len(together) > 1 else first), kind
+        return b"[%b]" % b",".join(together) if len(together) > 1 else first
 
 
 async def _going_on(begun: Coroutine[Any, Any, None], waits_for: Any) -> None:

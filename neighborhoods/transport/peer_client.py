@@ -11,7 +11,7 @@ from urllib.parse import quote
 import aiohttp
 
 from envelopes.codecs import wire
-from envelopes.envelope import DONE, ERROR, Envelope
+from envelopes.envelope import ERROR, Envelope
 from envelopes.errors import MalformedError
 from neighborhoods.auth.tls import TlsFiles, client_context
 from neighborhoods.delivery.errors import DeclinedError, RetriableError
@@ -19,7 +19,6 @@ from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
-from neighborhoods.transport.early import OnEarly
 from neighborhoods.transport.http_client import session, upload, whole
 from neighborhoods.transport.peer_connection import (
     HEARTBEAT,
@@ -33,7 +32,6 @@ from neighborhoods.transport.response_parsing import (
     arrived,
     check_sender,
     envelope_of,
-    is_of,
     no_envelope,
     not_trusted,
 )
@@ -116,10 +114,9 @@ class PeerClient:
         *,
         wait: float,
         on_stream: OnStream | None = None,
-        on_early: OnEarly | None = None,
     ) -> Envelope:
         """See ``delivery.carrier.PeerClient``."""
-        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream, on_early)
+        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
 
     async def _ask(
         self,
@@ -128,18 +125,11 @@ class PeerClient:
         envelope: bytes,
         wait: float,
         on_stream: OnStream | None = None,
-        on_early: OnEarly | None = None,
     ) -> Envelope:
-        def came_early(reply: Envelope) -> None:
-            if on_early is not None and reply.verb == DONE and is_of(peer, reply):
-                on_early(reply)
-
         loop = asyncio.get_running_loop()
         watch = loop.call_later(self._patience(peer), self._doubt, peer, line, line.heard)
         try:
-            reply = await line.ask(
-                envelope, _id_of(envelope), wait=wait, on_stream=on_stream, on_early=came_early
-            )
+            reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         finally:
             watch.cancel()
         check_sender(peer, reply)

@@ -1,8 +1,8 @@
 """A line: one WebSocket between two machines, on which each may ask the other at any time.
 
-Every text frame is one envelope, or, from ``rappd.2`` on, an array of several; ``early`` tells of binary ones. A reply
-carries the id of what it answers, so that many are under way at once, in any order; whatever answers nothing
-that was asked here is a request of the other side. To an ACK nothing is said, and to an ERROR never another:
+Every frame is one envelope, or, with ``rappd.2``, an array of several. A reply carries the id of what it answers, so
+that many are under way at once, in any order; whatever answers nothing that was asked here is a request of the
+other side. To an ACK nothing is said, and to an ERROR never another:
 else two machines would go on for ever.
 """
 
@@ -22,16 +22,15 @@ from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, En
 from envelopes.errors import MalformedError
 from envelopes.problem import ReportableError
 from neighborhoods.errors import PeerOfflineError
-from neighborhoods.transport.early import EarlyReplies, OnEarly
 from neighborhoods.transport.frame_writer import MAX_FRAME as MAX_FRAME
 from neighborhoods.transport.frame_writer import FrameWriter
 from neighborhoods.transport.reply_encoding import fitting
-from neighborhoods.transport.reply_types import Early, StreamedReply
+from neighborhoods.transport.reply_types import StreamedReply
 
 log = logging.getLogger(__name__)
 
-EARLY, SEVERAL, PLAIN = "rappd.3", "rappd.2", "rappd.1"
-PROTOCOLS = (EARLY, SEVERAL, PLAIN)
+SEVERAL, PLAIN = "rappd.2", "rappd.1"
+PROTOCOLS = (SEVERAL, PLAIN)
 """Subprotocols, the best first."""
 HEARTBEAT = 10.0
 MOST_AT_ONCE = 256
@@ -40,7 +39,7 @@ MOST_KNOWN = 1024
 """Ids that were lately asked or answered here."""
 
 Answer = Callable[[Envelope], Awaitable[Envelope | None]]
-"""Works on a request; None when nothing is to be said back. The reply may be ``StreamedReply``, or ``Early``."""
+"""Works on a request; None when nothing is to be said back. The reply may be ``StreamedReply``."""
 OnStream = Callable[[Envelope], None]
 
 
@@ -71,8 +70,7 @@ class PeerConnection:
 
     def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
         self._socket = socket
-        self._speaking = FrameWriter(socket, several=protocol in (EARLY, SEVERAL), failed=self._away)
-        self._early = EarlyReplies() if protocol == EARLY else None
+        self._speaking = FrameWriter(socket, several=protocol == SEVERAL, failed=self._away)
         self._answer = answer
         self._name = name
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
@@ -94,12 +92,8 @@ class PeerConnection:
         *,
         wait: float,
         on_stream: OnStream | None = None,
-        on_early: OnEarly | None = None,
     ) -> Envelope:
-        """Sends a request and waits for its reply. ``PeerOfflineError``: the line ended, or nothing came in time.
-
-        ``on_early`` may be told the DONE before it counts.
-        """
+        """Sends a request and waits for its reply. ``PeerOfflineError``: the line ended, or nothing came in time."""
         if id in self._asked:
             raise PeerOfflineError(f"{self._name} is being asked that already.", maybe_sent=True)
         if self._socket.closed:
@@ -109,8 +103,6 @@ class PeerConnection:
         self._asked[id] = future
         if on_stream is not None:
             self._streams[id] = on_stream
-        if self._early is not None:
-            self._early.expect(id, on_early)
         late = loop.call_later(wait, self._late, future, wait)  # asyncio.timeout takes three times as long
         try:
             self._speaking.say(envelope)
@@ -119,15 +111,13 @@ class PeerConnection:
             late.cancel()
             self._asked.pop(id, None)
             self._streams.pop(id, None)
-            if self._early is not None:
-                self._early.forget(id)
             self._remember(id)
 
-    async def tell(self, octets: bytes, *, binary: bool = False) -> None:
+    async def tell(self, octets: bytes) -> None:
         """Sends what needs no answer; a line that ended swallows it."""
         if not self._socket.closed:
             alone = len(self._asked) + len(self._working) <= 1  # so nobody else has anything to say now
-            self._speaking.say(octets, binary=binary, alone=alone)
+            self._speaking.say(octets, alone=alone)
             await self._speaking.room()
 
     async def run(self) -> None:
@@ -136,9 +126,7 @@ class PeerConnection:
             while True:
                 message = await self._socket.receive()
                 self.heard += 1
-                if message.type is aiohttp.WSMsgType.BINARY and self._early is not None:
-                    await self._hear_early(message.data, self._early)
-                elif message.type in _WORDS:
+                if message.type in _WORDS:
                     await self._hear(message.data)
                 elif message.type in _ENDS:
                     return
@@ -181,16 +169,6 @@ class PeerConnection:
         if len(found) > 1:
             await asyncio.sleep(0)  # these begin before more is read
 
-    async def _hear_early(self, raw: bytes, early: EarlyReplies) -> None:
-        try:
-            counting = early.hear(raw)
-        except MalformedError as problem:
-            await self.tell(encode(wire.refusal_of(problem, sender=wire.NOBODY)))
-            return
-        for reply in counting:
-            if not self._asked[reply.id].done():
-                self._asked[reply.id].set_result(reply)
-
     async def _read(self, envelope: Envelope) -> None:
         if envelope.verb == STREAM:
             if (listener := self._streams.get(envelope.id)) is not None:
@@ -228,24 +206,8 @@ class PeerConnection:
         if isinstance(reply, StreamedReply):
             async for _, piece in reply.pieces():
                 await self.tell(fitting(piece))
-        elif isinstance(reply, Early):
-            await self._tell_early(envelope, reply)
         elif reply is not None and not self._is_said_otherwise(envelope, reply):
             await self.tell(fitting(reply))
-
-    async def _tell_early(self, asked: Envelope, reply: Early) -> None:
-        octets = fitting(reply)
-        if self._early is not None:
-            await self.tell(octets, binary=True)
-        try:
-            await reply.on_disk
-        except ReportableError as problem:
-            await self.tell(encode(_refused(asked, problem)))
-        else:
-            if self._early is not None:
-                await self.tell(reply.id.encode(), binary=True)
-            else:
-                await self.tell(octets)
 
     def _is_said_otherwise(self, envelope: Envelope, reply: Envelope) -> bool:
         """Whether a reply would be one too many: to an ERROR, or to the CANCEL of what is answered here."""

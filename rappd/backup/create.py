@@ -21,7 +21,7 @@ from envelopes.problem import ReportableError
 from rappd.backup.manifest import ANCHORS, DATABASE, SCRATCH, walk
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.errors import ConflictError
-from rappd.store.catching_up import catch_up
+from rappd.store.former_journal import check_journal
 from rappd.version import __version__
 from twins.eggs import integrity
 from twins.fs.atomic_file import atomic_file, settled
@@ -151,7 +151,7 @@ def _record(database: Path, folder: Path) -> Path | None:
             closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
             closing(sqlite3.connect(copy)) as target,
         ):
-            catch_up(database, source)
+            check_journal(database, source)
             source.backup(target, pages=4096)
     except sqlite3.Error as error:
         raise ConflictError(f"The record cannot be copied: {error}.", do="rappd doctor") from error

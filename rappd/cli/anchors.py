@@ -113,7 +113,7 @@ def witness(forget: str, as_json: bool) -> int:
 def accept(yes: bool, as_json: bool) -> int:
     """Sign the event log as it is now, although it differs from what was signed. With rappd stopped."""
     from rappd.store.anchor import Anchorer
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
 
     home = Home.here()
     if not home.database.exists():

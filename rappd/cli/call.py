@@ -200,7 +200,7 @@ def _later(row: Row) -> None:
 def _beginning(thread: str) -> str:
     """As much of a thread's id as names it alone."""
     from rappd.errors import RappdError
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
 
     with Reader(Home.here().database) as reader:
         for digits in _THREAD_DIGITS:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rappd.daemon.home import Home, machine_name
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 
 if TYPE_CHECKING:
     from neighborhoods.peer import Peer
@@ -28,23 +28,24 @@ def peers_on_disk(home: Home) -> Answer:
     from neighborhoods.discovery.peers_file import PeersFile
     from rappd.federation.peer_view import legacy_row
     from rappd.settings.load import Settings
-    from rappd.store.outbox_rows import OutboxRows
-    from rappd.store.peer_rows import PeerRows
+    from rappd.store.outbox_table import OutboxTable
+    from rappd.store.peer_table import PeerTable
 
     settings = Settings.load(home)
 
     async def look(store: Store) -> Answer:
-        waiting = await OutboxRows(store).peers_waiting()
+        waiting = await OutboxTable(store).peers_waiting()
         written = PeersFile(
             home.root / "peers.json",
             environment=os.environ.get("BRAINSTEM_PEERS", ""),
             allow_loopback=settings.on("peers.loopback"),
+            own_port=settings.number("port"),
         )
         entries = await written.entries()
         ladder = AddressResolver(DiscoveredNodes(), written)
         peers = [
             _row(peer, waiting.get(peer.fingerprint, 0), ladder.reached_by(peer.fingerprint, peer.address))
-            for peer in await PeerRows(store).peers()
+            for peer in await PeerTable(store).peers()
         ]
         silent = "not tried, rappd isn't running"
         return {
@@ -61,14 +62,14 @@ def peers_on_disk(home: Home) -> Answer:
 def peer_on_disk(home: Home, selector: str) -> Answer:
     """What ``GET /peers/{peer}`` tells. Raises ``NoSuchPeerError``."""
     from neighborhoods.peer_store import PeerStore
-    from rappd.store.outbox_rows import OutboxRows
-    from rappd.store.peer_rows import PeerRows
+    from rappd.store.outbox_table import OutboxTable
+    from rappd.store.peer_table import PeerTable
 
     async def look(store: Store) -> Answer:
-        book = PeerStore(PeerRows(store))
+        book = PeerStore(PeerTable(store))
         await book.load()
         peer = book.find(selector)
-        waiting = (await OutboxRows(store).peers_waiting()).get(peer.fingerprint, 0)
+        waiting = (await OutboxTable(store).peers_waiting()).get(peer.fingerprint, 0)
         reached = "last address" if peer.address else ""
         return {"peer": {**_row(peer, waiting, reached), "agents_here": [], "twins_here": []}}
 
@@ -81,13 +82,13 @@ def outbox_on_disk(home: Home) -> Answer:
     from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
     from rappd.federation.outbox_view import outbox_row
-    from rappd.store.outbox_rows import OutboxRows
-    from rappd.store.peer_rows import PeerRows
+    from rappd.store.outbox_table import OutboxTable
+    from rappd.store.peer_table import PeerTable
 
     async def look(store: Store) -> Answer:
-        book = PeerStore(PeerRows(store))
+        book = PeerStore(PeerTable(store))
         await book.load()
-        rows = await OutboxRows(store).outgoing()
+        rows = await OutboxTable(store).outgoing()
         return {"outbox": [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]}
 
     return read(home, look)
@@ -95,12 +96,12 @@ def outbox_on_disk(home: Home) -> Answer:
 
 def tokens_on_disk(home: Home) -> Answer:
     """What ``GET /tokens`` tells."""
-    from rappd.store.peer_rows import PeerRows
-    from rappd.store.token_rows import TokenRows
+    from rappd.store.peer_table import PeerTable
+    from rappd.store.token_table import TokenTable
 
     async def look(store: Store) -> Answer:
-        rows = await TokenRows(store).tokens()
-        machines = {peer.fingerprint: peer.name for peer in await PeerRows(store).peers()}
+        rows = await TokenTable(store).tokens()
+        machines = {peer.fingerprint: peer.name for peer in await PeerTable(store).peers()}
         return {
             "tokens": [
                 {

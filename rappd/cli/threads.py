@@ -41,7 +41,7 @@ def threads() -> None:
 @_JSON
 def list_(limit: int, as_json: bool) -> None:
     """Conversations, the latest first."""
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
     from rappd.transcript.rows import thread_row
 
     with Reader(Home.here().database) as reader:
@@ -112,7 +112,7 @@ def _show_event(event: Event, at: str, workspace: str) -> None:
 
 
 def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
 
     with Reader(Home.here().database) as reader:
         found = reader.find_thread(prefix)

@@ -43,7 +43,7 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     from rappd.operations.twin_supervisor import OfflineTwinSupervisor
     from rappd.operations.twins import TwinOperations
     from rappd.settings.load import Settings
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
     from rappd.tenants.autostart import AutostartRegistry
     from twins.installer.quarantine import QuarantineList
     from twins.workspace.layout import TwinLayout

@@ -15,7 +15,7 @@ from envelopes.identity.keys import IdentityKey
 from envelopes.problem import ReportableError
 from rappd.store.anchor import Anchorer, AnchorReport
 from rappd.store.anchor_file import AnchorFile
-from rappd.store.changes import Change
+from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Anchoring:
         if report.signed and report.anchor is not None:
             self._signed_at = time.monotonic()
             known = self._store.change(
-                Change(_KNOWN, (report.anchor.counter, report.anchor.events)), strict=False
+                SqlStatement(_KNOWN, (report.anchor.counter, report.anchor.events)), strict=False
             )
             known.add_done_callback(partial(_noted, report.anchor.counter))
         return True

@@ -40,7 +40,7 @@ from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenant_config import sandbox_wish
@@ -146,7 +146,7 @@ class Daemon:
 
     def listen_on(self, port: int) -> None:
         """Tells the house which port the loopback door got."""
-        self.port = port
+        self.port = self.federation.loopback_port = port
         self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
     _hosts: frozenset[str] = frozenset()

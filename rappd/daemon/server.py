@@ -17,13 +17,12 @@ from agents.workers.privileges import protect_daemon
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.ports import another, holder
-from rappd.doors.legacy import LegacyDoor
-from rappd.doors.loopback import app as loopback
-from rappd.doors.loopback.lane import ChatSite
-from rappd.doors.peers_door import PeersDoor
-from rappd.doors.request_timeout import TimedRunner
-from rappd.doors.twin_door import TwinDoors
 from rappd.errors import ConflictError
+from rappd.http.federation_listener import FederationListener
+from rappd.http.legacy_listener import LegacyListener
+from rappd.http.loopback import app as loopback
+from rappd.http.request_timeout import TimedRunner
+from rappd.http.twin_listeners import TwinListeners
 from rappd.settings.load import Settings
 
 OnReady = Callable[[Daemon], None]
@@ -64,9 +63,9 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         house = await Daemon.open(home, settings)
         house.listen_on(port)
         runner = await _open_doors(house, sockets)
-        house.tenants.listeners = twin_doors = TwinDoors(house)
-        peers_door = PeersDoor(house)
-        house.legacy.door = legacy_door = LegacyDoor(house)
+        house.tenants.listeners = twin_doors = TwinListeners(house)
+        peers_door = FederationListener(house)
+        house.legacy.door = legacy_door = LegacyListener(house)
         held.announce(port)
         stopped = _stop_signal()
         try:
@@ -133,7 +132,7 @@ async def _open_doors(house: Daemon, sockets: list[socket.socket]) -> TimedRunne
     runner = TimedRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
     for listener in sockets:
-        await ChatSite(runner, listener, backlog=512).start()
+        await web.SockSite(runner, listener, backlog=512).start()
     house.home.socket.unlink(missing_ok=True)
     before = os.umask(0o177)
     try:

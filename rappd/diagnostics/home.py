@@ -13,12 +13,13 @@ from envelopes.problem import ReportableError
 from rappd.cli.formatting import count, size, tilde
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
+from rappd.errors import StoreError
 from rappd.settings.load import unknown_names
 from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
 from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
-from rappd.store.catching_up import catch_up
+from rappd.store.former_journal import check_journal
 from rappd.store.schema import VERSION, version_of
 from twins.fs.refused_links import refused_links_of_home
 from twins.workspace.workspace import Workspace
@@ -103,10 +104,13 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
     where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
     connection = sqlite3.connect(where, uri=True, timeout=2)
     try:
-        catch_up(path, connection)
+        check_journal(path, connection)
         anchor = _anchor_problems(visit, connection)
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+    except StoreError as error:
+        yield Finding("Record", "bad", str(error).rstrip("."), error.do)
+        return
     except sqlite3.DatabaseError as error:
         yield Finding("Record", "bad", f"rappd.db cannot be read: {error}", _FROM_BACKUP)
         return

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, new_session, thread_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
 from envelopes.problem import ReportableError
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
 from rappd.errors import ConflictError
-from rappd.store.changes import Taking
+from rappd.store.operations import InboxClaim
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 Watcher = Callable[[Envelope, str], None]
-TellEarly = Callable[[Envelope, asyncio.Future[Any]], None]
-"""(a recorded DONE, what is done once that is on the disk, or raises ``StoreError``)"""
 
 
 class Dispatcher:
@@ -131,7 +129,7 @@ class Dispatcher:
         """Puts a record on the thread that its caller's session has, and makes that thread known. Without a
         session it gets one of its own."""
         if session is None:
-            session, fresh = new_session(), True
+            session, fresh = new_id(), True
         text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
         self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
@@ -144,7 +142,6 @@ class Dispatcher:
         *,
         emit: Emit | None = None,
         begun: bool = False,
-        early: TellEarly | None = None,
     ) -> Envelope:
         """A HELP of another machine: its start is committed before it begins, its answer is on the disk before
         it counts.
@@ -154,14 +151,11 @@ class Dispatcher:
         answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
-        ``early`` is told a DONE that is written and not yet on the disk, where few others are under way.
         """
-        with self._store.gathering.turn():
-            return await self._once(envelope, caller, emit, begun, early)
+        with self._store.group_commit.active():
+            return await self._once(envelope, caller, emit, begun)
 
-    async def _once(
-        self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool, early: TellEarly | None
-    ) -> Envelope:
+    async def _once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
         workspace, handler, repeatable = self._routed(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
@@ -190,15 +184,7 @@ class Dispatcher:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
-        if early is None or reply.verb != DONE or not self._store.gathering.quiet:
-            await self._through(self._store.commit_reply(record, *key))
-        else:
-            written = self._store.commit_reply(record, *key, strict=False)
-            on_disk = self._store.on_disk()
-            on_disk.add_done_callback(asyncio.Future.exception)  # nobody waits for it where the commit fails
-            await self._through(written)
-            early(reply, on_disk)
-            await self._through(on_disk)
+        await self._through(self._store.commit_reply(record, *key))
         for watcher in self._watchers:
             watcher(reply, workspace)
         self.passed += 1
@@ -215,10 +201,10 @@ class Dispatcher:
     ) -> tuple[str, bool]:
         """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
         if begun:
-            began, stopped = await self._through(self._store.begin_accepted(*key, records, strict=False))
+            began, stopped = await self._through(self._store.start_claimed(*key, records, strict=False))
             return ("" if began else "started"), stopped
-        taking = Taking(*key, "started", workspace, thread, b"", now(), records)
-        taken, stopped = await self._through(self._store.take(taking, strict=False))
+        taking = InboxClaim(*key, "started", workspace, thread, b"", now(), records)
+        taken, stopped = await self._through(self._store.claim(taking, strict=False))
         return (taken.state if taken is not None else ""), stopped
 
     async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
@@ -237,26 +223,24 @@ class Dispatcher:
 
     def sent(self, envelope: Envelope, workspace: str) -> None:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
-        self._write(envelope, workspace, hasten=True)
+        self._write(envelope, workspace)
 
-    async def note(
-        self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False, answers: bool = False
-    ) -> None:
+    async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
-        ``late``: it may be the second time that it comes, and is written once. ``answers``: it may be the first.
-        (What came to who waited for it comes no other way, and needs no place in the index of answers.)
+        ``late``: it may be the second time that it comes, and is written once. (What came to a caller that waited
+        for it comes no other way, and needs no place in the index of answers.)
         """
         if late and await self._store.answer_to(reply.recipient, reply.id) is not None:
             return
-        await self._commit(on_thread(reply, thread), workspace, answers=late or answers)
+        await self._commit(on_thread(reply, thread), workspace, answers=late)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
         workspace, _, _ = self._routed(envelope.recipient)
         key = (envelope.sender, envelope.id, envelope.verb)
         body = emergence.encode(envelope)
-        taken = await self._store.take(Taking(*key, "accepted", workspace, "", body, now(), []))
+        taken = await self._store.claim(InboxClaim(*key, "accepted", workspace, "", body, now(), []))
         if taken is None:
             return None
         recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
@@ -273,7 +257,7 @@ class Dispatcher:
         title = envelope.data.get("user_input", "")
         envelope = self.begin(envelope, workspace, session=session, title=title, fresh=fresh)
         self._write(envelope, workspace)
-        with self._store.gathering.turn():
+        with self._store.group_commit.active():
             try:
                 reply = await self._answer(RequestContext(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
@@ -305,8 +289,8 @@ class Dispatcher:
             self.refused += 1
             return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
 
-    def _write(self, envelope: Envelope, workspace: str, *, hasten: bool = False) -> None:
-        self._store.queue(record_of(envelope, answers=False), hasten=hasten)
+    def _write(self, envelope: Envelope, workspace: str) -> None:
+        self._store.queue(record_of(envelope, answers=False))
         for watcher in self._watchers:
             watcher(envelope, workspace)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from envelopes.envelope import PEER_THREAD, THREAD, Envelope
 from rappd.dispatch.context import Caller, Emit
-from rappd.dispatch.dispatcher import TellEarly
 from rappd.dispatch.turn_stream import TurnStream
 
 KEPT = 100
@@ -32,20 +31,10 @@ class ActiveRequest:
     recipient: str
     claimed: dict[str, Any] = field(default_factory=dict)
     pushed: bool = False
-    early: tuple[Envelope, asyncio.Future[Any]] | None = None
-    """Its DONE, and what is done once that is on the disk."""
-    _woken_early: list[Callable[[], None]] = field(default_factory=list)
 
-    def tell_early(self, reply: Envelope, on_disk: asyncio.Future[Any]) -> None:
-        """What it comes to is known, and on its way to the disk."""
-        self.early = reply, on_disk
-        for wake in self._woken_early:
-            wake()
-
-    async def over_within(self, seconds: float, *, early: bool = False) -> None:
-        """Waits for the task's end, or with ``early`` until that is known, so long at most. (As ``asyncio.wait``
-        does, at a third of its price.)"""
-        if self.task.done() or (early and self.early is not None):
+    async def over_within(self, seconds: float) -> None:
+        """Waits for the task's end, so long at most. (As ``asyncio.wait`` does, at a third of its price.)"""
+        if self.task.done():
             return
         loop = asyncio.get_running_loop()
         over = loop.create_future()
@@ -55,16 +44,12 @@ class ActiveRequest:
                 over.set_result(None)
 
         self.task.add_done_callback(wake)
-        if early:
-            self._woken_early.append(wake)
         late = loop.call_later(seconds, wake)
         try:
             await over
         finally:
             late.cancel()
             self.task.remove_done_callback(wake)
-            if early:
-                self._woken_early.remove(wake)
 
 
 class ActiveRequests:
@@ -78,20 +63,17 @@ class ActiveRequests:
         self,
         inner: Envelope,
         caller: Caller,
-        perform: Callable[[Emit, TellEarly], Coroutine[Any, Any, Envelope]],
+        perform: Callable[[Emit], Coroutine[Any, Any, Envelope]],
         ended: Callable[[], None],
     ) -> ActiveRequest:
-        """Runs ``perform(emit, early)`` on a task of its own, and ``ended()`` after it."""
+        """Runs ``perform(emit)`` on a task of its own, and ``ended()`` after it."""
         key = (inner.sender, inner.id)
         live = TurnStream()
         claimed = {THREAD: inner.extensions[THREAD]} if THREAD in inner.extensions else {}
         if PEER_THREAD in inner.extensions:
             claimed = {THREAD: inner.extensions[PEER_THREAD]}
 
-        def early(reply: Envelope, on_disk: asyncio.Future[Any]) -> None:
-            work.tell_early(reply, on_disk)
-
-        task = asyncio.get_running_loop().create_task(perform(live.append, early))
+        task = asyncio.get_running_loop().create_task(perform(live.append))
         work = self._running[key] = ActiveRequest(task, live, caller, inner.recipient, claimed)
 
         def done(task: asyncio.Task[Envelope]) -> None:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from neighborhoods.peer_store import PeerStore
-from rappd.store.inbox_rows import InboxRows
-from rappd.store.outbox_rows import OutboxRows
-from rappd.store.token_rows import TokenRows
+from rappd.store.inbox_table import InboxTable
+from rappd.store.outbox_table import OutboxTable
+from rappd.store.token_table import TokenTable
 
 if TYPE_CHECKING:
     from envelopes.envelope import Envelope
@@ -66,13 +66,14 @@ class FederationComponents(ABC):
     name: str
     id: str
     port: int
+    loopback_port: int
     store: Store
     gate: Dispatcher
     tenants: Tenants
     peer_store: PeerStore
-    inbox_rows: InboxRows
-    outbox_rows: OutboxRows
-    token_rows: TokenRows
+    inbox_rows: InboxTable
+    outbox_rows: OutboxTable
+    token_rows: TokenTable
     outgoing_eggs: OutgoingEggs
     announced: dict[str, dict[str, Any]]
     """What each peer last said in its HELLO, by fingerprint."""

@@ -7,7 +7,7 @@ import time
 from envelopes.codecs import emergence
 from envelopes.envelope import PATH, THREAD, Envelope
 from rappd.federation.components import FederationComponents
-from rappd.store.call_rows import CallRows
+from rappd.store.call_table import CallTable
 
 DAY = 86_400
 _KNOWN_DAYS = 7
@@ -21,7 +21,7 @@ async def requeue_interrupted_calls(m: FederationComponents) -> None:
     """
     since = time.time_ns() // 1000 - _KNOWN_DAYS * DAY * 1_000_000
     seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
-    for body in await CallRows(m.store).unanswered(m.id, since):
+    for body in await CallTable(m.store).unanswered(m.id, since):
         asked = emergence.decode(body, max_bytes=len(body))
         peer = m.peer_store.by_prefix(asked.recipient.rpartition("_")[2])
         if peer is None:

@@ -24,9 +24,9 @@ from envelopes.envelope import (
 )
 from envelopes.identity.keys import agent_id
 from envelopes.problem import ReportableError
-from neighborhoods.transport.reply_types import Early, StreamedReply
+from neighborhoods.transport.reply_types import StreamedReply
 from rappd.dispatch.context import Caller, Emit
-from rappd.dispatch.dispatcher import Dispatcher, TellEarly
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.federation.active_requests import ActiveRequest, ActiveRequests
 from rappd.federation.addressing import Addressing
 from rappd.federation.advertised_capabilities import VERBS, CapabilityCatalog
@@ -82,18 +82,17 @@ class InboundHandler:
         self._later: set[asyncio.Task[None]] = set()
 
     async def receive(
-        self, envelope: Envelope, caller: Caller, *, stream: bool | None = None, early: bool = False
+        self, envelope: Envelope, caller: Caller, *, stream: bool | None = None
     ) -> Envelope | None:
         """The reply to one envelope; None where nothing is to be said back.
 
-        To a HELP it is ``StreamedReply`` when ``stream`` says so, or, where that is None, its own data. With ``early``
-        it may be ``Early``.
+        To a HELP it is ``StreamedReply`` when ``stream`` says so, or, where that is None, its own data.
         """
         try:
             self._check(envelope, caller)
             match envelope.verb:
                 case "HELP":
-                    return await self._help(envelope, caller, stream, early)
+                    return await self._help(envelope, caller, stream)
                 case "HELLO":
                     more = self._greeted(caller.peer, envelope.data)
                     said = {**self._catalogue.hello(caller), **more}
@@ -194,11 +193,11 @@ class InboundHandler:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None, early: bool) -> Envelope:
+    async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None) -> Envelope:
         inner, tenant = await self._addressing.of(envelope, caller)
         wait = _wait(envelope)
         if not (envelope.data.get("stream") is True if stream is None else stream):
-            return await self._answered_within(wait, envelope, inner, tenant, caller, early=early)
+            return await self._answered_within(wait, envelope, inner, tenant, caller)
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
         patience = None if stream and DEADLINE not in envelope.extensions else wait
         begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
@@ -219,20 +218,12 @@ class InboundHandler:
         inner: Envelope,
         tenant: Tenant,
         caller: Caller,
-        *,
-        early: bool = False,
     ) -> Envelope:
         """The reply, or an ACK when it takes longer; then the reply goes to the caller's own door."""
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
-        await work.over_within(wait, early=early)
+        await work.over_within(wait)
         if work.task.done():
             return self._end_of(work, envelope)
-        if early and work.early is not None:
-            reply, on_disk = work.early
-            told = self.outward(envelope, reply)
-            return Early(
-                told.id, told.sender, told.recipient, told.verb, told.data, told.extensions, on_disk=on_disk
-            )
         return self._not_yet(work, envelope)
 
     async def _pieces(
@@ -283,16 +274,14 @@ class InboundHandler:
         return self._work.start(
             inner,
             caller,
-            lambda emit, early: self._perform(inner, caller, emit, early, begun=begun),
+            lambda emit: self._perform(inner, caller, emit, begun=begun),
             ended,
         )
 
-    async def _perform(
-        self, inner: Envelope, caller: Caller, emit: Emit, early: TellEarly, *, begun: bool
-    ) -> Envelope:
+    async def _perform(self, inner: Envelope, caller: Caller, emit: Emit, *, begun: bool) -> Envelope:
         if caller.spend is not None and not begun:
             await caller.spend(inner)
-        return await self._gate.once(inner, caller, emit=emit, begun=begun, early=early)
+        return await self._gate.once(inner, caller, emit=emit, begun=begun)
 
     async def _push_when_done(self, work: ActiveRequest, envelope: Envelope) -> None:
         await asyncio.wait({work.task})

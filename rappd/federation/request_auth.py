@@ -20,8 +20,8 @@ from neighborhoods.errors import UsedUpError
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import IssuedToken
 from rappd.dispatch.context import Caller
-from rappd.store.inbox_rows import InboxRows
-from rappd.store.token_rows import TokenRows
+from rappd.store.inbox_table import InboxTable
+from rappd.store.token_table import TokenTable
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class RequestAuthenticator:
         self,
         identity: IdentityKey,
         book: PeerStore,
-        rows: TokenRows,
-        inbox: InboxRows,
+        rows: TokenTable,
+        inbox: InboxTable,
         revoked: dict[str, int],
     ) -> None:
         self._rows = rows
@@ -56,7 +56,7 @@ class RequestAuthenticator:
 
     @classmethod
     async def open(
-        cls, identity: IdentityKey, book: PeerStore, rows: TokenRows, inbox: InboxRows
+        cls, identity: IdentityKey, book: PeerStore, rows: TokenTable, inbox: InboxTable
     ) -> RequestAuthenticator:
         """With what was taken back up to now."""
         return cls(identity, book, rows, inbox, await rows.revoked())

@@ -34,11 +34,11 @@ from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.settings.load import Settings
-from rappd.store.inbox_rows import InboxRows
-from rappd.store.outbox_rows import OutboxRows
-from rappd.store.peer_rows import PeerRows
+from rappd.store.inbox_table import InboxTable
+from rappd.store.outbox_table import OutboxTable
+from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
-from rappd.store.token_rows import TokenRows
+from rappd.store.token_table import TokenTable
 from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
@@ -75,10 +75,11 @@ class FederationService(FederationComponents):
         self.store, self.gate, self.tenants = store, gate, tenants
         self.id = own_id(identity.fingerprint)
         self.port = 0
-        self.token_rows = TokenRows(store)
-        self.outbox_rows = OutboxRows(store)
-        self.inbox_rows = InboxRows(store)
-        self.peer_store = PeerStore(PeerRows(store))
+        self.loopback_port = settings.number("port")
+        self.token_rows = TokenTable(store)
+        self.outbox_rows = OutboxTable(store)
+        self.inbox_rows = InboxTable(store)
+        self.peer_store = PeerStore(PeerTable(store))
         self.witness = AnchorWitness(anchoring, self.peer_store)
         self.pending_replies = PendingReplies()
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
@@ -153,7 +154,7 @@ class FederationService(FederationComponents):
                 return self.receiver.refuse(envelope, ended)
             self.heard(peer.fingerprint, "")
             armed = await self.credentials.armed(envelope, self.caller(now))
-            return await self.receiver.receive(envelope, armed, early=True)
+            return await self.receiver.receive(envelope, armed)
 
         return answer
 

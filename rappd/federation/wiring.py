@@ -49,7 +49,10 @@ async def build_components(m: FederationComponents) -> None:
     m.sightings = DiscoveredNodes()
     trial = m.settings.on("peers.loopback")
     m.written = PeersFile(
-        m.home.root / "peers.json", environment=os.environ.get("BRAINSTEM_PEERS", ""), allow_loopback=trial
+        m.home.root / "peers.json",
+        environment=os.environ.get("BRAINSTEM_PEERS", ""),
+        allow_loopback=trial,
+        own_port=m.loopback_port,
     )
     m.nearby = MdnsService(
         m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial

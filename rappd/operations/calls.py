@@ -25,7 +25,6 @@ from envelopes.envelope import (
     USAGE_TOKENS,
     Envelope,
     new_id,
-    new_session,
 )
 from envelopes.problem import ReportableError
 from neighborhoods.delivery.errors import RetriableError
@@ -34,14 +33,12 @@ from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG
-from neighborhoods.transport.early import OnEarly
 from neighborhoods.transport.peer_connection import OnStream
 from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.errors import UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outbox_view import outbox_row
 from rappd.federation.service import FederationService
-from rappd.operations.reply_recorder import ReplyRecorder
 from rappd.tenants.tenant import HOST
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
@@ -84,9 +81,8 @@ class CallOperations:
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         placed = self.begin(peer, data, twin=twin, id=id)
         started = time.monotonic()
-        noting = ReplyRecorder(m.gate, placed.thread)
         try:
-            reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream, on_early=noting.begin)
+            reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream)
         except PeerOfflineError as problem:
             await self.keep(peer, placed)
             return self.row(peer, placed, "queued", started, problem=problem)
@@ -96,7 +92,7 @@ class CallOperations:
         if reply.verb == ACK:
             await self.keep(peer, placed, accepted=True)
             return self.row(peer, placed, "accepted", started)
-        await noting.end(reply)
+        await m.gate.note(reply, placed.thread, workspace=HOST)
         return self.row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
 
     def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
@@ -105,7 +101,7 @@ class CallOperations:
         ident = id or new_id()
         trace = {TRACEPARENT: trace_of(ident)}
         asked = Envelope(ident, m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
-        session = f"call {id or new_session()}"
+        session = f"call {id or new_id()}"
         placed = m.gate.begin(asked, HOST, session=session, title=_what(data), fresh=not id)
         m.gate.sent(placed, HOST)
         return placed
@@ -119,7 +115,6 @@ class CallOperations:
         path: tuple[str, ...] = (),
         trace: str = "",
         on_stream: OnStream | None = None,
-        on_early: OnEarly | None = None,
     ) -> Envelope:
         """Sends a recorded HELP past any queue, and waits: DONE, ERROR, or the ACK of what takes longer.
 
@@ -135,9 +130,7 @@ class CallOperations:
         with m.pending_replies.expected(peer.fingerprint, asked.id) as expected:
             try:
                 reply = await retried(
-                    lambda left: m.carrier.send(
-                        peer, sent, wait=left, on_stream=on_stream, on_early=on_early
-                    ),
+                    lambda left: m.carrier.send(peer, sent, wait=left, on_stream=on_stream),
                     within=wait + 1,
                 )
             except RetriableError as problem:
@@ -206,7 +199,7 @@ class CallOperations:
         data = call_data(text, "", None)
         name = entry.name or entry.host
         asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
-        placed = m.gate.begin(asked, HOST, session=f"call {new_session()}", title=_what(data))
+        placed = m.gate.begin(asked, HOST, session=f"call {new_id()}", title=_what(data))
         m.gate.sent(placed, HOST)
         started = time.monotonic()
         try:

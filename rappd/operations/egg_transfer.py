@@ -20,7 +20,7 @@ from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.received_eggs import ReceivedEggs
 from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
-from rappd.store.egg_rows import EggRows
+from rappd.store.egg_table import EggTable
 from twins.workspace.bonds import record_event
 
 TURN_SECONDS = 20.0
@@ -31,7 +31,7 @@ class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
     def __init__(self, machines: FederationService, eggs: DaemonEggOperations) -> None:
-        super().__init__(machines.home, eggs, EggRows(machines.store))
+        super().__init__(machines.home, eggs, EggTable(machines.store))
         self._machines = machines
 
     async def pack_for(self, order: PackRequest, selector: str) -> dict[str, Any]:

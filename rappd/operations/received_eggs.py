@@ -24,7 +24,7 @@ from rappd.federation.outgoing_eggs import MOST_BYTES, on_disk
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.pending_eggs import PendingEggs, new_file
 from rappd.operations.sealed_eggs import unsealed
-from rappd.store.egg_rows import EggRows
+from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
 from twins.workspace.workspace import write_atomically
 
@@ -41,7 +41,7 @@ _NOTE = ".arrived.json"  # no egg is called so: names that come begin with no do
 class ReceivedEggs:
     """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
 
-    def __init__(self, home: Home, eggs: DaemonEggOperations, rows: EggRows) -> None:
+    def __init__(self, home: Home, eggs: DaemonEggOperations, rows: EggTable) -> None:
         self._home = home
         self._eggs = eggs
         self._answers = rows

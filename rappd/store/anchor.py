@@ -32,7 +32,7 @@ from envelopes.identity.anchor import (
 from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import in_words, open_reading
-from rappd.store.syncing import Log
+from rappd.store.fsync import SqliteWalFile
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class Anchorer:
     def __init__(self, database: Path, key: IdentityKey) -> None:
         self._database = database
         self._key = key
-        self._wal = Log(database)
+        self._wal = SqliteWalFile(database)
         self._file = AnchorFile(database.with_name(NAME), writing=True)
         self._db = open_reading(database)
         self._newest: Anchor | None = None

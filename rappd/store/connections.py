@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rappd.errors import StoreError
 from rappd.store import schema
+from rappd.store.former_journal import finish_journal
 
 BUSY_MS = 5000
 
@@ -29,9 +30,10 @@ def open_writing(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA fullfsync = ON")  # macOS: a sync that reaches the disk
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA cache_size = -8000")
-        # Beyond what the keeper lets the log grow to: else each start over would cut it off, only to write it anew.
+        # Beyond what the checkpointer lets the log grow to: else each start over would cut it off, only to write it anew.
         db.execute(f"PRAGMA journal_size_limit = {128 << 20}")
         db.execute("PRAGMA trusted_schema = OFF")
+        finish_journal(path, db)
         schema.bring_up_to_date(db)
     except BaseException:
         db.close()
@@ -77,7 +79,7 @@ def in_words(path: Path) -> Iterator[None]:
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """What an error of SQLite (or the system) means for a person."""
+    """Translates an error of SQLite (or the system) into words for the owner."""
     family = _family(error)
     if is_full(error):
         return StoreError(
@@ -102,8 +104,13 @@ def explain(error: BaseException, path: Path) -> StoreError:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error of SQLite (or the system) says that the disk is full."""
-    return _family(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC
+    """True for an error of SQLite (or the system) that says that the disk is full."""
+    return (
+        _family(error) == sqlite3.SQLITE_FULL
+        or getattr(error, "sqlite_errorcode", 0)
+        == sqlite3.SQLITE_IOERR_SHMSIZE  # no room for the log's index
+        or getattr(error, "errno", 0) == errno.ENOSPC
+    )
 
 
 def _family(error: BaseException) -> int:

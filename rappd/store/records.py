@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out. Moments (``at``, ``created``, …) are µs since the epoch."""
+"""Types of what is written to the store and read from it. Times (``at``, ``created``, …) are µs since the epoch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-# These, and what ``changes`` has, stand in the intake by their fields in order: only ever append, with defaults.
 
-
-class Record(msgspec.Struct, gc=False, array_like=True, tag="record"):
+class Record(msgspec.Struct, gc=False):
     """One envelope to append to a thread.
 
     ``body`` is the encoded envelope, kept verbatim; ``verb``, ``sender``, ``recipient`` and ``id``
@@ -29,8 +27,8 @@ class Record(msgspec.Struct, gc=False, array_like=True, tag="record"):
     answers: bool = False
 
 
-class ThreadInfo(msgspec.Struct, gc=False, array_like=True, tag="thread"):
-    """Who talks with which workspace on a thread. ``session`` is the client's own session id as JSON text.
+class ThreadInfo(msgspec.Struct, gc=False):
+    """A thread: its caller, workspace and title. ``session`` is the client's own session id as JSON text.
 
     On a thread that exists, ``workspace``, ``caller`` and a title stay as they were first told; the
     latest ``session`` is kept. ``fresh``: it is known not to exist yet.
@@ -82,7 +80,7 @@ class Event(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How much is recorded."""
+    """Numbers of threads and events."""
 
     threads: int
     events: int

@@ -174,7 +174,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO inbox SELECT * FROM inbox_before",
         "DROP TABLE inbox_before",
     ),
-    # Which frames of the intake (``intake.py``) are in the tables; the mark tells whose file it is.
+    # For the former journal (``former_journal.py``): its mark and the number of the last frame in the tables.
     (
         "CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT",
         "INSERT INTO intake VALUES(randomblob(16), 0)",
@@ -186,6 +186,8 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE anchored(counter INTEGER NOT NULL, events INTEGER NOT NULL) STRICT",
         "INSERT INTO anchored VALUES(0, 0)",
     ),
+    # SQLite's own log is the only one.
+    ("DROP TABLE intake",),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -1,8 +1,9 @@
-"""The store as the daemon holds it: appends by group commit, reads beside the event loop."""
+"""The event store of the daemon: appends by group commit, reads on threads beside the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rappd.errors import StoreError
-from rappd.store.changes import Beginning, Change, Item, Reply, Row, Taken, Taking
 from rappd.store.connections import in_words
-from rappd.store.reading import Reader
+from rappd.store.operations import ClaimState, InboxClaim, InboxReply, InboxStart, Item, Row, SqlStatement
+from rappd.store.reader import Reader
 from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
 from rappd.store.writer import Writer
 
@@ -22,12 +23,12 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class Kept(asyncio.Future[Any]):
-    """What it stands for is written whatever happens, and cannot be cancelled: a task that is cancelled while it
-    waits for this one gets to know what was written first, and then that it is cancelled."""
+class UncancellableFuture(asyncio.Future[Any]):
+    """A future that cannot be cancelled: a task that is cancelled while it waits gets the result of the write first,
+    and then the cancellation."""
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Nothing: False."""
+        """Does nothing and returns False."""
         return False
 
 
@@ -41,7 +42,7 @@ class Store:
         """Blocks on the disk; the daemon uses ``open``."""
         with in_words(path):
             self._writer = Writer(path, strict=strict)
-        self.gathering = self._writer.gathering
+        self.group_commit = self._writer.group_commit
         self._path = path
         self._closed = False
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
@@ -58,25 +59,20 @@ class Store:
         return await asyncio.to_thread(cls, path, strict=strict)
 
     async def close(self) -> None:
-        """Writes what is queued, then gives the file back."""
+        """Writes everything queued, then closes the file. Idempotent."""
         if self._closed:
             return
         self._closed = True
-        self._writer.stop_taking()
-        await self._writer.synced()
+        self._writer.stop_accepting()
         await asyncio.to_thread(self._finish)
-        self._writer.part()
 
     def thread(self, info: ThreadInfo) -> None:
-        """Queues what is known of a thread; nothing is written when the record has it already."""
+        """Queues information about a thread; writes nothing that the database has already."""
         self._writer.put(info)
 
-    def queue(self, record: Record, *, hasten: bool = False) -> None:
-        """Appends a record soon. If it is lost, the next ``commit`` on its thread fails. ``hasten``: a machine
-        is asked now, and a ``commit`` of what it answers follows, which this one should not keep waiting."""
+    def queue(self, record: Record) -> None:
+        """Appends a record soon. If it is lost, the next ``commit`` on its thread fails."""
         self._writer.put(record)
-        if hasten:
-            self._writer.hasten()
 
     def commit(self, record: Record, *, strict: bool = False) -> asyncio.Future[int]:
         """Appends a record; the future gives its ``seq`` once it and all queued before it are committed.
@@ -87,44 +83,44 @@ class Store:
         return self._put(record, strict)
 
     def flush(self) -> asyncio.Future[int]:
-        """Gives the last ``seq`` once the tables have everything queued so far, or raises like ``commit``."""
+        """Resolves to the last ``seq`` once everything queued so far is committed, or raises like ``commit``."""
         return self._put(None, False)
 
-    def take(self, taking: Taking, *, strict: bool = True) -> asyncio.Future[Taken | None]:
-        """Takes an envelope with its records, all or nothing: None when it is new.
+    def claim(self, item: InboxClaim, *, strict: bool = True) -> asyncio.Future[ClaimState | None]:
+        """Claims an envelope with its records, all or nothing: None when it is new.
 
-        One that was taken before is not written again: the future gives how far that one is. From
-        then on an accepted one goes by ``begin_accepted`` and any by ``commit_reply``.
+        One that was claimed before is not written again: the future gives its state. After
+        that, ``start_claimed`` starts an accepted one and ``commit_reply`` ends any.
         """
-        return self._put(taking, strict, Kept())
+        return self._put(item, strict, UncancellableFuture())
 
-    def begin_accepted(
+    def start_claimed(
         self, sender: str, id: str, verb: str, records: list[Record | ThreadInfo], *, strict: bool = True
     ) -> asyncio.Future[bool]:
-        """An accepted envelope is started, with its records; False, and nothing, when it is not accepted."""
-        return self._put(Beginning(sender, id, verb, records), strict, Kept())
+        """Starts an accepted envelope and appends its records; False, and no change, when it is not accepted."""
+        return self._put(InboxStart(sender, id, verb, records), strict, UncancellableFuture())
 
     def commit_reply(
         self, record: Record, sender: str, id: str, verb: str, *, strict: bool = True
     ) -> asyncio.Future[int]:
-        """Appends the reply to a taken envelope, for ``answer_to`` to find, and with it that one is done.
+        """Appends the reply to a claimed envelope, for ``answer_to`` to find, and marks that one as done.
 
         Otherwise like ``commit``.
         """
-        return self._put(Reply(record, sender, id, verb), strict, Kept())
+        return self._put(InboxReply(record, sender, id, verb), strict, UncancellableFuture())
 
-    def on_disk(self) -> asyncio.Future[int]:
-        """Gives the last ``seq`` once the disk has all that is committed of what was put before. Raises
-        ``StoreError``. (Whether anything of that was lost, its own ``commit`` tells.)"""
-        return self._put(None, True, Kept())
+    def durable(self) -> asyncio.Future[int]:
+        """Resolves to the last ``seq`` once everything committed of what was queued before is on the disk. Raises
+        ``StoreError``. (A lost record is reported by its own ``commit``.)"""
+        return self._put(None, True, UncancellableFuture())
 
-    def change(self, change: Change, *, strict: bool = True) -> asyncio.Future[list[Row]]:
-        """Changes other tables, in order with all the rest; for rooms of this package."""
+    def change(self, change: SqlStatement, *, strict: bool = True) -> asyncio.Future[list[Row]]:
+        """Executes a statement on other tables, in order with all the rest; for modules of this package."""
         return self._put(change, strict)
 
     @property
     def last_seq(self) -> int | None:
-        """The highest ``seq`` in the tables, as far as it is known without reading them."""
+        """The highest committed ``seq``; None while it is not known without reading."""
         return self._writer.last_seq
 
     async def rows(self, statement: str, values: Row = ()) -> list[Row]:
@@ -149,15 +145,15 @@ class Store:
 
     async def answer_to(self, caller: str, id: str) -> bytes | None:
         """See ``Reader.answer_to``."""
-        if self._writer.may_hold(caller, id):
-            await self._caught_up()
-        return await self._look(lambda: self._reader().answer_to(caller, id))
+        return await self._read(Reader.answer_to, caller, id)
 
     async def counts(self) -> Counts:
         """See ``Reader.counts``."""
         return await self._read(Reader.counts)
 
-    def _put(self, item: Item | None, strict: bool, waiter: Kept | None = None) -> asyncio.Future[Any]:
+    def _put(
+        self, item: Item | None, strict: bool, waiter: UncancellableFuture | None = None
+    ) -> asyncio.Future[Any]:
         waits = waiter if waiter is not None else asyncio.get_running_loop().create_future()
         self._writer.put(item, waits, strict=strict)
         return waits
@@ -165,19 +161,14 @@ class Store:
     async def _read(
         self, read: Callable[Concatenate[Reader, _P], _R], *args: _P.args, **kwargs: _P.kwargs
     ) -> _R:
-        if self._writer.is_behind:
-            await self._caught_up()
-        return await self._look(lambda: read(self._reader(), *args, **kwargs))
-
-    async def _caught_up(self) -> None:
         self._check_open()
-        caught_up = asyncio.get_running_loop().create_future()
-        self._writer.catch_up(caught_up)
-        await caught_up
-
-    async def _look(self, run: Callable[[], _R]) -> _R:
-        self._check_open()
+        run = functools.partial(self._run_read, read, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+
+    def _run_read(
+        self, read: Callable[Concatenate[Reader, _P], _R], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _R:
+        return read(self._reader(), *args, **kwargs)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -186,7 +177,7 @@ class Store:
     def _reader(self) -> Reader:
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = Reader(self._path, caught_up=True)
+            reader = self._local.reader = Reader(self._path)
             self._readers.append(reader)
         return reader
 

@@ -13,12 +13,11 @@ import msgspec
 
 from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.store.anchor_proof import Anchored, AnchorProof
-from rappd.store.catching_up import catch_up
 from rappd.store.connections import in_words, open_reading
 
 CHUNK = 20_000
 LISTED = 1_000
-"""How many problems a report lists; all are counted."""
+"""The most problems in a report; all are counted."""
 
 Progress = Callable[[int, int], None]
 
@@ -44,7 +43,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What was checked and what is wrong; ``found`` counts beyond the ``LISTED`` problems."""
+    """The result of a verification; ``found`` counts beyond the ``LISTED`` problems."""
 
     events: int = 0
     threads: int = 0
@@ -84,7 +83,6 @@ def verify(path: Path, progress: Progress | None = None, proof: AnchorProof | No
     with in_words(path):
         db = open_reading(path)
     try:
-        catch_up(path, db)
         check.run(db, progress)
     except sqlite3.DatabaseError as error:
         check.note(0, 0, f"the file cannot be read after event {check.seq}: {error}")
@@ -101,7 +99,7 @@ def verify(path: Path, progress: Progress | None = None, proof: AnchorProof | No
 
 
 class _Columns(msgspec.Struct, rename={"sender": "from", "recipient": "to"}):
-    """What the searchable columns repeat of an envelope."""
+    """The fields of an envelope that the searchable columns repeat."""
 
     id: str
     sender: str

@@ -309,7 +309,7 @@ class Tenant:
             from agents.packages import dependencies  # rarely needed, and every start would pay for it
 
             if not self._packages.allowed:
-                return f"install it: {dependencies.command_for('', requirements, self.workspace.deps)}"
+                return "installing packages is switched off (agents.install_packages)"
             log.info("installing %s for %s", ", ".join(requirements), self.name)
             report = await asyncio.to_thread(
                 dependencies.install,
@@ -319,4 +319,4 @@ class Tenant:
                 source=self._packages.source(),
             )
             self._pools.retire()
-            return f"{report.problem}; install it: {report.command}" if report.problem else ""
+            return report.problem

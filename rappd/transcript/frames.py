@@ -24,7 +24,7 @@ from envelopes.codecs.hash_chain import GENESIS, link
 from envelopes.envelope import DONE, THREAD, thread_id
 from envelopes.errors import MalformedError
 from rappd.errors import StoreError
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.records import Event, Record, ThreadInfo, ThreadRow
 from rappd.store.store import Store
 from twins.eggs.frames import MAX_LINE, Frame, chained, holds

@@ -15,7 +15,7 @@ import pytest
 from fixtures.package_index import PackageIndex
 
 from agents.packages import dependencies
-from agents.packages.dependencies import PackageSource, command_for, installed
+from agents.packages.dependencies import PackageSource, hint_for, installed
 from agents.runtime import programs
 
 KINDS = ("mount namespace", "landlock", "none")
@@ -167,8 +167,10 @@ def test_an_interrupted_exchange_is_put_right(install, wheels: PackageIndex, tmp
     assert not (tmp_path / ".deps.old").exists()
 
 
-def test_a_command_for_what_nothing_installs_by_itself() -> None:
-    assert command_for("azure.storage").endswith("--target .deps azure-identity azure-storage-file-share")
+def test_hint_names_the_command_that_installs_the_package() -> None:
+    hint = hint_for("import azure.storage\n", "azure.storage", Path(".deps"))
+    assert hint.startswith("install it: ")
+    assert hint.endswith("--target .deps azure-identity azure-storage-file-share")
 
 
 def test_install_into_a_link_is_refused(install, wheels: PackageIndex, tmp_path: Path) -> None:

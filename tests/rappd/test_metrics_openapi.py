@@ -12,7 +12,7 @@ import pytest
 from daemon_under_test import RunningDaemon, agent_source
 from prometheus_client.parser import text_string_to_metric_families
 
-from rappd.doors.loopback import app as loopback
+from rappd.http.loopback import app as loopback
 
 
 def _routes(http_tools: bool) -> set[tuple[str, str]]:

@@ -22,7 +22,7 @@ from daemon_under_test import agent_source
 from rappd.daemon import log
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
-from rappd.doors.loopback import app as loopback
+from rappd.http.loopback import app as loopback
 from rappd.settings.load import Settings
 
 SERVICE = """

@@ -16,7 +16,7 @@ import pytest
 from daemon_under_test import RunningDaemon
 
 from rappd.daemon.app import Daemon
-from rappd.doors import legacy
+from rappd.http import legacy_listener
 
 HALVES = 600
 GIVEN = 10.0
@@ -220,8 +220,8 @@ def test_half_requests_at_a_twins_port_and_the_control_socket_are_closed(daemon:
 async def test_half_requests_at_the_legacy_listener_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
-    monkeypatch.setattr(legacy, "_listeners", lambda own: [listener])
-    door = legacy.LegacyDoor(cast(Daemon, None))
+    monkeypatch.setattr(legacy_listener, "_listeners", lambda own: [listener])
+    door = legacy_listener.LegacyListener(cast(Daemon, None))
     await door.open(["192.0.2.1"], [], own=[])
     try:
         port = listener.getsockname()[1]

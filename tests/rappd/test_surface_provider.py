@@ -152,7 +152,7 @@ def test_results_and_faults_go_back_to_the_model_in_the_order_asked(desk: Desk) 
     )
     answer = desk.daemon.chat("go")
     assert answer["agent_logs"].split("\n") == [
-        f"[Fails] ERROR: {FAULT}",
+        "[Fails] ERROR: too warm",
         "[Beta] []",
         "[Beta] []",
         "[Nobody] Agent 'Nobody' not found.",
@@ -160,7 +160,7 @@ def test_results_and_faults_go_back_to_the_model_in_the_order_asked(desk: Desk) 
     ]
     tools = desk.model.asked[1]["messages"][-5:]
     assert [(m["role"], m["tool_call_id"], m["content"]) for m in tools] == [
-        ("tool", "call-0", f"Error: {FAULT}"),
+        ("tool", "call-0", "Error: too warm"),
         ("tool", "call-1", "[]"),
         ("tool", "call-2", "[]"),
         ("tool", "call-3", "Agent 'Nobody' not found."),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from envelopes.envelope import thread_id
 from rappd.errors import StoreError
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.store.verify import verify

@@ -142,6 +142,18 @@ async def test_adding_again_fills_in_and_adds_nothing(path: Path) -> None:
     assert document["peers"][0] == {"name": "attic", "url": "http://attic.lan:7071"}
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+async def test_published_brainstem_on_another_local_port_is_added(path: Path, host: str) -> None:
+    peers = PeersFile(path, own_port=7171)
+    added = await peers.add(f"http://{host}:7072")
+    assert (added.legacy, added.port) == (True, 7072)
+    assert await peers.entries() == (added,)
+    for own in (f"http://{host}:7171", f"https://{host}:7072", f"{host}:7072", "http://0.0.0.0:7072"):
+        with pytest.raises(BadPeersFileError, match="this machine itself"):
+            await peers.add(own)
+    assert await peers.entries() == (added,)
+
+
 @pytest.mark.parametrize("address", ["localhost", "http://127.0.0.1:7071", "", "ssh://pi", "a b"])
 async def test_what_leads_nowhere_is_not_added(path: Path, address: str) -> None:
     with pytest.raises(BadPeersFileError):

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 from envelopes.identity.node_card import introduce
 from neighborhoods.errors import PeerOfflineError
 from rappd.daemon.rate_limit import RateLimit
-from rappd.doors.federation.pairing import MOST_BYTES, PAIRING, PAIRING_LIMIT, routes
+from rappd.http.federation.pairing import MOST_BYTES, PAIRING, PAIRING_LIMIT, routes
 
 Machine = Any
 Network = Any

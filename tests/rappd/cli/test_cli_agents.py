@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from terminal_under_test import on_terminal
 
 from agents.contract.scaffold import InvalidNameError, scaffold
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 
 HOSTILE = [
     "../../etc/passwd", "a/b\\c", "; rm -rf /", "$(id)", "name\nimport os", 'x"""\nimport os\n"""', "{0}{name}",

@@ -18,7 +18,6 @@ HEAVY = (
     "uvloop",
     "prometheus_client",
     "asyncinotify",
-    "caio",
 )
 
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from daemon_under_test import Answer, RunningDaemon
 from place_under_test import KETTLE, Place, lies
 
-from rappd.doors.loopback import eggs as eggs_door
+from rappd.http.loopback import eggs as eggs_door
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from daemon_under_test import RunningDaemon, agent_source, free_port
 
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from tests.rappd.federation.plain_machine import PlainMachine
 
 COUNTED = """

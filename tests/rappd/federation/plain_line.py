@@ -64,12 +64,14 @@ class PlainLine:
 
 
 @asynccontextmanager
-async def line_of(machine: PlainMachine, protocol: str = "rappd.1") -> AsyncIterator[PlainLine]:
-    """A line from a machine to the daemon, read for as long as the block lasts."""
+async def line_of(
+    machine: PlainMachine, protocol: str = "rappd.1", *, offers: tuple[str, ...] = ()
+) -> AsyncIterator[PlainLine]:
+    """Connects a machine to the daemon for the block. It ``offers`` subprotocols, and ``protocol`` is agreed on."""
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(
-            f"https://{machine.daemon_address}/line", ssl=machine.context(), protocols=(protocol,)
+            f"https://{machine.daemon_address}/line", ssl=machine.context(), protocols=offers or (protocol,)
         ) as socket,
     ):
         assert socket.protocol == protocol

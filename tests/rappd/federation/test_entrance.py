@@ -14,22 +14,22 @@ import pytest
 import uvloop
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
-from rappd.doors.federation import entrance
-from rappd.doors.federation.entrance import STRANGERS_OF_ONE_ADDRESS, Entrance
+from rappd.http.federation import admission
+from rappd.http.federation.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
 class Echo(asyncio.Protocol):
     """Says back what it hears; ``!`` proves whoever says it."""
 
-    door: Entrance
+    door: ConnectionAdmission
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
         if b"!" in data:
-            self.door.prove(self)
+            self.door.mark_authenticated(self)
         self.transport.write(data)
 
 
@@ -47,13 +47,13 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
 def test_strangers_make_room_and_who_is_known_stays(
     tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entrance, "BURST", 90)
-    monkeypatch.setattr(entrance, "A_SECOND", 0.0)
+    monkeypatch.setattr(admission, "BURST", 90)
+    monkeypatch.setattr(admission, "A_SECOND", 0.0)
     own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
 
     async def go() -> None:
         trust = ServerTrust(TlsFiles(own.pem, own.pem), [peer.der])
-        door = Echo.door = Entrance(trust.context, lambda shown: shown == peer.der)
+        door = Echo.door = ConnectionAdmission(trust.context, lambda shown: shown == peer.der)
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
         host, port = listener.getsockname()

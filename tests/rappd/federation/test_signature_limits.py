@@ -12,9 +12,9 @@ from envelopes.envelope import HELLO, HELP, Envelope, new_id
 from envelopes.errors import BadTokenError
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 from rappd.dispatch.context import Caller
-from rappd.doors.federation.envelopes import _By
-from rappd.doors.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
 from rappd.federation.request_auth import STRANGER
+from rappd.http.federation.envelopes import _By
+from rappd.http.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
 
 GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))
 
@@ -35,7 +35,7 @@ def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> _By:
         HELLO_LIMIT: RateLimit(5, 60),
         SIGNED_LIMIT: RateLimit(5, 60),
         MACHINES: SimpleNamespace(credentials=checks),
-        ENTRANCE: SimpleNamespace(prove=lambda protocol: None),
+        ENTRANCE: SimpleNamespace(mark_authenticated=lambda protocol: None),
     }
     request = SimpleNamespace(app=app, remote="192.0.2.1", protocol=None)
     return _By(cast(web.Request, request), who, "")

@@ -22,13 +22,13 @@ from neighborhoods.delivery import outbox, peer_queue, protocols, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.pairing import code_pairing, initiator, responder
-from neighborhoods.transport import connector, early, peer_connection
+from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
-from rappd.doors.federation import bodies, eggs, entrance, streaming
-from rappd.doors.federation import envelopes as envelopes_door
-from rappd.doors.federation import line as line_door
-from rappd.doors.federation import pairing as pairing_door
 from rappd.federation import active_requests, inbound
+from rappd.http.federation import admission, bodies, eggs, sse
+from rappd.http.federation import envelopes as envelopes_door
+from rappd.http.federation import pairing as pairing_door
+from rappd.http.federation import websocket as line_door
 from rappd.operations import received_eggs
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
@@ -123,8 +123,8 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"at most {wire.MAX_BYTES >> 20} MiB and {wire.MAX_DEPTH} levels deep",
         f"{envelopes_door.FOR_STRANGERS >> 10} KiB of a stranger",
         f"did not come to its end in {bodies.BODY_SECONDS:g} s",
-        f"A stranger's connection lives {entrance.STRANGER_SECONDS:g} s at most",
-        f"A lone `:` every {streaming.BEAT:g} s",
+        f"A stranger's connection lives {admission.STRANGER_SECONDS:g} s at most",
+        f"A lone `:` every {sse.BEAT:g} s",
         f"above 0, at most {extensions.LONGEST_WAIT}",
         f"16 hex digits, {extensions.LONGEST_PATH} at most",
         f"seconds, {inbound.WAIT:g} without one",
@@ -135,10 +135,8 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"again in {pace.first_pause:g} s, doubling to {pace.longest_pause:g} s",
         f"A ping goes every {peer_connection.HEARTBEAT:g} s",
         f"{peer_connection.MOST_AT_ONCE} under way at most",
-        "the subprotocol `{}`, `{}` or `{}`".format(*peer_connection.PROTOCOLS),
-        f"from `{peer_connection.SEVERAL}` on it may be an array of up to {wire.MAX_BATCH}",
-        f"With `{peer_connection.EARLY}` there are binary frames",
-        f"`id`s of {early.ID_BYTES} bytes each",
+        "the subprotocol `{}` or `{}`".format(*peer_connection.PROTOCOLS),
+        f"with `{peer_connection.SEVERAL}` it may be an array of up to {wire.MAX_BATCH}",
         f"`{initiator.WORDS_SECONDS:g} s passed",
         f"{pairing_door.MOST_BYTES >> 10} KiB at most",
         f"a nonce of {pairing_proof.NONCE_BYTES} random bytes",

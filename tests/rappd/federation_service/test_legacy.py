@@ -224,14 +224,12 @@ def test_it_takes_sentences_and_nothing_else(desk: Machine, kitchen: Published) 
     assert kitchen.asked == []
 
 
-def test_this_machine_itself_is_no_other_one(make_daemon: Callable[..., RunningDaemon]) -> None:
-    daemon = make_daemon()
-    daemon.home.mkdir(parents=True)
-    own = [f"http://{host}:7071" for host in ("127.0.0.1", "localhost", "[::1]", "127.9.9.9")]
-    (daemon.home / "peers.json").write_text(json.dumps({"peers": own}))
-    daemon.environment["BRAINSTEM_PEERS"] = "http://127.0.0.1:9999"
-    daemon.start()
-    assert daemon.cli("peers", "add", "http://127.0.0.1:7071").returncode == 5
+def test_own_port_is_no_peer(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon().start()
+    own = [f"http://{host}:{daemon.port}" for host in ("127.0.0.1", "localhost", "[::1]", "127.9.9.9")]
+    (daemon.home / "peers.json").write_text(json.dumps({"peers": [*own, "https://127.0.0.1:7443"]}))
+    for one in own:
+        assert daemon.cli("peers", "add", one).returncode == 5
     assert daemon.get("/peers", control=True).json()["peers"] == []
 
 
@@ -396,3 +394,22 @@ def test_the_door_follows_when_the_machine_moves(network: Any) -> None:
         lambda: daemon.ask("GET", "/legacy")["legacy"]["listening"] == ["10.77.0.50:7071"], 40, "the door"
     )
     assert sent(kitchen, "10.77.0.50", {"user_input": "hello"})[0] == 200
+
+
+def test_published_brainstem_on_another_port_is_added_and_called(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    server = Published()
+    server.start()
+    try:
+        url = f"http://127.0.0.1:{server.port}"
+        added = daemon.cli("peers", "add", url)
+        assert (added.returncode, url in added.stdout + added.stderr) == (0, True), added.stderr
+        assert url in json.dumps(daemon.get("/peers", control=True).json())
+        assert daemon.cli("call", url, "how are you?", "--yes").stdout.startswith("you said how are you?")
+        itself = daemon.cli("peers", "add", f"http://127.0.0.1:{daemon.port}")
+        assert (itself.returncode != 0, "is this machine itself" in itself.stderr) == (True, True)
+        assert daemon.cli("peers", "forget", url).returncode == 0
+    finally:
+        server.stop()

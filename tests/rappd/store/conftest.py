@@ -10,7 +10,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rappd.store.kernel_sync import KernelSync
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -27,12 +26,6 @@ async def store(path: Path) -> AsyncIterator[Store]:
     opened = await Store.open(path)
     yield opened
     await opened.close()
-
-
-@pytest.fixture
-def threads_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every sync goes by ``syncing.to_disk``, as where the kernel has none of its own."""
-    monkeypatch.setattr(KernelSync, "put", lambda *_: False)
 
 
 @pytest.fixture

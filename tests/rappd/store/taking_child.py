@@ -16,9 +16,9 @@ from pathlib import Path
 
 from neighborhoods.peer import Peer
 from neighborhoods.storage import OutgoingEnvelope
-from rappd.store.changes import Taking
-from rappd.store.outbox_rows import OutboxRows
-from rappd.store.peer_rows import PeerRows
+from rappd.store.operations import InboxClaim
+from rappd.store.outbox_table import OutboxTable
+from rappd.store.peer_table import PeerTable
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -36,14 +36,14 @@ async def receive(store: Store, later: bool) -> None:
         asked = Record(thread, "HELP", PEER, "desk", id, b"asked " + id.encode() + b"x" * 300, now)
         info = ThreadInfo(thread, "brainstem", PEER, None, "load", now)
         state = "accepted" if later else "started"
-        taking = Taking(PEER, id, "HELP", state, "brainstem", thread, b"b" * 300, now, [info, asked])
-        await asyncio.gather(store.take(taking), store.take(taking))
+        taking = InboxClaim(PEER, id, "HELP", state, "brainstem", thread, b"b" * 300, now, [info, asked])
+        await asyncio.gather(store.claim(taking), store.claim(taking))
         say(f"taken {id}")
         if turn % 3 == 0:
             continue
         if later:
             begun = Record(thread, "HELP", "desk", "clock", f"begun {id}", b"begun", now)
-            assert await store.begin_accepted(PEER, id, "HELP", [begun])
+            assert await store.start_claimed(PEER, id, "HELP", [begun])
             say(f"begun {id}")
         reply = Record(thread, "DONE", "desk", PEER, id, b"reply " + id.encode() + b"x" * 300, now)
         await store.commit_reply(reply, PEER, id, "HELP")
@@ -51,7 +51,7 @@ async def receive(store: Store, later: bool) -> None:
 
 
 async def send(store: Store) -> None:
-    outbox, peers = OutboxRows(store), PeerRows(store)
+    outbox, peers = OutboxTable(store), PeerTable(store)
     while True:
         id = str(uuid.uuid4())
         out = OutgoingEnvelope(0, "peer", id, "HELP", "t", "asks", b"x" * 300, "queued", 0, 1, 1, 1 << 60)

@@ -11,7 +11,7 @@ import pytest
 
 from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.errors import StoreError
-from rappd.store import heads
+from rappd.store import thread_heads
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -78,7 +78,7 @@ async def test_commits_resolve_in_order_with_all_before_them_readable(store, say
 async def test_when_a_commit_resolves_who_opens_the_record_sees_it_and_what_was_queued_before(
     store, path: Path, say
 ) -> None:
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
 
     for turn in range(1, 30):
         store.queue(say(A))
@@ -89,7 +89,7 @@ async def test_when_a_commit_resolves_who_opens_the_record_sees_it_and_what_was_
 
 
 async def test_when_a_flush_resolves_every_connection_sees_it(store, path: Path, say) -> None:
-    from rappd.store.reading import Reader
+    from rappd.store.reader import Reader
 
     with Reader(path) as reader:
         for turn in range(1, 30):
@@ -169,7 +169,7 @@ async def test_a_record_on_a_thread_nobody_described_makes_the_thread(store, pat
 
 
 async def test_more_threads_than_the_writer_remembers(path: Path, say, about, monkeypatch) -> None:
-    monkeypatch.setattr(heads, "KNOWN_THREADS", 3)
+    monkeypatch.setattr(thread_heads, "KNOWN_THREADS", 3)
     store = await Store.open(path)
     threads = [str(uuid.uuid4()) for _ in range(10)]
     for turn in range(4):
@@ -177,7 +177,7 @@ async def test_more_threads_than_the_writer_remembers(path: Path, say, about, mo
             store.thread(about(thread, f"title {turn}"))
             await store.commit(say(thread))
     rows = await store.threads()
-    assert len(store._writer._tables._heads._known) == 3
+    assert len(store._writer._transactions._heads._known) == 3
     await store.close()
     assert {(row.count, row.title) for row in rows} == {(4, "title 0")}
     assert verify(path).whole
@@ -216,7 +216,7 @@ async def test_two_stores_on_one_file_both_append(store, path: Path, say, about)
 async def test_only_the_owner_may_read_the_files(store, path: Path, say) -> None:
     await store.commit(say(A))
     files = sorted(file for file in path.parent.iterdir() if file.name.startswith("rappd.db"))
-    assert [file.name for file in files] == ["rappd.db", "rappd.db-intake", "rappd.db-shm", "rappd.db-wal"]
+    assert [file.name for file in files] == ["rappd.db", "rappd.db-shm", "rappd.db-wal"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 

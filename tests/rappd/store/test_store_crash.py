@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.verify import verify
 

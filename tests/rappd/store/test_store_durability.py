@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from neighborhoods.peer import Peer
 from rappd.errors import StoreError
-from rappd.store import keeper, syncing
-from rappd.store.peer_rows import PeerRows
+from rappd.store import checkpointer, fsync
 from rappd.store.store import Store
 from rappd.store.verify import verify
 
@@ -28,7 +26,7 @@ class Disk:
         self.way = threading.Event()
         self.way.set()
         self.fails = False
-        self.really = syncing.to_disk
+        self.really = fsync.to_disk
 
     def to_disk(self, descriptor: int) -> None:
         assert self.way.wait(20)
@@ -39,27 +37,26 @@ class Disk:
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch, threads_sync: None) -> Disk:
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     """The writer's syncs alone: the keeper's own come too late to be seen."""
     disk = Disk()
-    monkeypatch.setattr(syncing, "to_disk", disk.to_disk)
-    monkeypatch.setattr(keeper, "SYNC_SECONDS", 1000.0)
+    monkeypatch.setattr(fsync, "to_disk", disk.to_disk)
+    monkeypatch.setattr(checkpointer, "SYNC_SECONDS", 1000.0)
     return disk
 
 
-async def test_a_strict_commit_waits_for_the_disk_and_the_next_one_does_not(path, disk: Disk, say) -> None:
+async def test_strict_commit_waits_for_disk_and_next_one_does_not(path, disk: Disk, say) -> None:
     store = await Store.open(path)
     counts = []
     for strict in (False, True, True, False):
         await store.commit(say(A), strict=strict)
         counts.append(len(disk.synced))
     assert counts == [0, 1, 2, 2]
-    assert set(disk.synced) == {"rappd.db-intake"}
+    assert set(disk.synced) == {"rappd.db-wal"}
     await store.close()
-    assert disk.synced[2:] == ["rappd.db-wal"], "before that file is removed"
 
 
-async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, disk: Disk, say) -> None:
+async def test_strict_store_syncs_every_commit(path, disk: Disk, say) -> None:
     store = await Store.open(path, strict=True)
     for turn in range(1, 4):
         await store.commit(say(A))
@@ -67,7 +64,7 @@ async def test_in_a_strict_store_every_commit_waits_for_the_disk(path, disk: Dis
     await store.close()
 
 
-async def test_what_could_not_be_brought_to_the_disk_is_not_acknowledged(path, disk: Disk, say) -> None:
+async def test_strict_commit_fails_when_sync_fails(path, disk: Disk, say) -> None:
     store = await Store.open(path)
     disk.fails = True
     with pytest.raises(StoreError):
@@ -78,78 +75,96 @@ async def test_what_could_not_be_brought_to_the_disk_is_not_acknowledged(path, d
     await store.close()
 
 
-async def test_a_log_that_is_synced_does_not_grow_with_each_change(path: Path, tmp_path: Path, say) -> None:
+async def test_synced_log_grows_in_large_steps(path: Path, tmp_path: Path, say) -> None:
     log = path.with_name("rappd.db-wal")
     store = await Store.open(path)
-    peers = PeerRows(store)
     await store.commit(say(A))
-    await store.flush()
-    assert log.stat().st_size < syncing.ROOM, "who never syncs has no use for it"
+    assert log.stat().st_size < fsync.STEP_BYTES, "a log that is never synced needs no reserve"
     sizes = []
-    for number in range(60):
-        await peers.save_peer(Peer(str(number), "x", "mine", b"", b"", "", (), 1))
+    for _ in range(60):
+        await store.commit(say(A), strict=True)
         sizes.append(log.stat().st_size)
     await store.commit(say(A))
-    assert sizes[-1] > syncing.ROOM
-    assert len(set(sizes)) < 20, "it grows in large steps, some seen half done"
+    assert sizes[-1] > fsync.STEP_BYTES
+    assert len(set(sizes)) < 20, "some sizes are seen half way"
     crashed = tmp_path / "crashed"
     crashed.mkdir()
-    for file in (path, log, path.with_name("rappd.db-intake")):
+    for file in (path, log):
         shutil.copy(file, crashed)
     await store.close()
     report = verify(crashed / path.name)
-    assert report.events == 2 and report.whole
+    assert report.events == 62 and report.whole
 
 
-async def test_the_intake_grows_in_large_steps(path: Path, say) -> None:
-    intake = path.with_name("rappd.db-intake")
+async def test_strict_commit_survives_power_cut(path: Path, tmp_path: Path, monkeypatch, say) -> None:
+    """The copy has the log as of its last sync, and of the database file what was there before the load."""
+    monkeypatch.setattr(checkpointer, "SYNC_SECONDS", 1000.0)
+    durable = b""
+
+    def recording(descriptor: int) -> None:
+        nonlocal durable
+        really(descriptor)
+        durable = Path(f"/proc/self/fd/{descriptor}").readlink().read_bytes()
+
+    really = fsync.to_disk
+    monkeypatch.setattr(fsync, "to_disk", recording)
     store = await Store.open(path)
-    sizes = set()
-    for _ in range(300):
-        await store.commit(say(A, "x" * 9_000), strict=True)
-        sizes.add(intake.stat().st_size)
-    assert 1 < len(sizes) < 20, "some seen half done"
+    database = path.read_bytes()
+    copies = []
+    for turn in range(6):
+        store.queue(say(A, f"queued {turn}"))
+        seq = await store.commit(say(A, f"strict {turn}"), strict=True)
+        copies.append((seq, durable))
+        await store.commit(say(B, f"not strict {turn}"))
     await store.close()
-    assert not intake.exists()
-    assert verify(path).events == 300
+    for number, (seq, log) in enumerate(copies):
+        copy = tmp_path / f"power cut {number}" / path.name
+        copy.parent.mkdir()
+        copy.write_bytes(database)
+        copy.with_name(f"{path.name}-wal").write_bytes(log)
+        again = await Store.open(copy)
+        assert (await again.counts()).events >= seq
+        await again.close()
+        assert verify(copy).problems == []
 
 
-async def test_a_log_that_cannot_be_written_ahead_is_synced_all_the_same(path, monkeypatch, say) -> None:
+async def test_durable_waits_for_everything_put_before(path: Path, disk: Disk, say) -> None:
+    store = await Store.open(path)
+    disk.way.clear()
+    written, durable = store.commit(say(A)), store.durable()
+    assert await asyncio.wait_for(written, 10) == 1
+    await asyncio.sleep(0.05)
+    assert (disk.synced, durable.done()) == ([], False)
+    disk.way.set()
+    assert await asyncio.wait_for(durable, 10) == 1
+    assert disk.synced == ["rappd.db-wal"]
+    assert await store.durable() == 1  # with nothing put before it
+    await store.close()
+
+
+async def test_durable_fails_when_the_sync_fails(path: Path, disk: Disk, say) -> None:
+    store = await Store.open(path)
+    disk.fails = True
+    written, durable = store.commit(say(A)), store.durable()
+    assert await written == 1
+    with pytest.raises(StoreError):
+        await durable
+    disk.fails = False
+    await store.close()
+
+
+async def test_log_that_cannot_be_extended_is_synced(path, monkeypatch, say) -> None:
     def full(descriptor: int, octets: bytes) -> int:
         raise OSError(28, "No space left on device")
 
     store = await Store.open(path)
-    monkeypatch.setattr(syncing.os, "write", full)
+    monkeypatch.setattr(fsync.os, "write", full)
     assert [await store.commit(say(A), strict=True) for _ in range(3)] == [1, 2, 3]
     monkeypatch.undo()
     await store.close()
 
 
-async def test_a_log_is_behind_until_a_sync_that_began_after_it_was_written(path: Path, disk: Disk) -> None:
-    log = syncing.Log(path)
-    path.parent.mkdir()
-    path.with_name("rappd.db-wal").touch()
-    assert not log.is_behind
-    log.wrote()
-    disk.way.clear()
-    syncs = asyncio.create_task(asyncio.to_thread(log.sync))
-    await asyncio.sleep(0.05)
-    assert log.is_behind, "on its way is not there"
-    log.wrote()
-    disk.way.set()
-    await syncs
-    assert log.is_behind, "the second came later"
-    disk.fails = True
-    with pytest.raises(OSError, match="Input/output"):
-        log.sync()
-    assert log.is_behind
-    disk.fails = False
-    log.sync()
-    assert not log.is_behind
-    log.close()
-
-
-async def test_many_who_wait_for_the_disk_share_its_syncs(path, disk: Disk, say) -> None:
+async def test_strict_commits_share_syncs(path, disk: Disk, say) -> None:
     store = await Store.open(path)
     disk.way.clear()
     first = store.commit(say(A), strict=True)
@@ -163,18 +178,16 @@ async def test_many_who_wait_for_the_disk_share_its_syncs(path, disk: Disk, say)
     assert len(disk.synced) <= 5
 
 
-async def test_other_commits_reach_the_disk_soon_by_themselves(
-    path: Path, monkeypatch, say, threads_sync
-) -> None:
+async def test_other_commits_are_synced_soon(path: Path, monkeypatch, say) -> None:
     synced: list[str] = []
 
     def watched(descriptor: int) -> None:
         really(descriptor)
         synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
-    really = syncing.to_disk
-    monkeypatch.setattr(syncing, "to_disk", watched)
-    monkeypatch.setattr(keeper, "SYNC_SECONDS", 0.05)
+    really = fsync.to_disk
+    monkeypatch.setattr(fsync, "to_disk", watched)
+    monkeypatch.setattr(checkpointer, "SYNC_SECONDS", 0.05)
     store = await Store.open(path)
     for turn in range(1, 4):
         await store.commit(say(A))

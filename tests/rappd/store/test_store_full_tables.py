@@ -13,9 +13,9 @@ import pytest
 from neighborhoods.storage import OutgoingEnvelope
 from rappd.errors import StoreError
 from rappd.store import connections
-from rappd.store.changes import Taken, Taking
-from rappd.store.inbox_rows import InboxRows
-from rappd.store.outbox_rows import OutboxRows
+from rappd.store.inbox_table import InboxTable
+from rappd.store.operations import ClaimState, InboxClaim
+from rappd.store.outbox_table import OutboxTable
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -24,9 +24,9 @@ A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-00000000
 PEER = "twin_0123456789abcdef"
 
 
-def _taking(id: str, size: int, thread: str = A) -> Taking:
+def _taking(id: str, size: int, thread: str = A) -> InboxClaim:
     asked = Record(thread, "HELP", PEER, "desk", id, b"x" * size, 1)
-    return Taking(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, [asked])
+    return InboxClaim(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, [asked])
 
 
 def _out(id: str, size: int) -> OutgoingEnvelope:
@@ -52,14 +52,14 @@ async def small(path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 async def test_a_taking_that_does_not_fit_leaves_no_row(small: Store, path: Path) -> None:
-    inbox = InboxRows(small)
+    inbox = InboxTable(small)
     with pytest.raises(StoreError, match="disk is full"):
-        await inbox.take(_taking("1", 1_000_000))
+        await inbox.claim(_taking("1", 1_000_000))
     assert await inbox.find(PEER, "1", "HELP") is None
-    assert await inbox.take(_taking("1", 10)) is None  # the same one again, and it fits now
+    assert await inbox.claim(_taking("1", 10)) is None  # the same one again, and it fits now
     with pytest.raises(StoreError, match="disk is full"):
         await small.commit_reply(_reply("1", 1_000_000), PEER, "1", "HELP")
-    assert await inbox.take(_taking("1", 10)) == Taken("started", A)
+    assert await inbox.claim(_taking("1", 10)) == ClaimState("started", A)
     assert await small.commit_reply(_reply("1", 10), PEER, "1", "HELP") == 2
     await small.close()
     assert (verify(path).events, verify(path).problems) == (2, [])
@@ -69,16 +69,16 @@ async def test_a_taking_on_a_thread_that_lost_a_record_is_told(small: Store, pat
     small.queue(_reply("lost", 1_000_000))
     with pytest.raises(StoreError, match="disk is full"):
         await small.flush()
-    assert await small.take(_taking("other", 10, B)) is None
+    assert await small.claim(_taking("other", 10, B)) is None
     with pytest.raises(StoreError, match="disk is full"):
-        await small.take(_taking("1", 10))
-    assert await small.take(_taking("1", 10)) is None
+        await small.claim(_taking("1", 10))
+    assert await small.claim(_taking("1", 10)) is None
     await small.close()
     assert verify(path).problems == []
 
 
 async def test_a_row_for_a_peer_that_does_not_fit_is_not_there(small: Store) -> None:
-    outbox = OutboxRows(small)
+    outbox = OutboxTable(small)
     first = await outbox.put(_out("1", 10))
     with pytest.raises(StoreError, match="disk is full"):
         await outbox.put(_out("2", 1_000_000))
@@ -106,7 +106,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_a_disk_that_is_really_full_keeps_what_was_acknowledged(tiny_disk: Path) -> None:
     path = tiny_disk / "rappd.db"
     store = await Store.open(path)
-    inbox, outbox = InboxRows(store), OutboxRows(store)
+    inbox, outbox = InboxTable(store), OutboxTable(store)
     filler = tiny_disk / "filler"
     filler.write_bytes(b"x" * 900_000)
     taken: list[str] = []
@@ -116,7 +116,7 @@ async def test_a_disk_that_is_really_full_keeps_what_was_acknowledged(tiny_disk:
     async def receive(worker: int) -> None:
         for turn in range(1_000):
             id = f"{worker}-{turn}"
-            await inbox.take(_taking(id, 3_000))
+            await inbox.claim(_taking(id, 3_000))
             taken.append(id)
             await store.commit_reply(_reply(id, 3_000), PEER, id, "HELP")
             done.append(id)

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from rappd.store import schema
-from rappd.store.changes import Taken, Taking
-from rappd.store.inbox_rows import InboxRows
-from rappd.store.intake import Intake
-from rappd.store.outbox_rows import OutboxRows
-from rappd.store.peer_rows import PeerRows
+from rappd.store.inbox_table import InboxTable
+from rappd.store.operations import ClaimState, InboxClaim
+from rappd.store.outbox_table import OutboxTable
+from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
-from rappd.store.token_rows import TokenRows
+from rappd.store.token_table import TokenTable
 from rappd.store.verify import verify
 
 A = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -28,18 +27,17 @@ async def test_an_older_record_goes_on_and_gets_the_new_tables(
     with monkeypatch.context() as patch:
         patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
         patch.setattr(schema, "VERSION", version)
-        patch.setattr(Intake, "open", lambda path: None)  # there was no such file
         store = await Store.open(path)
         store.thread(about(A))
         await store.commit(say(A, "before"))
         await store.close()
     store = await Store.open(path)
-    taking = Taking("p", "1", "HELP", "started", "brainstem", A, b"", 1, [say(A, "after", id="1")])
-    assert await store.take(taking) is None
-    assert await store.take(taking) == Taken("started", A)
+    taking = InboxClaim("p", "1", "HELP", "started", "brainstem", A, b"", 1, [say(A, "after", id="1")])
+    assert await store.claim(taking) is None
+    assert await store.claim(taking) == ClaimState("started", A)
     assert [event.n for event in await store.thread_events(A)] == [1, 2]
-    assert await OutboxRows(store).outgoing() == await PeerRows(store).peers() == []
-    assert await TokenRows(store).tokens() == []
+    assert await OutboxTable(store).outgoing() == await PeerTable(store).peers() == []
+    assert await TokenTable(store).tokens() == []
     await store.close()
     assert (verify(path).events, verify(path).problems) == (2, [])
 
@@ -51,27 +49,26 @@ async def test_what_was_taken_before_stays_taken(
     with monkeypatch.context() as patch:
         patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
         patch.setattr(schema, "VERSION", version)
-        patch.setattr(Intake, "open", lambda path: None)  # there was no such file
         store = await Store.open(path)
         store.thread(about(A))
         for number, state in enumerate(("accepted", "started", "started"), start=1):
             said = [say(A, f"asked {number}", id=str(number))] if state == "started" else []
-            taking = Taking("p", str(number), "HELP", state, "rose", A, b"body", number, said)
-            assert await store.take(taking) is None
+            taking = InboxClaim("p", str(number), "HELP", state, "rose", A, b"body", number, said)
+            assert await store.claim(taking) is None
         await store.commit_reply(say(A, "done", id="3", recipient="p"), "p", "3", "HELP")
         await store.close()
         with contextlib.closing(sqlite3.connect(path)) as db:  # as they were left then
             db.execute("INSERT INTO inbox VALUES('p', '4', 'HELP', 'done', 'rose', 'there', 1, x'')")
             db.commit()
     store = await Store.open(path)
-    rows = await InboxRows(store).unfinished()
+    rows = await InboxTable(store).unfinished()
     assert [(row.id, row.state, row.body) for row in rows] == [
         ("1", "accepted", b"body"),
         ("2", "started", b"body"),
     ]
-    assert await InboxRows(store).find("p", "3", "HELP") == Taken("done", A)
-    assert await InboxRows(store).find("p", "4", "HELP") == Taken("done", "there")
-    assert await InboxRows(store).forget_before(10) == 1
+    assert await InboxTable(store).find("p", "3", "HELP") == ClaimState("done", A)
+    assert await InboxTable(store).find("p", "4", "HELP") == ClaimState("done", "there")
+    assert await InboxTable(store).forget_before(10) == 1
     await store.close()
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from neighborhoods.storage import WAITING, OutboxState, OutboxStorage, OutgoingEnvelope
-from rappd.store.outbox_rows import OutboxRows
+from rappd.store.outbox_table import OutboxTable
 from rappd.store.store import Store
 from rappd.store.verify import verify
 
@@ -42,7 +42,7 @@ class Outboxes(RuleBasedStateMachine):
 
     def _open(self) -> None:
         self.store = self.runner.run(Store.open(Path(self.folder.name) / "rappd.db"))
-        self.outbox: OutboxStorage = OutboxRows(self.store)
+        self.outbox: OutboxStorage = OutboxTable(self.store)
 
     def teardown(self) -> None:
         self.runner.run(self.store.close())
@@ -113,7 +113,7 @@ class Outboxes(RuleBasedStateMachine):
     @rule(at=moments)
     def forget(self, at: int) -> None:
         kept = [row for row in self.model if row.state in WAITING or row.expires_at >= at]
-        outbox = OutboxRows(self.store)
+        outbox = OutboxTable(self.store)
         assert self.runner.run(outbox.forget_before(at)) == len(self.model) - len(kept)
         self.model = kept
 
@@ -159,8 +159,8 @@ TestOutboxes.settings = settings(
 
 
 @pytest.fixture
-def outbox(store: Store) -> OutboxRows:
-    return OutboxRows(store)
+def outbox(store: Store) -> OutboxTable:
+    return OutboxTable(store)
 
 
 async def test_a_thousand_rows_put_and_moved_at_once(outbox, store, path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.envelope import new_session, thread_id
-from rappd.store.changes import Taking
-from rappd.store.keeper import Keeper
+from envelopes.envelope import new_id, thread_id
+from rappd.store.checkpointer import WalCheckpointer
+from rappd.store.operations import InboxClaim
 from rappd.store.store import Store
 
 PEER = "brainstem_0123456789abcdef"
@@ -24,22 +24,22 @@ async def test_the_estimate_is_about_what_the_log_holds(
     path: Path, say, about, monkeypatch: pytest.MonkeyPatch, kind: str, abreast: int
 ) -> None:
     estimated: list[int] = []
-    monkeypatch.setattr(Keeper, "wrote", lambda _, pages: estimated.append(pages))
+    monkeypatch.setattr(WalCheckpointer, "wrote", lambda _, pages: estimated.append(pages))
     store = await Store.open(path)
     old = [thread_id("brainstem", "guid", f'"{n}"') for n in range(2_000)]
     await asyncio.gather(*(store.commit(say(thread)) for thread in old))
 
     async def turn(number: int) -> None:
-        thread = thread_id("brainstem", "guid", f'"{new_session()}"')
+        thread = thread_id("brainstem", "guid", f'"{new_id()}"')
         store.thread(about(thread))
         for verb in ("HELP", "HELP", "DONE"):
             store.queue(say(thread, "x" * 200, verb=verb))
         await store.commit(say(thread, "x" * 200, verb="DONE"))
 
     async def call(number: int) -> None:
-        thread, id = thread_id("brainstem", PEER, f'"{new_session()}"'), str(uuid.uuid4())
+        thread, id = thread_id("brainstem", PEER, f'"{new_id()}"'), str(uuid.uuid4())
         records = [about(thread), say(thread, "x" * 200, sender=PEER, id=id)]
-        await store.take(Taking(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, records))
+        await store.claim(InboxClaim(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, records))
         reply = say(thread, "x" * 200, verb="DONE", recipient=PEER, id=id, answers=True)
         await store.commit_reply(reply, PEER, id, "HELP", strict=False)
 

@@ -9,7 +9,7 @@ import pytest
 
 from rappd.errors import StoreError
 from rappd.store import schema
-from rappd.store.reading import Reader
+from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.verify import verify
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from rappd.errors import StoreError
-from rappd.store import changes, heads
-from rappd.store.changes import TAKEN, Taken, Taking
+from rappd.store import operations, thread_heads
 from rappd.store.connections import open_writing
-from rappd.store.inbox_rows import InboxRows
+from rappd.store.inbox_table import InboxTable
+from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -25,10 +25,10 @@ PEER = "twin_0123456789abcdef"
 
 @pytest.fixture
 def taking(say, about):
-    def make(id: str, thread: str = A, *, state: Any = "started", **other: Any) -> Taking:
+    def make(id: str, thread: str = A, *, state: Any = "started", **other: Any) -> InboxClaim:
         values = {"sender": PEER, "verb": "HELP", "workspace": "brainstem", "body": b"", "at": 7, **other}
         asked = say(thread, f"asked {id}", sender=values["sender"], id=id)
-        return Taking(
+        return InboxClaim(
             id=id, thread=thread, state=state, records=[about(thread), asked], **values
         )  # fmt: skip
 
@@ -40,76 +40,76 @@ def _reply(say, id: str, thread: str = A) -> Record:
 
 
 async def test_a_new_one_is_kept_with_its_records_and_a_repeat_is_told_how_far_it_is(store, say, taking):
-    inbox = InboxRows(store)
-    assert await inbox.take(taking("1")) is None
-    assert await inbox.take(taking("1", B)) == Taken("started", A)
+    inbox = InboxTable(store)
+    assert await inbox.claim(taking("1")) is None
+    assert await inbox.claim(taking("1", B)) == ClaimState("started", A)
     assert await store.commit_reply(_reply(say, "1"), PEER, "1", "HELP") == 2
-    assert await inbox.take(taking("1", B)) == Taken("done", A) == await inbox.find(PEER, "1", "HELP")
+    assert await inbox.claim(taking("1", B)) == ClaimState("done", A) == await inbox.find(PEER, "1", "HELP")
     assert [row.id for row in await store.threads()] == [A]
     assert [event.verb for event in await store.thread_events(A)] == ["HELP", "DONE"]
     assert b"answer to 1" in await store.answer_to(PEER, "1")
 
 
 async def test_repeats_in_one_batch_are_written_once(store, path: Path, say, taking) -> None:
-    futures = [store.take(taking(str(turn % 10))) for turn in range(100)]
+    futures = [store.claim(taking(str(turn % 10))) for turn in range(100)]
     taken = await asyncio.gather(*futures)
-    assert taken == [None] * 10 + [Taken("started", A)] * 90
-    answered = [store.commit_reply(_reply(say, "3"), PEER, "3", "HELP"), store.take(taking("3"))]
-    assert await asyncio.gather(*answered) == [11, Taken("done", A)]
+    assert taken == [None] * 10 + [ClaimState("started", A)] * 90
+    answered = [store.commit_reply(_reply(say, "3"), PEER, "3", "HELP"), store.claim(taking("3"))]
+    assert await asyncio.gather(*answered) == [11, ClaimState("done", A)]
     assert (await store.counts()).events == 11
     assert verify(path).whole
 
 
 async def test_the_name_is_sender_id_and_verb_together(store, taking) -> None:
     first = [taking("1"), taking("2"), taking("1", verb="CANCEL"), taking("1", sender="other_ffff")]
-    assert await asyncio.gather(*map(store.take, first)) == [None] * 4
+    assert await asyncio.gather(*map(store.claim, first)) == [None] * 4
 
 
 async def test_a_repeat_after_a_restart(path: Path, say, taking) -> None:
     store = await Store.open(path)
-    await store.take(taking("1"))
-    await store.take(taking("2", B))
+    await store.claim(taking("1"))
+    await store.claim(taking("2", B))
     await store.commit_reply(_reply(say, "1"), PEER, "1", "HELP")
     await store.close()
     store = await Store.open(path)
-    assert await store.take(taking("1")) == Taken("done", A)
-    assert await store.take(taking("2")) == Taken("started", B)
-    assert [row.id for row in await InboxRows(store).unfinished()] == ["2"]
+    assert await store.claim(taking("1")) == ClaimState("done", A)
+    assert await store.claim(taking("2")) == ClaimState("started", B)
+    assert [row.id for row in await InboxTable(store).unfinished()] == ["2"]
     await store.close()
     assert verify(path).events == 3
 
 
 async def test_an_accepted_one_is_begun_once_and_then_done(store, say, taking) -> None:
-    inbox = InboxRows(store)
-    assert await inbox.take(taking("1", state="accepted", body=b"the envelope")) is None
+    inbox = InboxTable(store)
+    assert await inbox.claim(taking("1", state="accepted", body=b"the envelope")) is None
     (row,) = await inbox.unfinished()
     assert row == (PEER, "1", "HELP", "accepted", "brainstem", A, b"the envelope", 7)
-    began = [store.begin_accepted(PEER, "1", "HELP", [say(A, "begun", sender=PEER)]) for _ in range(3)]
+    began = [store.start_claimed(PEER, "1", "HELP", [say(A, "begun", sender=PEER)]) for _ in range(3)]
     assert await asyncio.gather(*began) == [True, False, False]
     assert (await store.counts()).events == 2
     (row,) = await inbox.unfinished()
     assert (row.state, row.body) == ("started", b"the envelope")
     await store.commit_reply(_reply(say, "1"), PEER, "1", "HELP")
     assert await inbox.unfinished() == []
-    assert not await store.begin_accepted(PEER, "1", "HELP", [])
-    assert not await store.begin_accepted(PEER, "nobody's", "HELP", [say(A)])
+    assert not await store.start_claimed(PEER, "1", "HELP", [])
+    assert not await store.start_claimed(PEER, "nobody's", "HELP", [say(A)])
     assert (await store.counts()).events == 3
 
 
 async def test_of_a_done_one_the_record_alone_remains(store, path: Path, say, taking) -> None:
-    await store.take(taking("1"))
+    await store.claim(taking("1"))
     await store.commit_reply(_reply(say, "1"), PEER, "1", "HELP")
     db = sqlite3.connect(path)
     assert db.execute("SELECT count(*) FROM inbox").fetchone() == (0,)
     db.close()
-    inbox = InboxRows(store)
+    inbox = InboxTable(store)
     for other in (taking("1", verb="CANCEL"), taking("1", sender="other_ffff")):
         assert await inbox.find(other.sender, "1", other.verb) is None
-        assert await inbox.take(other) is None
-    assert await inbox.find(PEER, "1", "HELP") == Taken("done", A)
+        assert await inbox.claim(other) is None
+    assert await inbox.find(PEER, "1", "HELP") == ClaimState("done", A)
 
 
-@pytest.mark.parametrize(("statement", "values"), [(TAKEN, 3), (changes._TAKE_ONE, 8)])
+@pytest.mark.parametrize(("statement", "values"), [(CLAIM_STATE, 3), (operations._CLAIM_ONE, 8)])
 def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, values: int) -> None:
     with contextlib.closing(open_writing(path)) as db:
         plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", ("x",) * values))
@@ -121,8 +121,8 @@ def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, valu
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        (changes._TAKE_ONE, 8), (changes._DONE_ONE, 3), (heads._FIND._statements[1], 1),
-        (heads._ADVANCE._statements[1], 4), (heads._DESCRIBE._statements[1], 10),
+        (operations._CLAIM_ONE, 8), (operations._DONE_ONE, 3), (thread_heads._FIND._statements[1], 1),
+        (thread_heads._ADVANCE._statements[1], 4), (thread_heads._DESCRIBE._statements[1], 10),
     ],
 )  # fmt: skip
 def test_what_comes_alone_sets_up_no_temporary_database(path: Path, statement: str, values: int) -> None:
@@ -134,10 +134,10 @@ def test_what_comes_alone_sets_up_no_temporary_database(path: Path, statement: s
 
 async def test_unfinished_ones_come_in_order_with_the_envelope_that_was_recorded(store, say, taking):
     for number in range(30, 0, -1):
-        await store.take(taking(str(number), at=100 - number, thread=(A, B)[number % 2]))
+        await store.claim(taking(str(number), at=100 - number, thread=(A, B)[number % 2]))
     for number in (28, 3):
         await store.commit_reply(_reply(say, str(number)), PEER, str(number), "HELP")
-    rows = await InboxRows(store).unfinished()
+    rows = await InboxTable(store).unfinished()
     assert [int(row.id) for row in rows] == [n for n in range(30, 0, -1) if n not in (28, 3)]
     for row in rows:
         assert b'"asked %s"' % row.id.encode() in row.body
@@ -146,41 +146,41 @@ async def test_unfinished_ones_come_in_order_with_the_envelope_that_was_recorded
 async def test_what_is_done_without_an_answer_is_forgotten_by_age_and_nothing_else(
     store, say, taking, monkeypatch
 ) -> None:
-    monkeypatch.setattr("rappd.store.inbox_rows.FORGOTTEN_AT_ONCE", 3)
-    inbox = InboxRows(store)
+    monkeypatch.setattr("rappd.store.inbox_table.FORGOTTEN_AT_ONCE", 3)
+    inbox = InboxTable(store)
     for number in range(20):
         state = "started" if number in (4, 5) else "done"
-        await inbox.take(taking(str(number), at=number, state=state))
+        await inbox.claim(taking(str(number), at=number, state=state))
     await store.commit_reply(_reply(say, "5"), PEER, "5", "HELP")
     assert await inbox.forget_before(10) == 8
     assert await inbox.find(PEER, "3", "HELP") is None
-    assert await inbox.find(PEER, "4", "HELP") == Taken("started", A)
-    assert await inbox.find(PEER, "5", "HELP") == Taken("done", A)
-    assert await inbox.find(PEER, "10", "HELP") == Taken("done", A)
-    assert await inbox.take(taking("3")) is None
+    assert await inbox.find(PEER, "4", "HELP") == ClaimState("started", A)
+    assert await inbox.find(PEER, "5", "HELP") == ClaimState("done", A)
+    assert await inbox.find(PEER, "10", "HELP") == ClaimState("done", A)
+    assert await inbox.claim(taking("3")) is None
     assert (await store.counts()).events == 20 + 1 + 1  # the record itself is never shortened
 
 
 async def test_one_that_cannot_be_written_spoils_only_itself(store, path: Path, say, taking) -> None:
     spoilt = taking("2")
     spoilt.records.append(Record(A, "HELP", PEER, "desk", "\udc80", b"{}", 1))
-    futures = [store.take(taking("1")), store.take(spoilt), store.take(taking("3", B))]
+    futures = [store.claim(taking("1")), store.claim(spoilt), store.claim(taking("3", B))]
     results = await asyncio.gather(*futures, return_exceptions=True)
     assert results[0] is None and results[2] is None
     assert isinstance(results[1], StoreError)
-    assert {row.id for row in await InboxRows(store).unfinished()} == {"1", "3"}
-    assert await store.take(taking("2")) is None
+    assert {row.id for row in await InboxTable(store).unfinished()} == {"1", "3"}
+    assert await store.claim(taking("2")) is None
     assert [event.id for event in await store.thread_events(A)] == ["1", "2"]
     assert verify(path).problems == []
 
 
 async def test_a_reply_that_cannot_be_written_leaves_it_started(store, path: Path, say, taking) -> None:
-    await store.take(taking("1"))
+    await store.claim(taking("1"))
     with pytest.raises(StoreError):
         await store.commit_reply(Record(A, "DONE", "desk", PEER, "\udc80", b"{}", 1), PEER, "1", "HELP")
-    assert await store.take(taking("1")) == Taken("started", A)
+    assert await store.claim(taking("1")) == ClaimState("started", A)
     await store.commit_reply(_reply(say, "1"), PEER, "1", "HELP")
-    assert await store.take(taking("1")) == Taken("done", A)
+    assert await store.claim(taking("1")) == ClaimState("done", A)
     assert verify(path).whole
 
 
@@ -188,7 +188,7 @@ async def test_turns_takings_and_replies_mix_in_order(store, path: Path, say, ta
     waiting: list[asyncio.Future[Any]] = []
     for turn in range(200):
         store.queue(say(B, f"question {turn}"))
-        waiting.append(store.take(taking(str(turn))))
+        waiting.append(store.claim(taking(str(turn))))
         waiting.append(store.commit(say(B, f"answer {turn}", verb="DONE"), strict=turn % 3 == 0))
         waiting.append(store.commit_reply(_reply(say, str(turn)), PEER, str(turn), "HELP"))
     results = await asyncio.gather(*waiting)
@@ -201,21 +201,21 @@ async def test_turns_takings_and_replies_mix_in_order(store, path: Path, say, ta
 
 
 async def test_a_cancelled_wait_takes_nothing_back(store, taking) -> None:
-    store.take(taking("1")).cancel()
-    assert await store.take(taking("1")) == Taken("started", A)
+    store.claim(taking("1")).cancel()
+    assert await store.claim(taking("1")) == ClaimState("started", A)
 
 
 async def test_a_task_that_is_cancelled_gets_to_know_first_what_was_written(store, taking) -> None:
     told: list[Any] = []
 
     async def take() -> None:
-        writing = store.take(taking("1"))
+        writing = store.claim(taking("1"))
         try:
             await writing
         finally:
             told.append(writing.result())
 
-    for outcome in (None, Taken("started", A)):
+    for outcome in (None, ClaimState("started", A)):
         task = asyncio.create_task(take())
         await asyncio.sleep(0)
         task.cancel()
@@ -226,7 +226,7 @@ async def test_a_task_that_is_cancelled_gets_to_know_first_what_was_written(stor
 
 async def test_closing_writes_what_was_taken(path: Path, say, taking) -> None:
     store = await Store.open(path)
-    futures = [store.take(taking("1")), store.commit_reply(_reply(say, "1"), PEER, "1", "HELP")]
+    futures = [store.claim(taking("1")), store.commit_reply(_reply(say, "1"), PEER, "1", "HELP")]
     await store.close()
     assert await asyncio.gather(*futures) == [None, 2]
 
@@ -255,7 +255,7 @@ async def test_readers_see_row_and_record_together(store, path: Path, say, takin
 
     async def converse(start: int) -> None:
         for number in range(start, start + 40):
-            await store.take(taking(str(number)))
+            await store.claim(taking(str(number)))
             await store.commit_reply(_reply(say, str(number)), PEER, str(number), "HELP")
 
     watchers = [asyncio.create_task(watch()) for _ in range(3)]

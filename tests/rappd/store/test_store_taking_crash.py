@@ -9,9 +9,9 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from rappd.store.changes import Taken, Taking
-from rappd.store.inbox_rows import InboxRows
-from rappd.store.reading import Reader
+from rappd.store.inbox_table import InboxTable
+from rappd.store.operations import ClaimState, InboxClaim
+from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.verify import verify
 
@@ -36,14 +36,14 @@ async def test_what_was_under_way_is_found_and_led_to_its_end(path: Path, say) -
     for _ in range(3):
         _run_and_kill(path, 0.2, workers=6)
     store = await Store.open(path)
-    inbox = InboxRows(store)
+    inbox = InboxTable(store)
     rows = await inbox.unfinished()
     assert {row.state for row in rows} == {"accepted", "started"}
     for row in rows:
-        again = Taking(*row[:6], row.body, row.at, [say(row.thread, "must not be written")])
-        assert await inbox.take(again) == Taken(row.state, row.thread)
+        again = InboxClaim(*row[:6], row.body, row.at, [say(row.thread, "must not be written")])
+        assert await inbox.claim(again) == ClaimState(row.state, row.thread)
         if row.state == "accepted":
-            assert await store.begin_accepted(*row[:3], [])
+            assert await store.start_claimed(*row[:3], [])
         reply = say(row.thread, "at last", verb="DONE", sender="desk", recipient=PEER, id=row.id)
         await store.commit_reply(reply, *row[:3])
         assert await store.answer_to(PEER, row.id) == reply.body

@@ -14,9 +14,9 @@ from daemon_under_test import on
 from farm_under_test import AGENT, Farm, closed
 from loopback_server import calls, says
 
-from rappd.doors.loopback import agent_files, chat
-from rappd.doors.loopback import twins as twins_door
-from rappd.doors.twin_door import PORTS
+from rappd.http.loopback import agent_files, chat
+from rappd.http.loopback import twins as twins_door
+from rappd.http.twin_listeners import PORTS
 
 
 def test_a_booted_twin_answers_on_its_port_with_its_own_name_and_agents(farm: Farm) -> None:

@@ -14,7 +14,7 @@ from farm_under_test import Farm, closed, taken
 from loopback_server import FakeModel, says
 from terminal_under_test import lives
 
-from rappd.doors.twin_door import PORTS
+from rappd.http.twin_listeners import PORTS
 from rappd.tenants.tenants import MOST_OPEN
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid

@@ -1,1 +1,0 @@
-"""Doors: a transport and a codec each, and nothing else."""

@@ -1,0 +1,1 @@
+"""HTTP listeners and their routes: loopback, federation, legacy, and a port for each booted twin."""

@@ -1,0 +1,128 @@
+"""The federation door as one web application: TLS 1.3, its guard, its routes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
+
+from envelopes.problem import ReportableError
+from neighborhoods.auth.peer_certificate import pin_of
+from rappd.daemon.rate_limit import RateLimit
+from rappd.federation.service import FederationService
+from rappd.http.federation import eggs, envelopes, pairing, websocket
+from rappd.http.federation.admission import ConnectionAdmission
+from rappd.http.federation.envelopes import FOR_BATCHES
+from rappd.http.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.http.responses import plain, problem
+
+log = logging.getLogger(__name__)
+
+
+class ClientErrorLogFilter(logging.Filter):
+    """What strangers send wrongly is no fault of this program: a line now and then, and no traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self._last < 1.0:
+            return False
+        self._last = now
+        found = record.exc_info[1] if record.exc_info else None
+        record.msg, record.args = "%s (%s)", (record.getMessage()[:200], type(found).__name__)
+        record.exc_info, record.levelno, record.levelname = None, logging.INFO, "INFO"
+        return True
+
+
+_PROTOCOL = logging.getLogger(f"{__name__}.http")
+_PROTOCOL.addFilter(ClientErrorLogFilter())
+
+
+class FederationRunner(web.AppRunner):
+    """The application behind its entrance."""
+
+    def __init__(self, app: web.Application, entrance: ConnectionAdmission) -> None:
+        # Bodies are not unpacked: what is small on the way must not be large in memory.
+        super().__init__(
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=2.0,
+            keepalive_timeout=75.0,
+            auto_decompress=False,
+            logger=_PROTOCOL,
+        )
+        self._entrance = entrance
+
+    def open(self, listener: socket.socket) -> None:
+        """After ``setup``: serves at a socket that listens already."""
+        assert self.server is not None
+        self._entrance.open(listener, self.server)
+
+    async def cleanup(self) -> None:
+        """Ends the door."""
+        await self._entrance.close()
+        await super().cleanup()
+
+
+async def serve(machines: FederationService, listener: socket.socket) -> web.AppRunner:
+    """Serves at a socket that listens already."""
+    app = build(machines)
+    runner = FederationRunner(app, app[ENTRANCE])
+    await runner.setup()
+    runner.open(listener)
+    return runner
+
+
+def build(machines: FederationService) -> web.Application:
+    """Every route of the door."""
+    app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
+    app[MACHINES] = machines
+    app[ENTRANCE] = ConnectionAdmission(
+        machines.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
+    )
+    app[HELLO_LIMIT] = RateLimit(60, 60)
+    app[SIGNED_LIMIT] = RateLimit(600, 60)
+    app[pairing.PAIRING] = machines.pairings
+    app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
+    app.on_shutdown.append(_hang_up)
+    for table in (envelopes, websocket, pairing, eggs):
+        app.add_routes(table.routes)
+    return app
+
+
+async def _hang_up(app: web.Application) -> None:
+    """Lines end first: the door would wait for them. Their peers ask again, and find the answers recorded."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1.0):
+            await app[MACHINES].carrier.hang_up()
+
+
+@web.middleware
+async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turns every error into the one JSON shape. Who calls is found out by the routes."""
+    try:
+        return await handler(request)
+    except ReportableError as found:
+        return problem(found)
+    except web.HTTPException as found:
+        if found.status < 400:
+            return found
+        code = {404: "not_found", 405: "method", 413: "too_large"}.get(found.status, "refused")
+        return plain(found.status, found.reason, code)
+    except (HttpProcessingError, web.RequestPayloadError):
+        return plain(400, "The request's body cannot be read.", "bad_body")
+    except Exception:
+        if request.writer.output_size:
+            raise
+        log.exception("%s %s failed", request.method, request.path[:200])
+        return plain(500, "Something went wrong inside.", "failed")

@@ -1,0 +1,34 @@
+"""Who is at this door: the certificate of the connection and the token of the request, asked each time."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from neighborhoods.auth.peer_certificate import presented_certificate
+from rappd.dispatch.context import Caller
+from rappd.http.federation.keys import ENTRANCE, MACHINES
+
+_SCHEME = "bearer "
+
+
+def caller(request: web.Request) -> tuple[Caller, str]:
+    """The caller, and the name its envelopes are from when it has a token and no machine of its own.
+
+    Raises ``BadTokenError``, ``NotPairedError``.
+    """
+    transport = request.transport
+    certificate = presented_certificate(transport.get_extra_info("ssl_object") if transport else None)
+    shown = request.headers.get("Authorization", "")
+    token = shown[len(_SCHEME) :].strip() if shown[: len(_SCHEME)].lower() == _SCHEME else ""
+    machines = request.app[MACHINES]
+    found, name = machines.credentials.who(token, certificate)
+    if found.peer or found.caps:
+        mark_authenticated(request)
+    if found.peer:
+        machines.heard(found.peer, "")
+    return found, name
+
+
+def mark_authenticated(request: web.Request) -> None:
+    """Whoever is at the other end of this connection may stay."""
+    request.app[ENTRANCE].mark_authenticated(request.protocol)

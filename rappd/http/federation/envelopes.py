@@ -1,0 +1,185 @@
+"""Envelopes over HTTPS: ``POST /envelopes`` and what belongs to it (Rulebook §3)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from envelopes.codecs import emergence, wire
+from envelopes.envelope import ACK, HELLO, Envelope
+from envelopes.errors import MalformedError
+from envelopes.problem import ReportableError
+from neighborhoods.transport.reply_encoding import fitting
+from neighborhoods.transport.reply_types import StreamedReply
+from rappd.dispatch.context import Caller
+from rappd.errors import NotFoundError
+from rappd.federation.errors import UnauthenticatedError
+from rappd.federation.service import FederationService
+from rappd.http.federation.authentication import caller, mark_authenticated
+from rappd.http.federation.bodies import body_of
+from rappd.http.federation.keys import HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.http.federation.sse import in_pieces, wants_pieces
+from rappd.http.responses import ok
+
+routes = web.RouteTableDef()
+
+FOR_STRANGERS = 256 << 10
+"""Bytes that whoever has proven nothing yet may send at once."""
+FOR_BATCHES = 5 << 20
+
+
+@routes.post("/envelopes")
+async def one(request: web.Request) -> web.StreamResponse:
+    """One envelope in, its reply out; the status mirrors an ERROR's code, 202 goes with an ACK.
+
+    With `Accept: text/event-stream` a HELP's progress comes as STREAM envelopes, its DONE or ERROR last.
+    """
+    machines = request.app[MACHINES]
+    try:
+        by = _By(request, *caller(request))
+        known = by.who.peer or by.who.caps
+        envelope = wire.decode(await body_of(request, emergence.MAX_BYTES + 1 if known else FOR_STRANGERS))
+    except ReportableError as problem:
+        return _answer(_refusal(machines, problem))
+    try:
+        envelope, armed = await by.armed(envelope)
+    except ReportableError as problem:
+        return _answer(machines.receiver.refuse(envelope, problem))
+    reply = await machines.receiver.receive(envelope, armed, stream=wants_pieces(request))
+    if isinstance(reply, StreamedReply):
+        return await in_pieces(request, reply.pieces())
+    return _answer(reply or envelope.reply(ACK, {"state": "done"}))
+
+
+@routes.post("/envelopes/batch")
+async def batch(request: web.Request) -> web.Response:
+    """Several at once, for outboxes: kept first, begun afterwards; the replies come in the same order."""
+    machines = request.app[MACHINES]
+    try:
+        by = _By(request, *caller(request))
+        known = by.who.peer or by.who.caps
+        found = wire.decode_batch(await body_of(request, FOR_BATCHES if known else FOR_STRANGERS))
+    except ReportableError as problem:
+        return _answer(_refusal(machines, problem))
+    replies = await asyncio.gather(*(_accepted(machines, by, each) for each in found))
+    body = b"[%b]" % b",".join(map(fitting, replies))
+    return web.Response(body=body, headers=_HEADERS)
+
+
+@routes.get("/envelopes/{id}")
+async def fetch(request: web.Request) -> web.StreamResponse:
+    """What became of an envelope of the caller's: its reply, or an ACK while it is under way."""
+    machines = request.app[MACHINES]
+    sender, ident = _own(request), request.match_info["id"]
+    if (work := machines.receiver.find(sender, ident)) is not None:
+        return _answer(Envelope(ident, work.recipient, sender, ACK, {"state": "started"}))
+    reply = await machines.receiver.recorded(sender, ident)
+    if reply is None:
+        raise _unknown()
+    return _answer(reply)
+
+
+@routes.get("/envelopes/{id}/stream")
+async def stream(request: web.Request) -> web.StreamResponse:
+    """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
+    after = request.headers.get("Last-Event-ID", "0")
+    pieces = await request.app[MACHINES].receiver.pieces(
+        _own(request),
+        request.match_info["id"],
+        int(after[:9]) if after.isascii() and after.isdecimal() else 0,
+    )
+    if pieces is None:
+        raise _unknown()
+    return await in_pieces(request, pieces)
+
+
+@routes.get("/agents/{id}/capabilities")
+async def capabilities(request: web.Request) -> web.Response:
+    """What of an agent, or of a whole brainstem, this caller may use (Rulebook §5)."""
+    who, _ = caller(request)
+    if not who.peer and not who.caps:
+        raise _stranger()
+    found = await request.app[MACHINES].catalogue.capabilities(request.match_info["id"], who)
+    if found is None:
+        raise NotFoundError("There is nothing of that name for you.", do="Ask the owner to share it.")
+    return ok(found)
+
+
+@dataclass(slots=True, frozen=True)
+class _By:
+    """By whom a request is; ``name`` is what a token without a machine of its own is called."""
+
+    request: web.Request
+    who: Caller
+    name: str
+
+    async def armed(self, envelope: Envelope) -> tuple[Envelope, Caller]:
+        """The envelope as whose it is, and what its sender may do by all that it shows."""
+        app = self.request.app
+        known = self.who.peer or self.who.caps
+        limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
+        try:
+            armed = await app[MACHINES].credentials.armed(envelope, self.who)
+        except ReportableError:
+            if not known:
+                limit.take(self.request.remote or "")
+            raise
+        if not known and not armed.peer and not armed.caps:
+            limit.take(self.request.remote or "")  # what proves itself is never limited by what does not
+        if armed.peer and not self.who.peer:
+            mark_authenticated(self.request)
+        if self.name and not armed.peer:
+            envelope = Envelope(
+                envelope.id,
+                self.name,
+                envelope.recipient,
+                envelope.verb,
+                envelope.data,
+                envelope.extensions,
+            )
+        return envelope, armed
+
+
+async def _accepted(machines: FederationService, by: _By, found: Envelope | MalformedError) -> Envelope:
+    if isinstance(found, MalformedError):
+        return _refusal(machines, found)
+    envelope = found
+    try:
+        envelope, armed = await by.armed(envelope)
+    except ReportableError as problem:
+        return machines.receiver.refuse(envelope, problem)
+    return await machines.receiver.accept(envelope, armed)
+
+
+def _refusal(machines: FederationService, problem: ReportableError) -> Envelope:
+    shaped: Any = problem  # one shape for all of them: status, code, text, do
+    return wire.refusal_of(shaped, sender=machines.id)
+
+
+def _own(request: web.Request) -> str:
+    """Whose envelopes the caller may ask for: its own. `?from=` names one of several agents of it."""
+    who, name = caller(request)
+    if name:
+        return name
+    if not who.peer:
+        raise _stranger()
+    asked = request.query.get("from", "")
+    return asked if asked.endswith(f"_{who.peer[:16]}") else f"brainstem_{who.peer[:16]}"
+
+
+def _stranger() -> UnauthenticatedError:
+    return UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("No such envelope of yours.", do="Send it again.")
+
+
+def _answer(reply: Envelope) -> web.Response:
+    return web.Response(body=fitting(reply), status=wire.http_status(reply), headers=_HEADERS)
+
+
+_HEADERS: dict[str, Any] = {"Content-Type": emergence.CONTENT_TYPE}

@@ -1,0 +1,66 @@
+"""The life of the door for other machines: its port now, everything behind it after the start."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+
+from aiohttp import web
+
+from rappd.daemon.app import Daemon
+
+log = logging.getLogger(__name__)
+
+_FURTHER = 100
+
+
+class FederationListener:
+    """A taken port never stops a start: a free one is used, and announced."""
+
+    def __init__(self, house: Daemon) -> None:
+        self._house = house
+        self._runner: web.AppRunner | None = None
+
+    def open(self) -> None:
+        """Takes the port at once, and serves it as soon as everything behind it is ready."""
+        settings = self._house.settings
+        listener = None
+        if settings.on("peers.door"):
+            listener = listen(settings.text("peers.address"), settings.number("peers.port"))
+        self._house.federation.port = listener.getsockname()[1] if listener else 0
+        self._house.spawn(self._serve(listener))
+
+    async def close(self) -> None:
+        """Serves no more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _serve(self, listener: socket.socket | None) -> None:
+        machines = self._house.federation
+        await machines.start(machines.port)
+        if listener is not None:
+            from rappd.http.federation.app import serve
+
+            self._runner = await serve(machines, listener)
+            log.info("the door for other machines is open on port %d", machines.port)
+
+
+def listen(address: str, port: int) -> socket.socket | None:
+    """A listening socket at that port, or a free one; None when the address is not this machine's."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for wanted in (*range(port, port + _FURTHER), 0):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, wanted))
+            listener.listen(256)
+        except OSError as error:
+            listener.close()
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            log.error("the door for other machines cannot open at %s: %s", address, error.strerror)
+            return None
+        listener.setblocking(False)
+        return listener
+    return None

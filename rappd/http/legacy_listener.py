@@ -1,0 +1,207 @@
+"""The legacy door: ``/chat`` and ``/health`` in the clear, for published brainstems on listed addresses.
+
+Closed unless the operator opens it. It listens at this machine's own network addresses, port 7071, where
+published brainstems look for one. Whoever comes from a listed address has the door's scopes, no more.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Iterable
+
+import orjson
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
+
+from envelopes.codecs.chat import decode_request, reply_body, request_envelope
+from envelopes.envelope import ERROR, new_id
+from envelopes.problem import ReportableError
+from rappd.daemon.app import Daemon
+from rappd.daemon.rate_limit import RateLimit
+from rappd.dispatch.context import Caller
+from rappd.errors import ConflictError, RefusedError
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import check_depth
+from rappd.http.request_timeout import TimedRunner
+from rappd.http.responses import JSON, ok, plain, problem, refusal
+from rappd.version import __version__
+
+log = logging.getLogger(__name__)
+
+PORT = 7071
+MOST_BYTES = 1 << 20
+MOST_A_MINUTE = 120
+_WIDEST = {4: 16, 6: 48}
+"""The shortest prefix that is listed: an office, a home, but not half the world."""
+_ALLOWED = web.AppKey("allowed", tuple)
+_CAPS = web.AppKey("caps", tuple)
+_LIMIT = web.AppKey("limit", RateLimit)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class LegacyListener:
+    """Opens and closes with its settings: ``legacy.addresses``, ``legacy.scopes``."""
+
+    def __init__(self, house: Daemon) -> None:
+        self._house = house
+        self._runner: web.AppRunner | None = None
+        self.listening: list[str] = []
+
+    def check(self, allowed: Iterable[str]) -> None:
+        """Raises ``RefusedError`` for what is no address of another machine."""
+        for text in allowed:
+            network(text)
+
+    async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
+        """Listens at ``own`` addresses for callers from ``allowed`` ones; what was open is closed first.
+
+        Raises ``ConflictError`` where it cannot listen, ``RefusedError`` for a bad address; then what was open stays.
+        """
+        networks = tuple(network(text) for text in allowed)
+        await self.close()
+        sockets = _listeners(own)
+        runner = TimedRunner(
+            _build(self._house, networks, tuple(caps)),
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=2.0,
+        )
+        await runner.setup()
+        for listener in sockets:
+            await web.SockSite(runner, listener, backlog=64).start()
+        self._runner = runner
+        self.listening = [f"{listener.getsockname()[0]}:{PORT}" for listener in sockets]
+        log.warning("security: the legacy door is open at %s", ", ".join(self.listening))
+
+    async def close(self) -> None:
+        """Listens no more."""
+        runner, self._runner = self._runner, None
+        self.listening = []
+        if runner is not None:
+            await runner.cleanup()
+
+
+def network(text: str) -> Network:
+    """An address, or a network as ``192.168.1.0/24``. Raises ``RefusedError`` for none, and for half the world."""
+    try:
+        found = ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError as error:
+        raise RefusedError(
+            f'"{text[:60]}" is no address.', do="rappd peers legacy open 192.168.1.20"
+        ) from error
+    if found.is_loopback or found.is_multicast or found.is_unspecified:
+        raise RefusedError(f"{text} is not the address of another machine.", do="List single machines.")
+    if found.prefixlen < _WIDEST[found.version]:
+        raise RefusedError(f"{text} is too many machines at once.", do="List single machines.")
+    return found
+
+
+def _build(house: Daemon, allowed: tuple[Network, ...], caps: tuple[str, ...]) -> web.Application:
+    app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
+    app[HOUSE] = house
+    app[_ALLOWED], app[_CAPS] = allowed, caps
+    app[_LIMIT] = RateLimit(MOST_A_MINUTE, 60)
+    app.router.add_post("/chat", _chat)
+    app.router.add_get("/health", _health)
+    app.on_response_prepare.append(_say_less)
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        _admit(request)
+        return await handler(request)
+    except ReportableError as found:
+        return problem(found)
+    except web.HTTPException as found:
+        return plain(found.status, found.reason, "refused")
+    except (HttpProcessingError, web.RequestPayloadError):
+        return plain(400, "The request's body cannot be read.", "bad_body", "Send it whole, as it is.")
+    except Exception:
+        log.exception("%s %s failed at the legacy door", request.method, ascii(request.path[:100]))
+        return plain(500, "Something went wrong inside.", "failed")
+
+
+async def _say_less(request: web.Request, response: web.StreamResponse) -> None:
+    """Who calls need not know what serves him."""
+    response.headers["Server"] = "rappd"
+
+
+def _admit(request: web.Request) -> None:
+    remote = _remote(request)
+    if remote is None or not any(remote in one for one in request.app[_ALLOWED]):
+        raise RefusedError("Not allowed.")
+    if request.headers.get("Origin") is not None or request.headers.get("Sec-Fetch-Site") is not None:
+        raise RefusedError("Web pages may not use this door.")
+    request.app[_LIMIT].take(str(remote))
+
+
+def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address((request.remote or "").partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+async def _chat(request: web.Request) -> web.Response:
+    house = request.app[HOUSE]
+    asked = decode_request(await request.read())
+    asked.turn_id = None  # ids are for those who prove who they are
+    check_depth([asked.session_id, asked.history])
+    session = asked.session_id if asked.session_id is not None else new_id()
+    claimed, asked.user_guid = asked.user_guid, f"legacy {_remote(request)}"  # whom they speak for is a claim
+    who = Caller("legacy", caps=request.app[_CAPS])
+    if not who.may(f"HELP.{house.host.name}"):
+        raise RefusedError("Not allowed.", do="Ask the owner of this machine.")
+    reply = await house.dispatcher.turn(
+        request_envelope(asked, recipient=house.host.id), who, session=session
+    )
+    if reply.verb == ERROR:
+        return refusal(reply)
+    modes = house.host.settings
+    body = reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
+    return web.Response(body=orjson.dumps(body | {"user_guid": claimed}), content_type=JSON)
+
+
+async def _health(request: web.Request) -> web.Response:
+    """As published servers answer, and no word of what is here."""
+    return ok({"status": "ok", "version": __version__, "agents": []})
+
+
+def _listeners(own: Iterable[str]) -> list[socket.socket]:
+    """A socket at each address, or none. Raises ``ConflictError``."""
+    sockets: list[socket.socket] = []
+    try:
+        for address in own:
+            sockets.append(_listen(address))  # noqa: PERF401 - those before one that fails are closed
+    except ConflictError:
+        for listener in sockets:
+            listener.close()
+        raise
+    if not sockets:
+        raise ConflictError("This machine has no network address to listen at.", do="rappd doctor")
+    return sockets
+
+
+def _listen(address: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, PORT))
+        listener.listen(64)
+    except OSError as error:
+        listener.close()
+        taken = error.errno == errno.EADDRINUSE
+        raise ConflictError(
+            f"Port {PORT} at {address} {'is taken' if taken else 'cannot be used'}.", do="rappd doctor"
+        ) from error
+    listener.setblocking(False)
+    return listener

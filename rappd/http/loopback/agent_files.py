@@ -1,0 +1,124 @@
+"""``/agents``: listing, import, export, removal, approval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import json_object, text_field, upload
+from rappd.http.loopback.security import is_operator, operator_only
+from rappd.http.responses import ok
+from rappd.http.tenant_resolution import tenant_of
+from rappd.tenants.agent_summary import listing
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/agents")
+async def agents(request: web.Request) -> web.Response:
+    """Agent files and the agents they hold; `cards` tells what a screen needs about each."""
+    files: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in listing(tenant_of(request).registry):
+        file = files.setdefault(
+            (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
+        )
+        if row["name"]:
+            file["agents"].append(row["name"])
+        file["cards"].append(row)
+    return ok({"files": list(files.values())})
+
+
+@routes.get("/agents/held")
+@operator_only
+async def held(request: web.Request) -> web.Response:
+    """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
+    return ok({"held": await tenant_of(request).admin.held()})
+
+
+@routes.post("/agents/import")
+@operator_only
+async def import_agent(request: web.Request) -> web.Response:
+    """Takes in one agent file (multipart field `file`), after it loaded in a worker."""
+    house = request.app[HOUSE]
+    house.imports.take()
+    name, content = await upload(request)
+    structure = tenant_of(request).admin
+    return ok(await structure.write(name, content, reason="imported", by_operator=True))
+
+
+@routes.get("/agents/export/{filename:.+}")
+@operator_only
+async def export(request: web.Request) -> web.Response:
+    """An agent file as a download."""
+    source = await tenant_of(request).admin.source(request.match_info["filename"])
+    name = source["file"].rsplit("/", 1)[-1]
+    return web.Response(
+        body=source["source"].encode(),
+        headers={
+            "Content-Type": "text/x-python; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="{name}"',
+        },
+    )
+
+
+@routes.get("/agents/source/{filename:.+}")
+@operator_only
+async def source(request: web.Request) -> web.Response:
+    """An agent file's text, for reading before approving. Of a `.env` others than the operator get names."""
+    name, with_values = request.match_info["filename"], is_operator(request)
+    return ok(await tenant_of(request).admin.source(name, with_values=with_values))
+
+
+@routes.post("/agents/undo")
+@operator_only
+async def undo(request: web.Request) -> web.Response:
+    """Brings a removed file back."""
+    body = await json_object(request)
+    return ok(await tenant_of(request).admin.undo(text_field(body, "undo")))
+
+
+@routes.post("/agents/approve")
+@operator_only
+async def approve(request: web.Request) -> web.Response:
+    """Lets the present bytes of a quarantined file run; of any other, change structure."""
+    body = await json_object(request)
+    return ok(await tenant_of(request).admin.approve(text_field(body, "filename")))
+
+
+@routes.post("/agents/new")
+@operator_only
+async def new(request: web.Request) -> web.Response:
+    """Writes a new agent file from given source, refusing to replace one."""
+    body = await json_object(request)
+    name, text = text_field(body, "filename"), text_field(body, "source")
+    structure = tenant_of(request).admin
+    return ok(await structure.write(name, text.encode(), reason="new", replace=False, by_operator=True))
+
+
+@routes.post("/agents/run")
+@operator_only
+async def run(request: web.Request) -> web.Response:
+    """Runs one agent with given arguments, as a recorded call."""
+    body = await json_object(request)
+    arguments = body.get("args") or {}
+    found = await tenant_of(request).run_agent(
+        text_field(body, "agent"), arguments if isinstance(arguments, dict) else {}
+    )
+    return ok(found)
+
+
+@routes.post("/agents/test")
+@operator_only
+async def test(request: web.Request) -> web.Response:
+    """Runs the contract tests over one agent."""
+    body = await json_object(request)
+    return ok({"tests": await tenant_of(request).test_agent(text_field(body, "agent"))})
+
+
+@routes.delete("/agents/{filename:.+}")
+@operator_only
+async def delete(request: web.Request) -> web.Response:
+    """Takes an agent file out of service; the answer's `undo` brings it back."""
+    return ok(await tenant_of(request).admin.remove(request.match_info["filename"]))

@@ -1,0 +1,77 @@
+"""The loopback door as one web application; TCP and the control socket share it."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from rappd.daemon.app import Daemon
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback import (
+    agent_files,
+    anchors,
+    broadcast,
+    buddies,
+    cartridges,
+    chat,
+    eggs,
+    health,
+    http_tools,
+    legacy,
+    local_models,
+    models,
+    openapi,
+    operator_routes,
+    peers,
+    rapps,
+    services,
+    sources,
+    static_files,
+    tokens,
+    twins,
+    voice_routes,
+)
+from rappd.http.loopback.security import guard
+from rappd.http.tenant_resolution import HOSTS, TENANT, AllowedHosts, under_twins
+from rappd.tenants.tenant import Tenant
+
+
+def build(house: Daemon) -> web.Application:
+    """Every route of the door, behind its guard; and a twin's own once more under its name."""
+    app = _empty(house, house.host, AllowedHosts(lambda: house.hosts))
+    tables = [
+        chat,
+        health,
+        agent_files,
+        models,
+        voice_routes,
+        sources,
+        rapps,
+        operator_routes,
+        static_files,
+        openapi,
+        services,
+    ]
+    tables += [local_models, twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    if house.settings.on("door.http_tools"):
+        tables.append(http_tools)
+    for table in tables:
+        app.add_routes(table.routes)
+    app.add_routes(under_twins(chat.routes, agent_files.routes))
+    return app
+
+
+def build_for_twin(house: Daemon, tenant: Tenant, port: int) -> web.Application:
+    """What a booted twin's own port answers: the RAPP surface, no page, nothing of the house."""
+    hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
+    app = _empty(house, tenant, AllowedHosts(lambda: hosts))
+    for table in (chat, health, agent_files, models, voice_routes, services):
+        app.add_routes(table.routes)
+    return app
+
+
+def _empty(house: Daemon, tenant: Tenant, hosts: AllowedHosts) -> web.Application:
+    app = web.Application(
+        middlewares=[guard], client_max_size=max(1, house.settings.number("door.body_mb")) << 20
+    )
+    app[HOUSE], app[TENANT], app[HOSTS] = house, tenant, hosts
+    return app

@@ -1,0 +1,292 @@
+"""``/eggs``: packing, looking, planning, hatching and taking back, for the operator."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import web
+
+from rappd.daemon.app import Daemon
+from rappd.errors import NotFoundError
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.progress_sse import answering
+from rappd.http.loopback.security import operator_only
+from rappd.http.responses import ok
+from rappd.operations.daemon_eggs import whole_path
+from rappd.operations.egg_packing import PackRequest, Progress
+from rappd.operations.pending_eggs import new_file
+from twins.installer.errors import from_disk
+
+routes = web.RouteTableDef()
+
+MAX_BYTES = 8 << 30
+_ID = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 1 << 20
+_LINK_SECONDS = 3600
+_LINK_KEY = secrets.token_bytes(32)
+"""Links end with the process that gave them."""
+
+
+@routes.post("/eggs")
+@operator_only
+async def lay_down(request: web.Request) -> web.Response:
+    """Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do.
+
+    `?signature=` is the text of the `.sig` that came with it. It waits, unhatched, under `id`, for a day.
+    """
+    house = request.app[HOUSE]
+    waiting, name = house.eggs.waiting, request.query.get("name", "")
+    signature = request.query.get("signature", "").encode()
+    part = await asyncio.to_thread(waiting.part)
+    try:
+        digest = await _receive(request, part)
+        path = await asyncio.to_thread(waiting.keep, part, digest, name)
+    finally:
+        await asyncio.to_thread(part.unlink, missing_ok=True)
+    try:
+        await asyncio.to_thread(waiting.keep_signature, path, signature)
+        found = await asyncio.to_thread(house.eggs.verbs.verify, path)
+        plan = await house.eggs.plan(path)
+    except BaseException:
+        await asyncio.to_thread(waiting.discard, path)
+        raise
+    return ok({"file": name, **found, **plan})
+
+
+@routes.post("/eggs/plan")
+@operator_only
+async def plan(request: web.Request) -> web.Response:
+    """What hatching an egg (`id`, or `path` on this machine) would do, with `overwrite` as it is given.
+
+    A file given by its path is copied first; the answer's `id` is the copy that was planned.
+    """
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    return ok(await house.eggs.plan(_egg(house, body), _overwrite(body)))
+
+
+@routes.post("/eggs/hatch")
+@operator_only
+async def hatch(request: web.Request) -> web.StreamResponse:
+    """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to.
+
+    A plan that is another one by now is refused with `plan_changed`. With `Accept: text/event-stream` it tells
+    how far it is, in bytes, before it answers.
+    """
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    path = _egg(house, body)
+    source = str(body.get("source") or "")[:200]
+    approved = str(body.get("approved") or "")
+
+    async def work(progress: Progress | None) -> dict[str, Any]:
+        return await house.eggs.hatch(
+            path, overwrite=_overwrite(body), approved=approved, source=source, progress=progress
+        )
+
+    return await answering(request, work)
+
+
+@routes.post("/eggs/pack")
+@operator_only
+async def pack(request: web.Request) -> web.StreamResponse:
+    """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`.
+
+    `to` seals it for that peer, and then there is no link.
+
+    `link` fetches the egg with a plain GET for an hour: whoever drags one out of the page lets the browser
+    ask, which sends no proof. With `Accept: text/event-stream` it tells how far it is, in bytes, before it
+    answers.
+    """
+    body = await json_object(request)
+    text = {key: value for key, value in body.items() if isinstance(value, str)}
+    allow = body.get("allow")
+    order = PackRequest(
+        twin=text.get("twin", ""),
+        form=text.get("form", ""),
+        item=text.get("item", ""),
+        into=text.get("into", ""),
+        exclude_memory=body.get("exclude_memory") is True,
+        allow=frozenset(str(one) for one in allow) if isinstance(allow, list) else frozenset(),
+        overwrite=body.get("overwrite") is True,
+    )
+    if text.get("to"):
+        return ok(await request.app[HOUSE].egg_transfer.pack_for(order, text["to"]))
+
+    async def work(progress: Progress | None) -> dict[str, Any]:
+        done = await request.app[HOUSE].eggs.pack(order, progress)
+        return done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))}
+
+    return await answering(request, work)
+
+
+@routes.get("/eggs/laid/{folder}/{name}")
+@operator_only
+async def laid(request: web.Request) -> web.StreamResponse:
+    """An egg that was packed here, as a download."""
+    return await _download(request)
+
+
+@routes.get("/eggs/out/{key}/{folder}/{name}")
+async def dragged_out(request: web.Request) -> web.StreamResponse:
+    """The same by the link that packing gave."""
+    until, _, key = request.match_info["key"].partition("-")
+    place = f"{request.match_info['folder']}/{request.match_info['name']}"
+    if not hmac.compare_digest(key.encode(), _signed(place, until).encode()) or int(until) < time.time():
+        raise NotFoundError("This link is too old.", do="Pack it again.")
+    return await _download(request)
+
+
+@routes.post("/eggs/diff")
+@operator_only
+async def diff(request: web.Request) -> web.Response:
+    """What differs between two eggs: `before` and `after`, each `{id}` or `{path}`."""
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    before, after = body.get("before"), body.get("after")
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        raise BadBody("before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.')
+    return ok(await asyncio.to_thread(house.eggs.verbs.diff, _egg(house, before), _egg(house, after)))
+
+
+@routes.get("/eggs/hatchings")
+@operator_only
+async def hatchings(request: web.Request) -> web.Response:
+    """Every hatching that has a receipt, the latest first."""
+    return ok(await asyncio.to_thread(request.app[HOUSE].eggs.verbs.receipts))
+
+
+@routes.post("/eggs/rollback")
+@operator_only
+async def rollback(request: web.Request) -> web.Response:
+    """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since."""
+    body = await json_object(request)
+    forced = body.get("even_if_changed") is True
+    return ok(await request.app[HOUSE].eggs.rollback(text_field(body, "receipt"), even_if_changed=forced))
+
+
+@routes.get("/eggs/signers")
+@operator_only
+async def signers(request: web.Request) -> web.Response:
+    """Whose eggs run without being read first, and this machine's own key."""
+    return ok(await asyncio.to_thread(request.app[HOUSE].eggs.verbs.list_signers))
+
+
+@routes.post("/eggs/signers")
+@operator_only
+async def trust(request: web.Request) -> web.Response:
+    """Trusts the key with `fingerprint`, called `name`."""
+    body = await json_object(request)
+    verbs = request.app[HOUSE].eggs.verbs
+    fingerprint, name = text_field(body, "fingerprint"), text_field(body, "name")
+    return ok(await asyncio.to_thread(verbs.trust_signer, fingerprint, name))
+
+
+@routes.delete("/eggs/signers/{fingerprint}")
+@operator_only
+async def revoke(request: web.Request) -> web.Response:
+    """Ends the trust in a key."""
+    verbs = request.app[HOUSE].eggs.verbs
+    return ok(await asyncio.to_thread(verbs.revoke_signer, request.match_info["fingerprint"]))
+
+
+@routes.post("/eggs/send")
+@operator_only
+async def send(request: web.Request) -> web.Response:
+    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner. Is the peer
+    away, it waits in the outbox (`state` `queued`)."""
+    body = await json_object(request)
+    house = request.app[HOUSE]
+    return ok(await house.egg_transfer.send(_egg(house, body), text_field(body, "peer")))
+
+
+@routes.get("/eggs/arrived")
+@operator_only
+async def arrived(request: web.Request) -> web.Response:
+    """Eggs that other machines sent, and nobody hatched yet."""
+    return ok(await request.app[HOUSE].egg_transfer.arrived())
+
+
+@routes.delete("/eggs/arrived/{id}")
+@operator_only
+async def throw_away(request: web.Request) -> web.Response:
+    """Throws away an egg that another machine sent."""
+    return ok(await request.app[HOUSE].egg_transfer.discard(request.match_info["id"]))
+
+
+@routes.delete("/eggs/{id}")
+@operator_only
+async def discard(request: web.Request) -> web.Response:
+    """Throws away an egg that waits here unhatched."""
+    waiting = request.app[HOUSE].eggs.waiting
+    path = await asyncio.to_thread(waiting.find, request.match_info["id"])
+    await asyncio.to_thread(waiting.discard, path)
+    return ok({"status": "ok"})
+
+
+def _egg(house: Daemon, body: dict[str, Any]) -> Path:
+    ident, path = body.get("id"), body.get("path")
+    if isinstance(ident, str) and _ID.fullmatch(ident):
+        return house.eggs.waiting.find(ident)
+    if isinstance(path, str) and path:
+        return whole_path(path)
+    raise BadBody("Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.')
+
+
+def _overwrite(body: dict[str, Any]) -> list[str]:
+    given = body.get("overwrite")
+    return [str(one) for one in given] if isinstance(given, list) else []
+
+
+async def _download(request: web.Request) -> web.FileResponse:
+    root = (request.app[HOUSE].home.root / "eggs").resolve()
+    path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
+    if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
+        raise NotFoundError("There is no such egg.", do="rappd egg pack")
+    return web.FileResponse(
+        path,
+        headers={
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": f'attachment; filename="{path.name}"',
+        },
+    )
+
+
+def _link(path: Path) -> str:
+    place, until = f"{path.parent.name}/{path.name}", str(int(time.time()) + _LINK_SECONDS)
+    return f"/eggs/out/{until}-{_signed(place, until)}/{quote(place)}"
+
+
+def _signed(place: str, until: str) -> str:
+    return hmac.new(_LINK_KEY, f"{until} {place}".encode(), "sha256").hexdigest()
+
+
+async def _receive(request: web.Request, part: Path) -> str:
+    """Streams the body into a new file and returns its SHA-256."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with await asyncio.to_thread(new_file, part) as file:
+            async for chunk in request.content.iter_chunked(_CHUNK):
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise BadBody(
+                        f"The egg has more than {MAX_BYTES >> 30} GB.", do="Hatch it with rappd egg hatch."
+                    )
+                await asyncio.to_thread(file.write, chunk)
+                digest.update(chunk)
+    except ConnectionError as error:
+        raise BadBody("The upload broke off; nothing was kept.", do="Send it again.") from error
+    except OSError as error:
+        raise from_disk(error, "The egg", needs=request.content_length or 0) from error
+    if not size:
+        raise BadBody("No file was sent", do="The body is the egg.")
+    return digest.hexdigest()

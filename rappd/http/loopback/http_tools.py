@@ -1,0 +1,67 @@
+"""``/tether/*``: agents as plain HTTP tools, the published `rapp-tether/1.0` of brainstems.
+
+It is remote execution without a sign-in for whatever runs on this machine, so it is off unless
+switched on (`door.http_tools`), and never offers a structural agent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import json_object, text_field
+from rappd.http.loopback.security import caller
+from rappd.http.responses import ok
+
+routes = web.RouteTableDef()
+
+SCHEMA = "rapp-tether/1.0"
+
+
+@routes.get("/tether/healthz")
+async def healthz(request: web.Request) -> web.Response:
+    """Which agents can be called."""
+    names = sorted(agent.name for agent in request.app[HOUSE].host.registry.serving(structural=False))
+    return ok(
+        {
+            "status": "ok",
+            "schema": SCHEMA,
+            "version": "1.0.0",
+            "host": request.headers.get("Host", ""),
+            "agents": names,
+            "count": len(names),
+        }
+    )
+
+
+@routes.get("/tether/tools")
+async def tools(request: web.Request) -> web.Response:
+    """Their tool definitions."""
+    found = request.app[HOUSE].host.registry.tools(structural=False)
+    return ok({"schema": SCHEMA, "tools": found, "count": len(found), "note": "POST /tether/agent"})
+
+
+@routes.post("/tether/agent")
+async def agent(request: web.Request) -> web.Response:
+    """Runs one agent: ``{name, args?}``."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    name = text_field(body, "name")
+    found = house.host.registry.named(name)
+    available = [known.name for known in house.host.registry.serving(structural=False)]
+    if found is None or found.name not in available:
+        answer: dict[str, Any] = {
+            "status": "error",
+            "message": f"unknown agent: {name}",
+            "available": available,
+        }
+        return ok(answer, 404)
+    arguments = body.get("args") or {}
+    if not isinstance(arguments, dict):
+        return ok({"status": "error", "message": "args must be an object"}, 400)
+    ran = await house.host.run_agent(name, arguments, caller=caller(request))
+    if not ran["ok"]:
+        return ok({"status": "error", "message": ran["result"]}, 500)
+    return ok({"status": "ok", "output": ran["result"]})

@@ -1,0 +1,41 @@
+"""The legacy door, for its owner."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import BadBody, json_object
+from rappd.http.loopback.security import operator_only
+from rappd.http.responses import ok
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/legacy")
+@operator_only
+async def show(request: web.Request) -> web.Response:
+    """Whether the legacy door is open, where, and to whom."""
+    return ok(request.app[HOUSE].legacy.show())
+
+
+@routes.post("/legacy")
+@operator_only
+async def open_(request: web.Request) -> web.Response:
+    """Opens it to published brainstems at `addresses`; `scopes`: what they may do."""
+    body = await json_object(request)
+    return ok(await request.app[HOUSE].legacy.open(_texts(body, "addresses"), _texts(body, "scopes")))
+
+
+@routes.delete("/legacy")
+@operator_only
+async def close(request: web.Request) -> web.Response:
+    """Closes it."""
+    return ok(await request.app[HOUSE].legacy.close())
+
+
+def _texts(body: dict[str, object], name: str) -> list[str]:
+    found = body.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise BadBody(f"{name} is a list of texts", do='Send {"addresses": ["192.168.1.20"]}.')
+    return found

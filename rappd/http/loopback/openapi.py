@@ -1,0 +1,122 @@
+"""``/openapi.json``: the door described from its own routes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from aiohttp import web
+
+from rappd.http.responses import ok
+from rappd.version import __version__
+
+routes = web.RouteTableDef()
+
+_ERROR = {
+    "type": "object",
+    "required": ["error", "do", "code"],
+    "properties": {"error": {"type": "string"}, "do": {"type": "string"}, "code": {"type": "string"}},
+}
+_CHAT_REQUEST = {
+    "type": "object",
+    "required": ["user_input"],
+    "properties": {
+        "user_input": {"type": "string", "minLength": 1},
+        "conversation_history": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "role": {"enum": ["user", "assistant", "tool"]},
+                    "content": {"type": "string"},
+                },
+            },
+        },
+        "session_id": {"description": "any truthy value; echoed, and names the thread"},
+        "user_guid": {"type": "string"},
+        "turn_id": {
+            "type": "string",
+            "format": "uuid",
+            "description": "a repeat is answered from the record",
+        },
+    },
+}
+_CHAT_ANSWER = {
+    "type": "object",
+    "required": ["response", "assistant_response", "session_id", "user_guid", "agent_logs", "voice_mode", "twin_mode", "model", "requested_model"],
+    "properties": {
+        "response": {"type": "string"},
+        "assistant_response": {"type": "string"},
+        "session_id": {},
+        "user_guid": {"type": "string"},
+        "agent_logs": {"type": "string"},
+        "voice_mode": {"type": "boolean"},
+        "twin_mode": {"type": "boolean"},
+        "model": {"type": "string"},
+        "requested_model": {"type": "string"},
+        "voice_response": {"type": "string"},
+        "twin_response": {"type": "string"},
+        "notice": {"type": "string"},
+    },
+    "additionalProperties": {"type": "string", "description": "what senses of the workspace add"},
+}  # fmt: skip
+
+
+@routes.get("/openapi.json")
+async def openapi(request: web.Request) -> web.Response:
+    """This description."""
+    return ok(describe(request.app))
+
+
+def describe(app: web.Application) -> dict[str, Any]:
+    """OpenAPI 3.1 for every route of the application."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in app.router.routes():
+        if route.resource is None or route.method == "HEAD":
+            continue
+        path = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", route.resource.canonical)
+        methods = ["get", "post", "put", "delete"] if route.method == "*" else [route.method.lower()]
+        for method in methods:
+            paths.setdefault(path, {})[method] = _operation(path, method, route.handler)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "rappd", "version": __version__, "license": {"name": "MIT"}},
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": {"Error": _ERROR, "ChatRequest": _CHAT_REQUEST, "ChatAnswer": _CHAT_ANSWER},
+            "securitySchemes": {"operator": {"type": "apiKey", "in": "cookie", "name": "rappd_operator"}},
+        },
+    }
+
+
+def _operation(path: str, method: str, handler: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": "Done", "content": {"application/json": {}}}
+    operation: dict[str, Any] = {
+        "operationId": re.sub(r"\W+", "_", f"{method}{path}").strip("_"),
+        "summary": (inspect.getdoc(handler) or "").split("\n", 1)[0],
+        "responses": {
+            "200": answer,
+            "default": {
+                "description": "Refused",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+            },
+        },
+    }
+    names = re.findall(r"\{(\w+)\}", path)
+    if names:
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+    if getattr(handler, "operator_only", False):
+        operation["security"] = [{"operator": []}]
+    if path in ("/chat", "/chat/stream"):
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ChatRequest"}}},
+        }
+        if path == "/chat":
+            answer["content"]["application/json"] = {"schema": {"$ref": "#/components/schemas/ChatAnswer"}}
+        else:
+            answer["content"] = {"text/event-stream": {}}
+    return operation

@@ -1,0 +1,191 @@
+"""The operator's session, what was said, settings and the log: the page's own routes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from aiohttp import web
+
+from rappd.daemon.app import describe
+from rappd.daemon.log import tail
+from rappd.daemon.operator_sessions import SESSION_SECONDS
+from rappd.errors import RefusedError
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.request_source import source_of
+from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
+from rappd.http.responses import ok
+from rappd.settings.load import Value
+from rappd.transcript.jsonl import export_jsonl
+from rappd.transcript.markdown import export_markdown
+from rappd.transcript.rows import event_row, thread_row
+
+routes = web.RouteTableDef()
+
+
+@routes.post("/operator/session")
+async def open_session(request: web.Request) -> web.Response:
+    """Trades the key of `rappd open` for the operator's session. Only wrong keys are counted and limited."""
+    house = request.app[HOUSE]
+    if not at_operator_origin(request):
+        raise RefusedError("The operator's page is at 127.0.0.1.", do="rappd open")
+    traded = house.operators.trade(text_field(await json_object(request), "key"))
+    if traded is None:
+        house.failed_authentication.take(await source_of(request))
+        raise RefusedError("That link was used, or is too old.", do="rappd open")
+    cookie, proof = traded
+    response = ok({"operator": True, "proof": proof})
+    response.set_cookie(COOKIE, cookie, max_age=SESSION_SECONDS, httponly=True, samesite="Strict", path="/")
+    return response
+
+
+@routes.get("/operator/session")
+async def session(request: web.Request) -> web.Response:
+    """Whether this page may change structure."""
+    return ok({"operator": is_operator(request)})
+
+
+@routes.delete("/operator/session")
+async def close_session(request: web.Request) -> web.Response:
+    """Gives the session up."""
+    response = ok({"operator": False})
+    response.del_cookie(COOKIE, path="/")
+    return response
+
+
+@routes.post("/operator/key")
+@operator_only
+async def key(request: web.Request) -> web.Response:
+    """A fresh one-use key, for `rappd open`."""
+    house = request.app[HOUSE]
+    made = house.operators.mint_key()
+    return ok({"key": made, "url": f"http://127.0.0.1:{house.port}/#k={made}"})
+
+
+@routes.get("/operator/status")
+@operator_only
+async def status(request: web.Request) -> web.Response:
+    """What the start screen and `rappd status` tell."""
+    return ok(describe(request.app[HOUSE]))
+
+
+@routes.get("/activity")
+@operator_only
+async def activity(request: web.Request) -> web.Response:
+    """The latest records."""
+    events = await request.app[HOUSE].store.recent_events(limit=_limit(request, 200))
+    return ok({"events": [event_row(event) for event in events]})
+
+
+@routes.get("/activity/stream")
+@operator_only
+async def follow(request: web.Request) -> web.StreamResponse:
+    """Records and agent files as they come, as server-sent events."""
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    await response.write(b": here\n\n")
+    with contextlib.suppress(ConnectionError):
+        async for line in request.app[HOUSE].activity.follow():
+            await response.write(b"data: %s\n\n" % line)
+    return response
+
+
+@routes.get("/threads")
+@operator_only
+async def threads(request: web.Request) -> web.Response:
+    """Conversations, the latest first."""
+    found = await request.app[HOUSE].store.threads(limit=_limit(request, 100))
+    return ok({"threads": [thread_row(thread) for thread in found]})
+
+
+@routes.get("/threads/{thread}")
+@operator_only
+async def thread(request: web.Request) -> web.Response:
+    """One conversation's records."""
+    store = request.app[HOUSE].store
+    found = await store.find_thread(request.match_info["thread"])
+    events = await store.thread_events(found.id)
+    return ok({"thread": thread_row(found), "events": [event_row(event) for event in events]})
+
+
+@routes.get("/threads/{thread}/export")
+@operator_only
+async def export(request: web.Request) -> web.Response:
+    """One conversation as JSONL or Markdown."""
+    store = request.app[HOUSE].store
+    found = await store.find_thread(request.match_info["thread"])
+    events = await store.thread_events(found.id)
+    form = request.query.get("format", "jsonl")
+    if form == "markdown":
+        body = (await asyncio.to_thread(export_markdown, found, events)).encode()
+        name, kind = f"{found.id[:8]}.md", "text/markdown; charset=utf-8"
+    elif form == "jsonl":
+        body = b"".join(await asyncio.to_thread(lambda: list(export_jsonl(events))))
+        name, kind = f"{found.id[:8]}.jsonl", "application/x-ndjson"
+    else:
+        raise BadBody("format is jsonl or markdown", do="?format=markdown")
+    return web.Response(
+        body=body, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'}
+    )
+
+
+@routes.get("/settings")
+@operator_only
+async def settings(request: web.Request) -> web.Response:
+    """Every setting, its value and where it came from; secrets only as set or not."""
+    return ok({"settings": [setting_row(value) for value in request.app[HOUSE].settings.all()]})
+
+
+@routes.post("/settings")
+@operator_only
+async def set_setting(request: web.Request) -> web.Response:
+    """Writes one setting down; live ones take effect at once."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    name, text = text_field(body, "name"), body.get("value")
+    if not isinstance(text, str):
+        raise BadBody("value must be a string", do='Send {"name": "…", "value": "…"}.')
+    await house.set(name, text)
+    return ok({"status": "ok", "setting": setting_row(house.settings.value(name))})
+
+
+@routes.post("/settings/reload")
+@operator_only
+async def reload(request: web.Request) -> web.Response:
+    """Reads the settings files anew."""
+    await request.app[HOUSE].reload_settings()
+    return ok({"status": "ok"})
+
+
+@routes.get("/log")
+@operator_only
+async def log_lines(request: web.Request) -> web.Response:
+    """The end of the log."""
+    lines = await asyncio.to_thread(tail, request.app[HOUSE].home.log, _limit(request, 300))
+    return ok({"lines": lines})
+
+
+def setting_row(value: Value) -> dict[str, Any]:
+    """A setting as pages and `config show --json` have it."""
+    setting = value.setting
+    shown = ("set" if value.text else "") if setting.secret else value.text
+    return {
+        "name": setting.name,
+        "value": shown,
+        "from": value.source,
+        "variable": setting.variable,
+        "kind": setting.kind,
+        "choices": list(setting.choices),
+        "secret": setting.secret,
+        "live": setting.live,
+        "help": setting.help,
+    }
+
+
+def _limit(request: web.Request, default: int) -> int:
+    found = request.query.get("limit", "")
+    return min(int(found[:9]), 5000) if found.isdecimal() else default

@@ -1,0 +1,217 @@
+"""Other machines, for their owner: peers, pairing, calls, the outbox, tokens."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from aiohttp import web
+
+from envelopes.envelope import Envelope
+from envelopes.problem import ReportableError
+from neighborhoods.transport.peer_connection import OnStream
+from rappd.dispatch.turn_stream import TurnStream
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.security import operator_only
+from rappd.http.responses import ok
+from rappd.operations.peers import whose
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/peers")
+@operator_only
+async def peers(request: web.Request) -> web.Response:
+    """Paired machines, found ones, and who asks to be paired."""
+    return ok(await request.app[HOUSE].peers.listing())
+
+
+@routes.post("/peers")
+@operator_only
+async def add(request: web.Request) -> web.Response:
+    """Writes an `address` down, and says who answers there."""
+    return ok(await request.app[HOUSE].peers.add(text_field(await json_object(request), "address")))
+
+
+@routes.post("/peers/forget")
+@operator_only
+async def forget(request: web.Request) -> web.Response:
+    """Takes a written-down `address` out again."""
+    return ok(await request.app[HOUSE].peers.forget(text_field(await json_object(request), "address")))
+
+
+@routes.get("/peers/{peer}")
+@operator_only
+async def show(request: web.Request) -> web.Response:
+    """One peer, and what of it may be used here."""
+    return ok(await request.app[HOUSE].peers.show(request.match_info["peer"]))
+
+
+@routes.post("/peers/{peer}/rename")
+@operator_only
+async def rename(request: web.Request) -> web.Response:
+    """Calls a peer `name` here."""
+    name = text_field(await json_object(request), "name")
+    return ok(await request.app[HOUSE].peers.rename(request.match_info["peer"], name))
+
+
+@routes.post("/peers/{peer}/scopes")
+@operator_only
+async def scopes(request: web.Request) -> web.Response:
+    """What a peer may do here: `scopes`, a list of capabilities."""
+    given = (await json_object(request)).get("scopes")
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise BadBody("scopes is a list of capabilities", do='Send {"scopes": ["HELP.brainstem.Clock"]}.')
+    return ok(await request.app[HOUSE].peers.scopes(request.match_info["peer"], given))
+
+
+@routes.post("/peers/{peer}/offer")
+@operator_only
+async def offer(request: web.Request) -> web.Response:
+    """Whether the brainstem here may use a peer's agents: `on`."""
+    on = (await json_object(request)).get("on")
+    return ok(await request.app[HOUSE].peers.offer(request.match_info["peer"], on is True))
+
+
+@routes.post("/peers/{peer}/revoke")
+@operator_only
+async def revoke(request: web.Request) -> web.Response:
+    """Ends the trust in a peer, at once."""
+    return ok(await request.app[HOUSE].peers.revoke(request.match_info["peer"]))
+
+
+@routes.post("/pairings")
+@operator_only
+async def pair(request: web.Request) -> web.Response:
+    """Begins pairing with `peer` (a name or an address); `fingerprint` or `code` settle it at once.
+
+    `offer_code` shows a code to type on the other machine. `whose`: mine or friend.
+    """
+    body = await json_object(request)
+    verbs = request.app[HOUSE].peers
+    theirs = whose(body.get("whose"))
+    if body.get("offer_code") is True:
+        return ok(await verbs.offer_code(theirs or "friend"))
+    fingerprint, code = str(body.get("fingerprint") or ""), str(body.get("code") or "")
+    return ok(await verbs.pair(text_field(body, "peer"), fingerprint=fingerprint, code=code, whose=theirs))
+
+
+@routes.get("/pairings/{attempt}")
+@operator_only
+async def pairing(request: web.Request) -> web.Response:
+    """How a pairing stands; with `?state=` it waits up to 20 s for another state than that."""
+    known = request.query.get("state", "")
+    return ok(await request.app[HOUSE].peers.pairing(request.match_info["attempt"], known))
+
+
+@routes.post("/pairings/{attempt}")
+@operator_only
+async def confirm(request: web.Request) -> web.Response:
+    """Whether the words are the `same`, and `whose` the other machine is."""
+    body = await json_object(request)
+    same = body.get("same")
+    if not isinstance(same, bool):
+        raise BadBody("same is true or false", do='Send {"same": true, "whose": "mine"}.')
+    attempt = request.match_info["attempt"]
+    return ok(await request.app[HOUSE].peers.confirm(attempt, same, whose(body.get("whose"))))
+
+
+@routes.delete("/pairings/{attempt}")
+@operator_only
+async def stop(request: web.Request) -> web.Response:
+    """Wants no pairing."""
+    return ok(await request.app[HOUSE].peers.stop(request.match_info["attempt"]))
+
+
+@routes.post("/call")
+@operator_only
+async def call(request: web.Request) -> web.Response:
+    """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
+    return ok(await _call(request, await json_object(request)))
+
+
+@routes.post("/call/stream")
+@operator_only
+async def call_stream(request: web.Request) -> web.StreamResponse:
+    """The same as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or
+    `error`. Whoever stops listening does not stop the call."""
+    body = await json_object(request)
+    live = TurnStream()
+    seen = 0
+
+    def on_stream(piece: Envelope) -> None:
+        nonlocal seen
+        number, event = piece.data.get("n"), piece.data.get("event")
+        if isinstance(number, int) and number > seen and isinstance(event, dict):
+            seen = number  # a repeat tells from the beginning
+            if event.get("type") not in ("done", "error"):
+                live.append(event)
+
+    async def run() -> None:
+        try:
+            live.append({"type": "done", **await _call(request, body, on_stream)})
+        except ReportableError as found:
+            live.append({"type": "error", **found.as_json(), "status": found.status})
+        finally:
+            live.finish()
+
+    request.app[HOUSE].spawn(run())
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        async for number, event in live.follow():
+            await response.write(b"id: %d\ndata: %s\n\n" % (number, event))
+        await response.write_eof()
+    return response
+
+
+@routes.post("/call/cancel")
+@operator_only
+async def cancel(request: web.Request) -> web.Response:
+    """Stops what a `peer` does for the call with that `id`."""
+    body = await json_object(request)
+    return ok(await request.app[HOUSE].calls.cancel(text_field(body, "peer"), text_field(body, "id")))
+
+
+@routes.get("/outbox")
+@operator_only
+async def outbox(request: web.Request) -> web.Response:
+    """What waits for machines; with `?waiting=1` only that, else also what lately came of it."""
+    return ok(await request.app[HOUSE].calls.outbox(waiting=request.query.get("waiting") == "1"))
+
+
+@routes.post("/outbox/{id}/retry")
+@operator_only
+async def retry(request: web.Request) -> web.Response:
+    """Tries one now."""
+    return ok(await request.app[HOUSE].calls.retry(request.match_info["id"]))
+
+
+@routes.delete("/outbox/{id}")
+@operator_only
+async def drop(request: web.Request) -> web.Response:
+    """Nobody wants one any more."""
+    return ok(await request.app[HOUSE].calls.drop(request.match_info["id"]))
+
+
+async def _call(
+    request: web.Request, body: dict[str, Any], on_stream: OnStream | None = None
+) -> dict[str, Any]:
+    text = {key: value for key, value in body.items() if isinstance(value, str)}
+    args: Any = body.get("args")
+    if args is not None and not isinstance(args, dict):
+        raise BadBody("args is an object", do='Send {"args": {"city": "Rome"}}.')
+    wait = body.get("wait")
+    return await request.app[HOUSE].calls.call(
+        text_field(body, "peer"),
+        text=text.get("text", ""),
+        agent=text.get("agent", ""),
+        args=args,
+        twin=text.get("twin", ""),
+        wait=float(wait) if isinstance(wait, (int, float)) and not isinstance(wait, bool) else 30.0,
+        id=text.get("id", ""),
+        on_stream=on_stream,
+    )

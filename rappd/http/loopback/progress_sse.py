@@ -1,0 +1,94 @@
+"""Answers that take a while: how far the work is, as server-sent events, and then what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from envelopes.problem import ReportableError
+from rappd.http.app_keys import HOUSE
+from rappd.http.responses import ok
+from rappd.operations.egg_packing import Progress
+
+EVENTS = "text/event-stream"
+
+_PACE_SECONDS = 0.1
+
+log = logging.getLogger(__name__)
+
+
+async def answering(
+    request: web.Request, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]
+) -> web.StreamResponse:
+    """What ``work`` gives, as JSON; for whoever accepts events, as these, one JSON object each:
+
+    ``{"type": "progress", "done", "whole"}`` in bytes, as often as it is worth it, then
+    ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The work goes on
+    when the listener leaves.
+    """
+    if EVENTS not in request.headers.get("Accept", ""):
+        return ok(await work(None))
+    far = _Far()
+    request.app[HOUSE].spawn(far.until_done(work))
+    response = web.StreamResponse(
+        headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await far.changed.wait()
+            far.changed.clear()
+            if far.amounts is not None:
+                done, whole = far.amounts
+                far.amounts = None
+                await _tell(response, {"type": "progress", "done": done, "whole": whole})
+            if far.ended is not None:
+                await _tell(response, far.ended)
+                await response.write_eof()
+                return response
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(far.over.wait(), _PACE_SECONDS)
+    return response
+
+
+class _Far:
+    """How far a work is, for one listener. ``changed`` is set whenever there is something to tell."""
+
+    def __init__(self) -> None:
+        self.amounts: tuple[int, int] | None = None
+        self.ended: dict[str, Any] | None = None
+        self.changed = asyncio.Event()
+        self.over = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    async def until_done(self, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]) -> None:
+        try:
+            self.ended = {"type": "done", **await work(self._moved)}
+        except ReportableError as found:
+            self.ended = {"type": "error", **found.as_json(), "status": found.status}
+        except Exception:
+            log.exception("what was asked for failed")
+            told = {"error": "Something went wrong inside; the log has it.", "do": "rappd logs"}
+            self.ended = {"type": "error", **told, "code": "failed", "status": 500}
+        finally:
+            self.over.set()
+            self.changed.set()
+
+    def _moved(self, done: int, whole: int) -> None:
+        """Called from the thread that works."""
+        with contextlib.suppress(RuntimeError):  # the daemon stops, and nobody listens any more
+            self._loop.call_soon_threadsafe(self._move, done, whole)
+
+    def _move(self, done: int, whole: int) -> None:
+        self.amounts = done, whole
+        self.changed.set()
+
+
+async def _tell(response: web.StreamResponse, event: dict[str, Any]) -> None:
+    await response.write(b"data: %s\n\n" % orjson.dumps(event, default=str))

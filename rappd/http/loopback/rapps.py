@@ -1,0 +1,67 @@
+"""Rapplications: what can be installed, what is, and their pages on an origin of their own."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from agents.storage.file_pool import in_file_pool
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import json_object, text_field
+from rappd.http.loopback.security import at_operator_origin, operator_only
+from rappd.http.loopback.static_files import workspace_file
+from rappd.http.responses import ok
+from rappd.tenants import rapps
+
+routes = web.RouteTableDef()
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors http://127.0.0.1:*"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+@routes.get("/rapps")
+async def listing(request: web.Request) -> web.Response:
+    """Shipped and installed rapplications."""
+    house = request.app[HOUSE]
+    return ok({"rapps": await in_file_pool(rapps.listing, house.host.workspace, house.port)})
+
+
+@routes.post("/rapps/install")
+@operator_only
+async def install(request: web.Request) -> web.Response:
+    """Installs a shipped rapplication by id, or one from a folder or zip on this machine by path."""
+    house = request.app[HOUSE]
+    house.imports.take()
+    body = await json_object(request)
+    found = await rapps.install(house.host, text_field(body, "id"))
+    house.tell(await house.host.refresh())
+    return ok(found)
+
+
+@routes.post("/rapps/uninstall")
+@operator_only
+async def uninstall(request: web.Request) -> web.Response:
+    """Deletes a rapplication's files; what it remembered stays."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    found = await rapps.uninstall(house.host, text_field(body, "id"))
+    house.tell(await house.host.refresh())
+    return ok(found)
+
+
+@routes.get("/rapps/{id}/{name:.*}")
+async def page(request: web.Request) -> web.StreamResponse:
+    """A rapplication's page. It lives at ``localhost``, the operator's page at ``127.0.0.1``: to a
+    browser these are different sites, so neither cookie nor script passes between them."""
+    if at_operator_origin(request):
+        raise web.HTTPFound(f"http://localhost:{request.app[HOUSE].port}{request.rel_url}")
+    workspace = request.app[HOUSE].host.workspace
+    root = rapps.page_folder(workspace, request.match_info["id"])
+    return await workspace_file(workspace.files, root, request.match_info["name"] or "index.html", _HEADERS)

@@ -1,0 +1,209 @@
+"""Who is at the loopback door: Host and Origin checks, CORS, operator or not."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
+
+from agents.workers.process_tree import is_worker_process
+from envelopes.problem import ReportableError
+from rappd.dispatch.context import Caller
+from rappd.errors import RefusedError
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.request_source import source_of
+from rappd.http.responses import plain, problem
+from rappd.http.tenant_resolution import HOSTS
+
+log = logging.getLogger(__name__)
+
+COOKIE = "rappd_operator"
+PROOF = "X-Rappd-Proof"
+
+_FROM_CONTROL = "from_control"
+_SAFE = frozenset({"GET", "HEAD"})
+_OWN_SITES = frozenset({"same-origin", "none"})
+"""Values of ``Sec-Fetch-Site``."""
+_ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
+
+
+class NotOperator(RefusedError):
+    """A structural route was called without the operator's session."""
+
+    code = "not_operator"
+
+    def __init__(self) -> None:
+        super().__init__("Only this machine's operator can do that.", do="rappd open")
+
+
+@web.middleware
+async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The door's one middleware: checks the caller's address claims, and turns errors into JSON."""
+    origin = request.headers.get("Origin")
+    try:
+        if not from_control(request):
+            _check_host(request)
+            _check_site(request, origin)
+            if origin is not None or request.method == "OPTIONS":
+                _check_origin(request, origin)
+                if request.method == "OPTIONS":
+                    return _with_cors(web.Response(status=204), origin)
+        response = await handler(request)
+        if origin is not None and origin in request.app[HOUSE].origins and not response.prepared:
+            _with_cors(response, origin)
+        return response
+    except ReportableError as found:
+        return problem(found)
+    except web.HTTPException as found:
+        return _plain_http(request, found)
+    except (HttpProcessingError, web.RequestPayloadError):
+        return plain(400, "The request's body cannot be read.", "bad_body", "Send it whole, as it is.")
+    except Exception:
+        if request.writer.output_size:
+            raise  # an answer is under way; only breaking it off can tell
+        log.exception("%s %s failed", request.method, request.path[:200])
+        return plain(500, "Something went wrong inside; the log has it.", "failed", "rappd logs")
+
+
+def caller(request: web.Request) -> Caller:
+    """The caller as this door knows it."""
+    if from_control(request):
+        return Caller("control", operator=True)
+    return Caller("loopback", operator=is_operator(request))
+
+
+def is_operator(request: web.Request) -> bool:
+    """Whether the request carries the operator's session, came by the control socket, or needs neither."""
+    house = request.app[HOUSE]
+    if house.open_surface or from_control(request):
+        return True
+    proof = request.headers.get(PROOF)
+    if proof is None or not at_operator_origin(request):
+        return False
+    cookie = request.cookies.get(COOKIE, "")
+    return cookie.isascii() and proof.isascii() and house.operators.holds(cookie, proof)
+
+
+def at_operator_origin(request: web.Request) -> bool:
+    """Whether the browser asked for 127.0.0.1. Rapplications live at ``localhost``, which browsers
+    keep apart from it; the operator's page and session exist at 127.0.0.1 alone."""
+    return request.headers.get("Host", "").startswith("127.0.0.1:")
+
+
+def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Wraps a route that changes structure or shows what was said."""
+
+    async def checked(request: web.Request) -> web.StreamResponse:
+        if not is_operator(request):
+            request.app[HOUSE].failed_authentication.take(await source_of(request))
+            raise NotOperator
+        return await handler(request)
+
+    checked.__doc__ = handler.__doc__
+    checked.operator_only = True  # type: ignore[attr-defined]  # read by /openapi.json
+    return checked
+
+
+def from_control(request: web.Request) -> bool:
+    """Tests whether the request came through the control socket, by the operator's own account.
+
+    Raises ``RefusedError`` for a worker, or anything a worker started: it shares the account, not the right. Asked once
+    for a request.
+    """
+    found: bool | None = request.get(_FROM_CONTROL)
+    if found is None:
+        found = request[_FROM_CONTROL] = _came_from_control(request)
+    return found
+
+
+def _came_from_control(request: web.Request) -> bool:
+    transport = request.transport
+    if transport is None:
+        return False
+    name = transport.get_extra_info("sockname")
+    if isinstance(name, tuple):
+        return False
+    connection = transport.get_extra_info("socket")
+    house = request.app[HOUSE]
+    pid = _peer_pid(connection)
+    if pid is not None and house.zygote_pid and is_worker_process(pid, house.zygote_pid):
+        log.warning("security: worker process %s tried the control socket", pid)
+        raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
+    return True
+
+
+def _peer_pid(connection: socket.socket | None) -> int | None:
+    option = getattr(socket, "SO_PEERCRED", None)
+    if connection is None or option is None:
+        return None
+    packed = connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    pid: int = struct.unpack("3i", packed)[0]
+    return pid
+
+
+def _check_host(request: web.Request) -> None:
+    host = request.headers.get("Host", "")
+    if host not in request.app[HOSTS].names():
+        raise RefusedError("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
+
+
+def _check_site(request: web.Request, origin: str | None) -> None:
+    """Services may change things on a GET, which carries no ``Origin``: browsers say what site asks for it.
+
+    Programs that are no browsers send nothing, people who type an address ``none``. Another port of this
+    machine is another site's page here, though browsers call it the same site.
+    """
+    if not request.path.startswith("/api/") or origin in request.app[HOUSE].origins:
+        return
+    if request.headers.get("Sec-Fetch-Site", "none").strip().lower() not in _OWN_SITES:
+        raise RefusedError("Pages of other sites may not use services.", do="Add the site to door.origins.")
+
+
+def _check_origin(request: web.Request, origin: str | None) -> None:
+    if origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins:
+        return
+    if request.method not in _SAFE:
+        raise RefusedError("Pages of other sites may not use this door.", do="Add the site to door.origins.")
+
+
+def _own_origin(request: web.Request, origin: str) -> bool:
+    return origin == f"http://{request.headers.get('Host', '')}"
+
+
+def _with_cors(response: web.StreamResponse, origin: str | None) -> web.StreamResponse:
+    if origin is not None:
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Vary"] = "Origin"
+        response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, DELETE, OPTIONS"
+        response.headers["Access-Control-Allow-Headers"] = _ALLOWED_HEADERS
+        response.headers["Access-Control-Max-Age"] = "600"
+    return response
+
+
+def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamResponse:
+    if found.status < 400:
+        return found
+    if found.status == 404:
+        return plain(404, f"No such path: {request.path[:200]}", "not_found", "See /openapi.json")
+    if found.status == 405:
+        return plain(405, f"{request.method} is not for {request.path[:200]}", "method", "See /openapi.json")
+    if found.status == 413:
+        return plain(413, "The request is too large.", "too_large", "Send less, or raise door.body_mb.")
+    return plain(found.status, found.reason, "refused")
+
+
+__all__ = [
+    "COOKIE",
+    "PROOF",
+    "NotOperator",
+    "caller",
+    "from_control",
+    "guard",
+    "is_operator",
+    "operator_only",
+]

@@ -1,0 +1,97 @@
+"""The page at ``/``: static files with a strict content policy."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import mimetypes
+from pathlib import Path
+
+from aiohttp import web
+
+from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import SafeTree
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.security import at_operator_origin
+from rappd.http.loopback.web_assets import WebAssets
+from rappd.http.responses import plain
+
+routes = web.RouteTableDef()
+
+WEB = Path(__file__).parents[2] / "web"
+_MAX_PAGE_FILE = 64 << 20
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-src http://localhost:*; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+_FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+@routes.get("/")
+async def index(request: web.Request) -> web.StreamResponse:
+    """The page itself, at 127.0.0.1 alone."""
+    if not at_operator_origin(request):
+        raise web.HTTPFound(f"http://127.0.0.1:{request.app[HOUSE].port}/")
+    assets = await _assets()
+    return web.Response(body=assets.index, headers={**HEADERS, "Content-Type": _type_of("index.html")})
+
+
+@routes.get("/web/{name:.+}")
+async def part(request: web.Request) -> web.StreamResponse:
+    """Its style sheets, modules and pictures."""
+    found = (await _assets()).find(request.match_info["name"])
+    if found is None:
+        raise web.HTTPNotFound
+    name, content, for_good = found
+    headers = {**HEADERS, **(_FOR_GOOD if for_good else {}), "Content-Type": _type_of(name)}
+    return web.Response(body=content, headers=headers)
+
+
+@routes.get("/.well-known/agent-card.json")
+@routes.get("/.well-known/agent.json")
+async def agent_card(request: web.Request) -> web.StreamResponse:
+    """Tells those who look for an A2A agent card which doors there are."""
+    return plain(
+        404,
+        "There is no agent card: A2A and MCP are not yet among the doors, which are /chat and /openapi.json.",
+        "no_agent_card",
+        "docs/wire.md maps their notions to this one's.",
+    )
+
+
+@functools.cache
+def _loaded() -> WebAssets:
+    return WebAssets.load(WEB)
+
+
+async def _assets() -> WebAssets:
+    if _loaded.cache_info().currsize:
+        return _loaded()
+    return await asyncio.to_thread(_loaded)
+
+
+async def workspace_file(
+    files: SafeTree, folder: Path, name: str, headers: dict[str, str]
+) -> web.StreamResponse:
+    """A file below ``folder`` of a workspace, or 404; never a link, nor one that lies behind a link."""
+    try:
+        content = await in_file_pool(files.read, f"{folder}/{name}", _MAX_PAGE_FILE)
+    except (OSError, ValueError) as error:
+        raise web.HTTPNotFound from error
+    return web.Response(body=content, headers={**headers, "Content-Type": _type_of(name)})
+
+
+def _type_of(name: str) -> str:
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if name.endswith(".js"):
+        kind = "text/javascript"
+    return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind

@@ -1,0 +1,129 @@
+"""``/voice*`` and ``/twin*``: the answer's extra slots, and the voice settings file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from agents.storage.file_pool import in_file_pool
+from rappd.daemon.app import Daemon
+from rappd.http.app_keys import HOUSE
+from rappd.http.loopback.bodies import BadBody, json_object, switch_field, upload
+from rappd.http.loopback.request_source import source_of
+from rappd.http.loopback.security import is_operator, operator_only
+from rappd.http.responses import ok
+from rappd.http.tenant_resolution import tenant_of
+from twins.workspace import voice_file
+from twins.workspace.voice_file import WrongPasswordError
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/voice")
+@routes.get("/voice/toggle")
+async def voice(request: web.Request) -> web.Response:
+    """Whether answers carry a spoken form."""
+    return ok({"voice_mode": tenant_of(request).settings.voice})
+
+
+@routes.post("/voice")
+@routes.post("/voice/toggle")
+async def toggle_voice(request: web.Request) -> web.Response:
+    """Switches the spoken form; without `enabled` it flips."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    await _set(house, "voice_mode", switch_field(body, "enabled", tenant_of(request).settings.voice))
+    return ok({"voice_mode": tenant_of(request).settings.voice})
+
+
+@routes.get("/twin")
+@routes.get("/twin/toggle")
+async def twin(request: web.Request) -> web.Response:
+    """Whether answers carry the twin's aside."""
+    return ok({"twin_mode": tenant_of(request).settings.twin})
+
+
+@routes.post("/twin")
+@routes.post("/twin/toggle")
+async def toggle_twin(request: web.Request) -> web.Response:
+    """Switches the twin's aside; without `enabled` it flips."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    await _set(house, "twin_mode", switch_field(body, "enabled", tenant_of(request).settings.twin))
+    return ok({"twin_mode": tenant_of(request).settings.twin})
+
+
+@routes.get("/voice/config")
+async def voice_config(request: web.Request) -> web.Response:
+    """The voice settings; `password` opens the file, {} when there is none."""
+    password = request.query.get("password") or _kept_password(request)
+    async with _few_guesses(request):
+        return ok(await in_file_pool(voice_file.read, tenant_of(request).workspace.root, password))
+
+
+@routes.post("/voice/config")
+async def set_voice_config(request: web.Request) -> web.Response:
+    """Writes the voice settings; `_password` encrypts the file."""
+    house = request.app[HOUSE]
+    body = await json_object(request)
+    password = body.pop("_password", "") or house.settings.text("voice_zip_password")
+    if not isinstance(password, str):
+        raise BadBody("_password must be a string", do="Send the password as text.")
+    await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
+    return ok({"status": "ok", "message": "The voice settings are kept."})
+
+
+@routes.post("/voice/export")
+@operator_only
+async def export_voice(request: web.Request) -> web.Response:
+    """The encrypted voice settings as a download."""
+    content = await in_file_pool(voice_file.content, tenant_of(request).workspace.root)
+    return web.Response(
+        body=content,
+        content_type="application/zip",
+        headers={"Content-Disposition": 'attachment; filename="voice.zip"'},
+    )
+
+
+@routes.post("/voice/import")
+async def import_voice(request: web.Request) -> web.Response:
+    """Takes in a voice.zip (multipart `file` and `password`)."""
+    house = request.app[HOUSE]
+    fields: dict[str, str] = {}
+    _, content = await upload(request, fields=fields)
+    password = fields.get("password") or house.settings.text("voice_zip_password")
+    root = tenant_of(request).workspace.root
+    async with _few_guesses(request):
+        return ok(await in_file_pool(voice_file.take, root, password, content))
+
+
+@asynccontextmanager
+async def _few_guesses(request: web.Request) -> AsyncIterator[None]:
+    """Counts wrong passwords; a source with too many of them is refused before it tries another.
+
+    A person's password may be short, so the limit comes first here. The operator's session has none.
+    """
+    if is_operator(request):
+        yield
+        return
+    limit, source = request.app[HOUSE].failed_authentication, f"voice {await source_of(request)}"
+    limit.take(source)
+    try:
+        yield
+    except WrongPasswordError:
+        raise
+    except BaseException:
+        limit.give_back(source)
+        raise
+    limit.give_back(source)
+
+
+def _kept_password(request: web.Request) -> str:
+    """The configured password opens the file for the operator alone; others bring it themselves."""
+    return request.app[HOUSE].settings.text("voice_zip_password") if is_operator(request) else ""
+
+
+async def _set(house: Daemon, name: str, on: bool) -> None:
+    await house.set(name, "on" if on else "off")

@@ -1,0 +1,67 @@
+"""The table of claimed envelopes: each is handled once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import orjson
+
+from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, SqlStatement
+from rappd.store.store import Store
+
+FORGOTTEN_AT_ONCE = 1_000
+
+# Without a body of its own, the envelope is what was recorded of it on its thread.
+_UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, CASE WHEN length(body) THEN body ELSE
+    coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads
+            WHERE substr(threads.id, 25) = substr(inbox.thread, 25) AND threads.id = inbox.thread)
+        AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1), x'') END, at
+    FROM inbox WHERE state != 'done' ORDER BY at, id"""
+_OLD = "SELECT sender, id, verb FROM inbox WHERE state = 'done' AND at < ?"
+_FORGET = """DELETE FROM inbox WHERE (sender, id, verb) IN
+    (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)) AND state = 'done' AND at < ?"""
+
+
+class Unfinished(NamedTuple):
+    """A claimed envelope without a reply; ``body`` is the envelope, empty when it is not known."""
+
+    sender: str
+    id: str
+    verb: str
+    state: InboxState
+    workspace: str
+    thread: str
+    body: bytes
+    at: int
+
+
+class InboxTable:
+    """Envelopes from other machines. ``Store.start_claimed`` and ``Store.commit_reply`` continue. Raises ``StoreError``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def claim(self, item: InboxClaim) -> ClaimState | None:
+        """Returns None when it is new and now on the disk with its records, else its state."""
+        return await self._store.claim(item)
+
+    async def find(self, sender: str, id: str, verb: str) -> ClaimState | None:
+        """Returns the state of an envelope; None when it never came, or was deleted."""
+        rows = await self._store.rows(CLAIM_STATE, (sender, id, verb))
+        return ClaimState(*rows[0]) if rows else None
+
+    async def unfinished(self) -> list[Unfinished]:
+        """Returns accepted and started envelopes in the order of arrival."""
+        return [Unfinished(*row) for row in await self._store.rows(_UNFINISHED)]
+
+    async def forget_before(self, at: int) -> int:
+        """Deletes what is done without an answer in the record, and came before that moment; how many. A
+        repeat of it is new again.
+
+        Looks for them beside the writer, which is held up for no more than a few at once.
+        """
+        keys = await self._store.rows(_OLD, (at,))
+        for start in range(0, len(keys), FORGOTTEN_AT_ONCE):
+            some = orjson.dumps(keys[start : start + FORGOTTEN_AT_ONCE]).decode()
+            await self._store.change(SqlStatement(_FORGET, (some, at)), strict=False)
+        return len(keys)

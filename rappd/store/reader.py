@@ -1,0 +1,157 @@
+"""Reading the store: plain functions on one read-only connection, with the daemon up or down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rappd.errors import AmbiguousError, NotFoundError
+from rappd.store.connections import in_words, open_reading
+from rappd.store.records import Counts, Event, ThreadRow
+
+_THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
+_EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash
+    FROM events JOIN threads ON threads.number = events.thread"""
+_IS = "WHERE (substr(id, 25), id) = (substr(?1, 25), ?1)"  # as the index has it
+_OF = "WHERE events.thread = (SELECT number FROM threads WHERE (substr(id, 25), id) = (substr(?1, 25), ?1))"
+# Looks through all ids, in their index: one more, for what people type now and then, would cost every turn.
+_BEGINS = """WHERE number IN (
+    SELECT number FROM threads WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 5) ORDER BY id"""
+
+_LAST_TALKS = """WITH RECURSIVE one(name) AS (
+        SELECT min(workspace) FROM threads WHERE workspace != 'brainstem'
+        UNION ALL SELECT (
+            SELECT min(workspace) FROM threads WHERE workspace > name AND workspace != 'brainstem'
+        ) FROM one WHERE name IS NOT NULL
+    ) SELECT name, (
+        SELECT max(updated) FROM threads WHERE workspace = name AND workspace != 'brainstem'
+    ) FROM one WHERE name IS NOT NULL"""  # each as the index has it
+
+
+class Reader:
+    """Every method takes a fresh look and raises ``StoreError`` when the file cannot be read.
+
+    One thread at a time. A file that does not exist reads as an empty store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with in_words(path):
+            self._db = open_reading(path)
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+    def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
+        """Threads, the latest used first; ``before`` is the ``cursor`` of the last row already seen."""
+        where, values = ("WHERE (updated, id) < (?, ?)", before) if before else ("", ())
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"{_THREAD} {where} ORDER BY updated DESC, id DESC LIMIT ?",
+                (*values, limit),
+            ).fetchall()
+        return [ThreadRow(*row) for row in rows]
+
+    def find_thread(self, prefix: str) -> ThreadRow:
+        """The thread whose id begins so, as screens show it. ``NotFoundError``, or ``AmbiguousError`` with the ids."""
+        start = uuid_start(prefix)
+        with in_words(self._path):
+            which = _IS if len(start) == 36 else _BEGINS
+            rows = self._db.execute(f"{_THREAD} {which}", (start,)).fetchall()
+        if not rows or not start:
+            raise NotFoundError(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
+        if len(rows) > 1:
+            some = ", ".join(row[0] for row in rows[:4]) + (", …" if len(rows) > 4 else "")
+            raise AmbiguousError(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
+        return ThreadRow(*rows[0])
+
+    def thread_events(self, prefix: str, *, after: int = 0, last: int | None = None) -> list[Event]:
+        """A thread's events in order: those with ``n`` above ``after``, or only the ``last`` so many."""
+        thread = self.find_thread(prefix)
+        with in_words(self._path):
+            # One statement each, so that events come from one moment even while more are written.
+            rows = self._db.execute(
+                f"{_EVENT} {_OF} AND n > ?2 ORDER BY n DESC LIMIT ?3",
+                (thread.id, after, -1 if last is None else last),
+            ).fetchall()
+        return [Event(*row) for row in reversed(rows)]
+
+    def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
+        """Events of all threads by ascending ``seq``: the latest, or the first ones after ``after_seq``."""
+        with in_words(self._path):
+            if after_seq is None:
+                rows = self._db.execute(f"{_EVENT} ORDER BY seq DESC LIMIT ?", (limit,)).fetchall()
+                rows.reverse()
+            else:
+                rows = self._db.execute(
+                    f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit)
+                ).fetchall()
+        return [Event(*row) for row in rows]
+
+    def answer_to(self, caller: str, id: str) -> bytes | None:
+        """The recorded reply to a turn that the caller gave this id, verbatim."""
+        with in_words(self._path):
+            row = self._db.execute(
+                "SELECT body FROM events WHERE answers = 1 AND recipient = ? AND id = ? ORDER BY seq DESC",
+                (caller, id),
+            ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def threads_of(self, workspace: str) -> list[ThreadRow]:
+        """Every thread of a workspace, the oldest first."""
+        narrowed = "" if workspace == "brainstem" else "AND workspace != 'brainstem'"
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, id", (workspace,)
+            ).fetchall()
+        return [ThreadRow(*row) for row in rows]
+
+    def events_of(self, thread: str) -> Iterator[Event]:
+        """A thread's events in order, one after the other: for what is too long to hold at once."""
+        with in_words(self._path):
+            for row in self._db.execute(f"{_EVENT} {_OF} ORDER BY n", (thread,)):
+                yield Event(*row)
+
+    def last_talks(self) -> dict[str, float]:
+        """When each workspace last talked, in seconds since 1970; without the host's, which talks most.
+
+        Goes from workspace to workspace by the index: the record may hold a hundred thousand threads.
+        """
+        with in_words(self._path):
+            rows = self._db.execute(_LAST_TALKS).fetchall()
+        return {workspace: updated / 1e6 for workspace, updated in rows}
+
+    def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Runs a query on the other tables; for modules of this package."""
+        with in_words(self._path):
+            return self._db.execute(statement, values).fetchall()
+
+    def counts(self) -> Counts:
+        """Counts threads and events. Events are never removed, so the highest ``seq`` counts them."""
+        with in_words(self._path):
+            row = self._db.execute(
+                "SELECT (SELECT count(*) FROM threads), (SELECT coalesce(max(seq), 0) FROM events)"
+            ).fetchone()
+        return Counts(*row)
+
+
+def uuid_start(prefix: str) -> str:
+    """Lower case; hyphens put where a UUID has them when they were left out."""
+    text = prefix.strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{9,32}", text):
+        return text
+    cuts = (0, 8, 12, 16, 20, 32)
+    return "-".join(part for a, b in pairwise(cuts) if (part := text[a:b]))
