@@ -34,7 +34,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/link_free_walk.py",
     ),
     "runs in a worker, or reads the program's own files": (
-        "rappd/doors/loopback/web_assets.py",
+        "rappd/http/loopback/web_assets.py",
         "agents/runtime/bytecode_cache.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/runtime/services.py",  # the part that runs a service
