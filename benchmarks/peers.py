@@ -10,11 +10,14 @@ import time
 from contextlib import AsyncExitStack
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from benchmarks import bare_line
 from benchmarks.bare_line import OURS, THEIRS
 from benchmarks.daemon import BenchDaemon, free_port, pin
+
+if TYPE_CHECKING:
+    from rappd.daemon.app import Daemon
 
 _AGENT = """
 from agents.basic_agent import BasicAgent
@@ -75,32 +78,32 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         )  # fmt: skip
         home = Home(folder / "caller")
         home.create()
-        house = await Daemon.open(home, Settings.load(home))
-        house.listen_on(1)
+        daemon = await Daemon.open(home, Settings.load(home))
+        daemon.listen_on(1)
         from rappd.http.federation.app import serve
         from rappd.http.federation_listener import listen
 
         own = free_port()
         listener = listen("127.0.0.1", own)
         assert listener is not None
-        await house.start()
-        await house.federation.start(own)
-        runner = await serve(house.federation, listener)
+        await daemon.start()
+        await daemon.federation.start(own)
+        runner = await serve(daemon.federation, listener)
         try:
-            await _pair(house, worker, door, own)
+            await _pair(daemon, worker, door, own)
             settle()
-            rows, mine = await _calls(house, worker)
-            rows += await _queue(house, worker)
+            rows, mine = await _calls(daemon, worker)
+            rows += await _queue(daemon, worker)
         finally:
             await runner.cleanup()
-            await house.close()
+            await daemon.close()
     return rows, mine
 
 
-async def _pair(house: Any, worker: BenchDaemon, door: int, own: int) -> None:
+async def _pair(daemon: Daemon, worker: BenchDaemon, door: int, own: int) -> None:
     there = worker.control("GET", "/peers")["self"]["fingerprint"]
-    await house.peers.pair(f"127.0.0.1:{door}", fingerprint=there, whose="mine")
-    own_key = house.identity.fingerprint
+    await daemon.peers.pair(f"127.0.0.1:{door}", fingerprint=there, whose="mine")
+    own_key = daemon.identity.fingerprint
     asked = {"peer": f"127.0.0.1:{own}", "fingerprint": own_key, "whose": "mine"}
     await asyncio.to_thread(worker.control, "POST", "/pairings", asked)
 
@@ -134,9 +137,9 @@ class Figures:
         return statistics.median(mine / its for mine, its in turns)
 
 
-async def _calls(house: Any, worker: BenchDaemon) -> tuple[list[tuple[str, str]], Figures]:
+async def _calls(daemon: Daemon, worker: BenchDaemon) -> tuple[list[tuple[str, str]], Figures]:
     async def one() -> None:
-        done = await house.calls.call("worker", agent="Echo", args={"text": "7"})
+        done = await daemon.calls.call("worker", agent="Echo", args={"text": "7"})
         if done["call"].get("result") != "7":
             raise RuntimeError(str(done))
 
@@ -193,27 +196,27 @@ def _rows_of(mine: Figures, where: str) -> list[tuple[str, str]]:
     return rows
 
 
-async def _queue(house: Any, worker: BenchDaemon) -> list[tuple[str, str]]:
+async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
     await asyncio.to_thread(worker.stop)
-    peer = house.machines.book.find("worker")
+    peer = daemon.federation.peer_store.find("worker")
     from envelopes.envelope import HELP, Envelope, new_id
 
     started = time.perf_counter()
     for number in range(1000):
         asked = Envelope(
             new_id(),
-            house.machines.id,
+            daemon.federation.id,
             f"brainstem_{peer.prefix}",
             HELP,
             {"agent": "Echo", "args": {"text": str(number)}},
         )
-        await house.calls.keep(peer, house.gate.begin(asked, "brainstem", session=asked.id))
+        await daemon.calls.keep(peer, daemon.dispatcher.begin(asked, "brainstem", session=asked.id))
     queued = time.perf_counter() - started
     await asyncio.to_thread(worker.start)
     started = time.perf_counter()
     delivered = None
     while True:
-        rows = await house.machines.outbox.listing(waiting=True, most=2000)
+        rows = await daemon.federation.outbox.listing(waiting=True, most=2000)
         if delivered is None and not any(row.state in ("queued", "delivered") for row in rows):
             delivered = time.perf_counter() - started
         if not rows:
