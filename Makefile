@@ -37,7 +37,7 @@ ifeq ($(LOCKED),yes)
 	@$(PIP) install --no-deps --no-build-isolation -e .
 else
 	@$(PIP) install -c constraints.txt pip setuptools
-	@$(PIP) install -c constraints.txt -e .
+	@$(PIP) install -c constraints.txt -e '.[tether]'
 endif
 	@touch $@
 
@@ -45,7 +45,7 @@ $(VENV)/.tested: $(VENV)/.installed $(LOCKS)/test.lock
 ifeq ($(LOCKED),yes)
 	@$(PIP) install $(CHECKED) -r $(LOCKS)/runtime.lock -r $(LOCKS)/test.lock
 else
-	@$(PIP) install -c constraints.txt -e '.[test]'
+	@$(PIP) install -c constraints.txt -e '.[tether,test]'
 endif
 	@touch $@
 

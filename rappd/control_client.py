@@ -28,7 +28,7 @@ _AGAIN = (0.05, 0.2, 0.5)
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
 
-class ErrorResponse(ReportableError):
+class ResponseError(ReportableError):
     """The daemon refused; it said why."""
 
     def __init__(self, body: dict[str, Any], status: int) -> None:
@@ -65,7 +65,7 @@ class ConnectionLostError(RappdError):
 class ControlClient:
     """One conversation with the daemon of ``home``.
 
-    Everything raises ``NotRunningError`` when none answers, ``ErrorResponse`` when it refuses, ``ConnectionLostError`` when it
+    Everything raises ``NotRunningError`` when none answers, ``ResponseError`` when it refuses, ``ConnectionLostError`` when it
     ends meanwhile, and ``NotReadyError`` when it stays silent for ``timeout`` seconds.
     """
 
@@ -142,7 +142,7 @@ class ControlClient:
                 connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
             response = connection.getresponse()
             if response.status >= 400:
-                raise ErrorResponse(_parsed(response.read()), response.status)
+                raise ResponseError(_parsed(response.read()), response.status)
             yield response
         except TimeoutError as error:
             raise NotReadyError(

@@ -71,11 +71,12 @@ def pins() -> dict[str, str]:
 
 def roots() -> dict[str, list[str]]:
     """For each lock what it begins with."""
-    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())
+    table = tomllib.loads((HERE.parent / "pyproject.toml").read_text())
+    project, extras = table["project"], table["project"]["optional-dependencies"]
     return {
-        "runtime": project["project"]["dependencies"],
-        "build": ["pip", "setuptools", "editables", *project["build-system"]["requires"]],
-        "test": project["project"]["optional-dependencies"]["test"],
+        "runtime": [*project["dependencies"], *extras["tether"]],
+        "build": ["pip", "setuptools", "editables", *table["build-system"]["requires"]],
+        "test": extras["test"],
     }
 
 

@@ -26,7 +26,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import tilde
 from rappd.cli.progress import progress
-from rappd.control_client import ControlClient, ErrorResponse
+from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 
@@ -157,7 +157,7 @@ def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
         line(f"{name}…")
         try:
             found = daemon.post("/agents/run", body)
-        except ErrorResponse as problem:
+        except ResponseError as problem:
             if problem.code != "not_found":
                 raise
             raise no_agent(agent_rows(home, daemon), name) from problem

@@ -29,7 +29,7 @@ from rappd.cli.formatting import count, took
 from rappd.cli.start_screen import thinking
 from rappd.cli.tables import cells, middle
 from rappd.cli.turn_renderer import EDGE, TurnRenderer
-from rappd.control_client import ControlClient, ErrorResponse
+from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import RappdError, UsageProblemError
 
@@ -153,7 +153,7 @@ class _ChatSession:
             for event in events:
                 kind = event["type"]
                 if kind == "error":
-                    raise ErrorResponse(event, int(event.get("status", 500)))
+                    raise ResponseError(event, int(event.get("status", 500)))
                 if kind == "done":
                     if spoken:
                         spoken.answer(str(event["response"]))

@@ -16,7 +16,7 @@ from envelopes.problem import ReportableError
 from rappd.cli.console import print_status
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import show
-from rappd.control_client import ControlClient, ErrorResponse
+from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, RappdError
 from rappd.settings.load import Settings
@@ -118,7 +118,7 @@ def _detach(home: Home) -> None:
 def _ready(client: ControlClient) -> bool:
     try:
         client.get("/readyz")
-    except (ErrorResponse, RappdError):
+    except (ResponseError, RappdError):
         return False
     return True
 

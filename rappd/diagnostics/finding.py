@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rappd.control_client import ControlClient, ErrorResponse
+from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError, RappdError, UsageProblemError
 from rappd.settings.load import Settings
@@ -49,5 +49,5 @@ class CheckContext:
                 self.peers = daemon.get("/peers")
             except NotRunningError:
                 self.awake = False
-            except (ErrorResponse, RappdError) as problem:
+            except (ResponseError, RappdError) as problem:
                 self.silence = str(problem).rstrip(".")

@@ -19,7 +19,7 @@ class UnsupportedMediaTypeError(EnvelopeError):
     status = 415
 
 
-class TooLarge(EnvelopeError):
+class BodyTooLargeError(EnvelopeError):
     """More than this caller may send at once."""
 
     code = "too_large"
@@ -63,5 +63,5 @@ async def body_of(request: web.Request, most: int) -> bytes:
     return bytes(found)
 
 
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"More than {most} bytes cannot be sent at once.", do="Send less at once.")
+def _too_large(most: int) -> BodyTooLargeError:
+    return BodyTooLargeError(f"More than {most} bytes cannot be sent at once.", do="Send less at once.")

@@ -12,7 +12,7 @@ from agents.brainstem.json_depth import MAX_DEPTH, too_deep
 from envelopes.problem import ReportableError
 
 
-class BadBody(ReportableError):
+class InvalidBodyError(ReportableError):
     """A body that is not what the route takes."""
 
     code = "bad_body"
@@ -37,7 +37,7 @@ class InvalidFieldError(ReportableError):
 
 
 async def json_object(request: web.Request) -> dict[str, Any]:
-    """The body as a JSON object; an empty body is an empty one. Raises ``BadBody``."""
+    """The body as a JSON object; an empty body is an empty one. Raises ``InvalidBodyError``."""
     raw = await request.read()
     if not raw.strip():
         return {}
@@ -46,22 +46,22 @@ async def json_object(request: web.Request) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
-        raise BadBody("Request body must be a JSON object", do="Send {…}.")
+        raise InvalidBodyError("Request body must be a JSON object", do="Send {…}.")
     check_depth(found)
     return found
 
 
 def check_depth(value: object) -> None:
-    """Raises ``BadBody`` for what is nested deeper than a record can hold."""
+    """Raises ``InvalidBodyError`` for what is nested deeper than a record can hold."""
     if too_deep(value):
-        raise BadBody(f"That is nested more than {MAX_DEPTH} deep.", do="Send something flatter.")
+        raise InvalidBodyError(f"That is nested more than {MAX_DEPTH} deep.", do="Send something flatter.")
 
 
 def text_field(body: dict[str, Any], name: str) -> str:
-    """A required, non-empty text. Raises ``BadBody`` when missing, ``InvalidFieldError`` when not text."""
+    """A required, non-empty text. Raises ``InvalidBodyError`` when missing, ``InvalidFieldError`` when not text."""
     found = body.get(name)
     if found is None or found == "":
-        raise BadBody(f"{name} is required", do=f'Send {{"{name}": "…"}}.')
+        raise InvalidBodyError(f"{name} is required", do=f'Send {{"{name}": "…"}}.')
     if not isinstance(found, str):
         raise InvalidFieldError(f"{name} must be a string", do=f'Send {{"{name}": "…"}}.')
     return found
@@ -89,16 +89,16 @@ async def upload(request: web.Request, *, fields: dict[str, str] | None = None) 
         reader = await request.multipart()
         async for part in reader:
             if not isinstance(part, BodyPartReader):
-                raise BadBody("Nested multipart is not a file.", do="The field is called file.")
+                raise InvalidBodyError("Nested multipart is not a file.", do="The field is called file.")
             if part.name == "file":
                 found = True
                 name, content = part.filename or "", bytes(await part.read(decode=True))
             elif fields is not None and part.name:
                 fields[part.name] = await part.text()
     except (ValueError, AssertionError, LookupError, RuntimeError, zlib.error) as error:
-        raise BadBody("The upload cannot be read.", do="Send multipart/form-data.") from error
+        raise InvalidBodyError("The upload cannot be read.", do="Send multipart/form-data.") from error
     if not found:
-        raise BadBody("No file was sent", do="The field is called file.")
+        raise InvalidBodyError("No file was sent", do="The field is called file.")
     if not name:
-        raise BadBody("The file has no name", do="Send its name along.")
+        raise InvalidBodyError("The file has no name", do="Send its name along.")
     return name, content

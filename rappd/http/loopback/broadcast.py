@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object
+from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
 from rappd.operations.broadcast import EVERYBODY, BroadcastOperations, Which
@@ -26,7 +26,7 @@ async def call(request: web.Request) -> web.Response:
     text = {key: value for key, value in body.items() if isinstance(value, str)}
     args: Any = body.get("args")
     if args is not None and not isinstance(args, dict):
-        raise BadBody("args is an object", do='Send {"args": {"city": "Rome"}}.')
+        raise InvalidBodyError("args is an object", do='Send {"args": {"city": "Rome"}}.')
     wait = body.get("wait")
     found = await _verbs(request).call(
         _which(body.get("which")),
@@ -57,12 +57,12 @@ def _which(found: object) -> Which:
         return "first"
     if found in ("all", None):
         return "all"
-    raise BadBody("which is first or all", do=_SHAPE)
+    raise InvalidBodyError("which is first or all", do=_SHAPE)
 
 
 def _peers(found: object) -> list[str]:
     if found == EVERYBODY:
         return [EVERYBODY]
     if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
-        raise BadBody("peers is a list of names, or all", do=_SHAPE)
+        raise InvalidBodyError("peers is a list of names, or all", do=_SHAPE)
     return list(found)

@@ -9,7 +9,7 @@ from aiohttp import web
 from agents.providers.lazy_imports import load
 from agents.storage.file_pool import in_file_pool
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
 
@@ -56,7 +56,7 @@ async def signature(request: web.Request) -> web.Response:
     """
     octets, name = await request.read(), request.query.get("name", "")[:_NAME]
     if not octets or not name:
-        raise BadBody("A cartridge and its name are needed.", do="The body is the file; add ?name=.")
+        raise InvalidBodyError("A cartridge and its name are needed.", do="The body is the file; add ?name=.")
     return ok(await in_file_pool((await _shelf(request)).sign, octets, name=name))
 
 

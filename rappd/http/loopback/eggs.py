@@ -17,7 +17,7 @@ from aiohttp import web
 from rappd.daemon.app import Daemon
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.progress_sse import answering
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -154,7 +154,7 @@ async def diff(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     before, after = body.get("before"), body.get("after")
     if not isinstance(before, dict) or not isinstance(after, dict):
-        raise BadBody("before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.')
+        raise InvalidBodyError("before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.')
     return ok(await asyncio.to_thread(house.eggs.verbs.diff, _egg(house, before), _egg(house, after)))
 
 
@@ -239,7 +239,7 @@ def _egg(house: Daemon, body: dict[str, Any]) -> Path:
         return house.eggs.waiting.find(ident)
     if isinstance(path, str) and path:
         return whole_path(path)
-    raise BadBody("Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.')
+    raise InvalidBodyError("Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.')
 
 
 def _overwrite(body: dict[str, Any]) -> list[str]:
@@ -278,15 +278,15 @@ async def _receive(request: web.Request, part: Path) -> str:
             async for chunk in request.content.iter_chunked(_CHUNK):
                 size += len(chunk)
                 if size > MAX_BYTES:
-                    raise BadBody(
+                    raise InvalidBodyError(
                         f"The egg has more than {MAX_BYTES >> 30} GB.", do="Hatch it with rappd egg hatch."
                     )
                 await asyncio.to_thread(file.write, chunk)
                 digest.update(chunk)
     except ConnectionError as error:
-        raise BadBody("The upload broke off; nothing was kept.", do="Send it again.") from error
+        raise InvalidBodyError("The upload broke off; nothing was kept.", do="Send it again.") from error
     except OSError as error:
         raise from_disk(error, "The egg", needs=request.content_length or 0) from error
     if not size:
-        raise BadBody("No file was sent", do="The body is the egg.")
+        raise InvalidBodyError("No file was sent", do="The body is the egg.")
     return digest.hexdigest()

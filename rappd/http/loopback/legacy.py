@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object
+from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
 
@@ -37,5 +37,5 @@ async def close(request: web.Request) -> web.Response:
 def _texts(body: dict[str, object], name: str) -> list[str]:
     found = body.get(name) or []
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise BadBody(f"{name} is a list of texts", do='Send {"addresses": ["192.168.1.20"]}.')
+        raise InvalidBodyError(f"{name} is a list of texts", do='Send {"addresses": ["192.168.1.20"]}.')
     return found

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from rappd.daemon.local_models import describe_local
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object
+from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
 
@@ -27,5 +27,5 @@ async def use_local(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     server = (await json_object(request)).get("server", "")
     if not isinstance(server, str):
-        raise BadBody("server must be a string", do='Send {"server": "…"}, or nothing.')
+        raise InvalidBodyError("server must be a string", do='Send {"server": "…"}, or nothing.')
     return ok({"status": "ok", "server": await house.use_local_server(server)})

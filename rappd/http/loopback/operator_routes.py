@@ -13,7 +13,7 @@ from rappd.daemon.log import tail
 from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.errors import RefusedError
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
 from rappd.http.responses import ok
@@ -127,7 +127,7 @@ async def export(request: web.Request) -> web.Response:
         body = b"".join(await asyncio.to_thread(lambda: list(export_jsonl(events))))
         name, kind = f"{found.id[:8]}.jsonl", "application/x-ndjson"
     else:
-        raise BadBody("format is jsonl or markdown", do="?format=markdown")
+        raise InvalidBodyError("format is jsonl or markdown", do="?format=markdown")
     return web.Response(
         body=body, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'}
     )
@@ -148,7 +148,7 @@ async def set_setting(request: web.Request) -> web.Response:
     body = await json_object(request)
     name, text = text_field(body, "name"), body.get("value")
     if not isinstance(text, str):
-        raise BadBody("value must be a string", do='Send {"name": "…", "value": "…"}.')
+        raise InvalidBodyError("value must be a string", do='Send {"name": "…", "value": "…"}.')
     await house.set(name, text)
     return ok({"status": "ok", "setting": setting_row(house.settings.value(name))})
 

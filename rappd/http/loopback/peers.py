@@ -12,7 +12,7 @@ from envelopes.problem import ReportableError
 from neighborhoods.transport.peer_connection import OnStream
 from rappd.dispatch.turn_stream import TurnStream
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
 from rappd.operations.peers import whose
@@ -62,7 +62,7 @@ async def scopes(request: web.Request) -> web.Response:
     """What a peer may do here: `scopes`, a list of capabilities."""
     given = (await json_object(request)).get("scopes")
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise BadBody("scopes is a list of capabilities", do='Send {"scopes": ["HELP.brainstem.Clock"]}.')
+        raise InvalidBodyError("scopes is a list of capabilities", do='Send {"scopes": ["HELP.brainstem.Clock"]}.')
     return ok(await request.app[HOUSE].peers.scopes(request.match_info["peer"], given))
 
 
@@ -112,7 +112,7 @@ async def confirm(request: web.Request) -> web.Response:
     body = await json_object(request)
     same = body.get("same")
     if not isinstance(same, bool):
-        raise BadBody("same is true or false", do='Send {"same": true, "whose": "mine"}.')
+        raise InvalidBodyError("same is true or false", do='Send {"same": true, "whose": "mine"}.')
     attempt = request.match_info["attempt"]
     return ok(await request.app[HOUSE].peers.confirm(attempt, same, whose(body.get("whose"))))
 
@@ -203,7 +203,7 @@ async def _call(
     text = {key: value for key, value in body.items() if isinstance(value, str)}
     args: Any = body.get("args")
     if args is not None and not isinstance(args, dict):
-        raise BadBody("args is an object", do='Send {"args": {"city": "Rome"}}.')
+        raise InvalidBodyError("args is an object", do='Send {"args": {"city": "Rome"}}.')
     wait = body.get("wait")
     return await request.app[HOUSE].calls.call(
         text_field(body, "peer"),

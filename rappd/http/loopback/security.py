@@ -32,7 +32,7 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
 
 
-class NotOperator(RefusedError):
+class NotOperatorError(RefusedError):
     """A structural route was called without the operator's session."""
 
     code = "not_operator"
@@ -101,7 +101,7 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
     async def checked(request: web.Request) -> web.StreamResponse:
         if not is_operator(request):
             request.app[HOUSE].failed_authentication.take(await source_of(request))
-            raise NotOperator
+            raise NotOperatorError
         return await handler(request)
 
     checked.__doc__ = handler.__doc__
@@ -200,7 +200,7 @@ def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamRes
 __all__ = [
     "COOKIE",
     "PROOF",
-    "NotOperator",
+    "NotOperatorError",
     "caller",
     "from_control",
     "guard",

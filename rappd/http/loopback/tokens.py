@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object, text_field
+from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
 from rappd.operations.tokens import DAYS, TokenOperations
@@ -47,7 +47,7 @@ async def narrow(request: web.Request) -> web.Response:
     chain = body.get("chain")
     texts = [chain] if isinstance(chain, str) else chain
     if not isinstance(texts, list) or not texts or not all(isinstance(one, str) for one in texts):
-        raise BadBody("chain is a text, or a list of texts", do='Send {"chain": ["…"]}.')
+        raise InvalidBodyError("chain is a text, or a list of texts", do='Send {"chain": ["…"]}.')
     to = text_field(body, "to")
     return ok(await _verbs(request).narrow(texts, to, _caps(body), _days(body), _uses(body)))
 
@@ -68,19 +68,19 @@ def _caps(body: dict[str, Any]) -> list[str]:
     if caps is None:
         return []
     if not isinstance(caps, list) or not all(isinstance(one, str) for one in caps):
-        raise BadBody("caps is a list of capabilities", do='Send {"caps": ["HELP.brainstem.Clock"]}.')
+        raise InvalidBodyError("caps is a list of capabilities", do='Send {"caps": ["HELP.brainstem.Clock"]}.')
     return caps
 
 
 def _days(body: dict[str, Any]) -> float:
     days = body.get("days", DAYS)
     if isinstance(days, bool) or not isinstance(days, int | float):
-        raise BadBody("days is a number", do=f'Send {{"days": {DAYS}}}.')
+        raise InvalidBodyError("days is a number", do=f'Send {{"days": {DAYS}}}.')
     return days
 
 
 def _uses(body: dict[str, Any]) -> int | None:
     uses = body.get("uses")
     if uses is not None and (isinstance(uses, bool) or not isinstance(uses, int)):
-        raise BadBody("uses is a whole number", do='Send {"uses": 10}.')
+        raise InvalidBodyError("uses is a whole number", do='Send {"uses": 10}.')
     return uses

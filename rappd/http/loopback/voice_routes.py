@@ -10,7 +10,7 @@ from aiohttp import web
 from agents.storage.file_pool import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.http.app_keys import HOUSE
-from rappd.http.loopback.bodies import BadBody, json_object, switch_field, upload
+from rappd.http.loopback.bodies import InvalidBodyError, json_object, switch_field, upload
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import is_operator, operator_only
 from rappd.http.responses import ok
@@ -70,7 +70,7 @@ async def set_voice_config(request: web.Request) -> web.Response:
     body = await json_object(request)
     password = body.pop("_password", "") or house.settings.text("voice_zip_password")
     if not isinstance(password, str):
-        raise BadBody("_password must be a string", do="Send the password as text.")
+        raise InvalidBodyError("_password must be a string", do="Send the password as text.")
     await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
     return ok({"status": "ok", "message": "The voice settings are kept."})
 

@@ -17,7 +17,7 @@ from terminal_under_test import Terminal, on_terminal
 
 from envelopes.problem import ReportableError
 from rappd.cli.app import run
-from rappd.control_client import ErrorResponse
+from rappd.control_client import ResponseError
 from tests.rappd.cli.gardener import Gardener, fingerprint, lies, with_code
 from tests.twins.eggs.crafted_zip import Crafted, built
 from tests.twins.eggs.hostile_corpus import HONEST, HOSTILE, honest
@@ -258,4 +258,4 @@ def _refusals() -> Iterator[type[ReportableError]]:
 
 @pytest.mark.parametrize("kind", sorted(set(_refusals()), key=lambda one: one.__qualname__))
 def test_what_the_daemon_refuses_ends_as_what_the_command_refuses_itself(kind: type[ReportableError]) -> None:
-    assert ErrorResponse({"error": "x", "code": kind.code}, kind.status).exit_code == kind.exit_code
+    assert ResponseError({"error": "x", "code": kind.code}, kind.status).exit_code == kind.exit_code
