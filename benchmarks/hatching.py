@@ -28,8 +28,10 @@ _MB = 1_000_000
 
 
 def run() -> list[tuple[str, str]]:
-    """Rows of (what, figure): best of five, each into a fresh home; in memory where the system allows, then
-    on the disk, whose speed is most of what the second figures tell."""
+    """Rows of (what, figure): best of five, each into a fresh home.
+
+    In memory where the system allows, then on the disk, whose speed is most of what the second figures tell.
+    """
     rows = _rows(Path("/dev/shm"), "in memory") if Path("/dev/shm").is_dir() else []
     return rows + _rows(Path("/var/tmp"), "synced to the disk")
 
@@ -84,8 +86,11 @@ def _importer(home: Path, key: IdentityKey) -> Installer:
 
 
 class _Homes:
-    """Empty homes. One that was filled is let out of memory, so that all find as much of it that the system has
-    at hand; on a disk it stays: ext4 avoids freed inodes for minutes, and that would be what is timed."""
+    """Empty homes.
+
+    One that was filled is let out of memory, so that all find as much of it that the system has at hand; on a
+    disk it stays: ext4 avoids freed inodes for minutes, and that would be what is timed.
+    """
 
     def __init__(self, root: Path) -> None:
         self._numbers = itertools.count()

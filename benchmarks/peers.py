@@ -52,9 +52,11 @@ BARE: tuple[tuple[bare_line.What, str], ...] = (
 
 
 def run() -> list[tuple[str, str]]:
-    """Latency at one call at a time, rate at 32 and 128, by turns with barer ones, a core for each machine as where
-    the budgets were written; the same with both machines on both cores; 1,000 queued calls delivered; a2a-sdk's
-    SendMessage."""
+    """A call between two daemons, by turns with barer servers and a2a-sdk's SendMessage.
+
+    Latency at one call at a time, rate at 32 and 128; a core for each machine as where the budgets were
+    written, then both machines on both cores; 1,000 queued calls delivered.
+    """
     import uvloop
 
     with tempfile.TemporaryDirectory() as folder:

@@ -19,8 +19,11 @@ class MalformedError(EnvelopeError):
     code = "malformed"
 
     def __init__(self, message: str, *, do: str = "", key: str = "") -> None:
-        """``key`` is the offending key, "" when it is the whole. ``id`` and ``sender`` are what could be
-        read of the record, so that the refusal finds its way; "" otherwise."""
+        """``key`` is the offending key, "" when it is the whole.
+
+        ``id`` and ``sender`` are what could be read of the record, so that the refusal finds its way; ""
+        otherwise.
+        """
         super().__init__(message, do=do)
         self.key = key
         self.id = ""

@@ -81,8 +81,10 @@ class OutboxStorage(Protocol):
     """The table of what waits for peers."""
 
     async def put(self, item: OutgoingEnvelope) -> int:
-        """Adds one (its ``number`` is ignored) and returns its number. The same (peer, id, verb) is kept
-        as it is, and its number returned."""
+        """Adds one (its ``number`` is ignored) and returns its number.
+
+        The same (peer, id, verb) is kept as it is, and its number returned.
+        """
         ...
 
     async def move(
@@ -99,8 +101,10 @@ class OutboxStorage(Protocol):
         ...
 
     async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
-        """What may be sent to a peer now, in order: queued, and delivered without a word since. Either eggs,
-        or everything else."""
+        """What may be sent to a peer now, in order: queued, and delivered without a word since.
+
+        Either eggs, or everything else.
+        """
         ...
 
     async def outgoing(

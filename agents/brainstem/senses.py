@@ -15,8 +15,11 @@ from agents.storage.safe_fs import SafeTree
 
 
 class SenseFault(msgspec.Struct, frozen=True):
-    """The reason why a file gives no slot, or not the one it describes now. ``file`` lies below the folder of senses;
-    ``last_good``: its earlier version is in force; ``held``: it waits for approval."""
+    """The reason why a file gives no slot, or not the one it describes now.
+
+    ``file`` lies below the folder of senses; ``last_good``: its earlier version is in force; ``held``: it
+    waits for approval.
+    """
 
     file: str
     reason: str
@@ -26,8 +29,10 @@ class SenseFault(msgspec.Struct, frozen=True):
 
 
 class SenseOutput(msgspec.Struct, frozen=True):
-    """The senses in force, in the order of their files. ``prompts`` are the words for the house's own slots,
-    by delimiter, where a sense has some."""
+    """The senses in force, in the order of their files.
+
+    ``prompts`` are the words for the house's own slots, by delimiter, where a sense has some.
+    """
 
     slots: tuple[Slot, ...] = ()
     prompts: dict[str, str] = msgspec.field(default_factory=dict)

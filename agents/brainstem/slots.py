@@ -15,8 +15,10 @@ DELIMITER = re.compile(r"\|\|\|[A-Za-z0-9_.-]{1,40}\|\|\|")
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """One further answer beside the main one, under ``response_key`` in ``/chat``. ``prompt`` tells the
-    model how to fill it; ``tag`` may wrap the whole of it."""
+    """One further answer beside the main one, under ``response_key`` in ``/chat``.
+
+    ``prompt`` tells the model how to fill it; ``tag`` may wrap the whole of it.
+    """
 
     name: str
     delimiter: str

@@ -42,9 +42,7 @@ def chat(
 
 
 def provider_status() -> dict[str, Any]:
-    """``{available, provider, model, reason}`` without spending a model turn; ``available`` is None
-    where that cannot be told beforehand.
-    """
+    """``{available, provider, model, reason}`` without spending a model turn; ``available`` is None where that cannot be told beforehand."""
     if _is_fake():
         return {"available": True, "provider": "fake", "model": "fake-llm", "reason": ""}
     try:

@@ -76,9 +76,11 @@ class CodeOrigins(Protocol):
 
 
 class AgentDescriber:
-    """Turns files into ``FileState``. ``kept`` is where copies of good versions lie; ``trusted(origin,
-    sha256)`` says whether exactly these bytes may change structure; ``held`` why they must not run at all;
-    ``files`` is the workspace's tree."""
+    """Turns files into ``FileState``.
+
+    ``kept`` is where copies of good versions lie; ``trusted(origin, sha256)`` says whether exactly these
+    bytes may change structure; ``held`` why they must not run at all; ``files`` is the workspace's tree.
+    """
 
     def __init__(
         self,

@@ -38,8 +38,7 @@ class AgentFile:
 
 
 def find_agent_files(agents_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
-    """Every ``**/*_agent.py``, ``**/*.lispy`` and ``**/*.lispy.json``, workshops under ``workspace_agents/``
-    included, bytewise by ``rel``.
+    """Every ``**/*_agent.py``, ``**/*.lispy`` and ``**/*.lispy.json``, workshops under ``workspace_agents/`` included, bytewise by ``rel``.
 
     Left out: ``basic_agent.py``, whatever lies below ``experimental_agents``, ``disabled_agents``,
     ``__pycache__`` or a name that starts with a dot, symbolic links, and what is no regular file.

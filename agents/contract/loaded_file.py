@@ -34,8 +34,10 @@ class LoadFailure:
 
 @dataclass(slots=True)
 class LoadedFile:
-    """One executed file. ``failure`` is set when the file itself failed; ``quarantined`` are classes
-    that gave no agent although the file ran.
+    """One executed file.
+
+    ``failure`` is set when the file itself failed; ``quarantined`` are classes that gave no agent although
+    the file ran.
     """
 
     file: str

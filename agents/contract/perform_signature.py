@@ -11,8 +11,10 @@ _VAR_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS; importing inspect would cost a w
 
 
 class PerformSignature:
-    """``takes_any`` with a ``**kwargs``; ``parameters`` are the named ones, ``speaks_of`` those and
-    every string constant in the code (``kwargs.get("user_guid")`` speaks of user_guid).
+    """Parameters of a ``perform`` method.
+
+    ``takes_any``: there is a ``**kwargs``. ``parameters`` are the named ones; ``speaks_of`` adds every string
+    constant in the code (``kwargs.get("user_guid")`` speaks of user_guid).
 
     ``keeps_slush`` and ``leaves_context_free`` say whether the class has a ``last_data_slush``, and no
     ``context`` of its own.

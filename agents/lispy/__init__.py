@@ -1,3 +1,4 @@
-"""LisPy: the small language of agents that travel as a file (``lispy-core@1``), on a machine that can
-be frozen between any two steps, written as JSON, carried, and resumed.
+"""LisPy (``lispy-core@1``): the small language of agents that travel as a file.
+
+Its machine can be frozen between any two steps, written as JSON, carried, and resumed.
 """

@@ -15,7 +15,7 @@ _LARGEST_EXACT_POWER = 64
 
 
 def sine(x: float) -> float:
-    """sin x, in radians."""
+    """Sin x, in radians."""
     if abs(x) < _TINY:
         return x
     quadrant, angle = _reduced(x)
@@ -23,7 +23,7 @@ def sine(x: float) -> float:
 
 
 def cosine(x: float) -> float:
-    """cos x, in radians."""
+    """Cos x, in radians."""
     if abs(x) < _TINY:
         return 1.0
     quadrant, angle = _reduced(x)
@@ -75,7 +75,7 @@ def _reduced(x: float) -> tuple[int, int]:
 
 
 def _circular(quadrant: int, angle: int) -> float:
-    """sin of ``angle`` after so many quarter turns."""
+    """Sin of ``angle`` after so many quarter turns."""
     square = (angle * angle) >> _BITS
     term, count = (_ONE, 0) if quadrant & 1 else (angle, 1)
     total, sign = 0, 1

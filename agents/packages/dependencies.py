@@ -73,8 +73,10 @@ class PackageSource:
 
 @dataclass(slots=True, frozen=True)
 class InstallReport:
-    """The result of an installation. ``problem`` is empty when ``installed`` is all that was asked;
-    otherwise ``command`` is what the owner may type instead.
+    """The result of an installation.
+
+    ``problem`` is empty when ``installed`` is all that was asked; otherwise ``command`` is what the owner may
+    type instead.
     """
 
     installed: tuple[str, ...] = ()

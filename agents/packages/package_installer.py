@@ -82,8 +82,11 @@ def _install(order: dict[str, Any], chosen: Sandbox) -> None:
 
 
 def pip_arguments(index: str, target: str, requirements: Sequence[str]) -> list[str]:
-    """The command line of pip, without its program. Nobody else reads it: pip runs in this process, so
-    that a password in the index is in no list of processes."""
+    """The command line of pip, without its program.
+
+    Nobody else reads it: pip runs in this process, so that a password in the index is in no list of
+    processes.
+    """
     return [
         "--isolated",  # neither variables nor the account's configuration; the system's stays in force
         "install",

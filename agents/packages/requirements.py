@@ -70,11 +70,11 @@ _MANIFEST_KEYS = ("requirements", "pip", "requires_pip", "dependencies")
 
 
 def declared_requirements(source: str | bytes) -> list[str]:
-    """Requirements that the file names: in a PEP 723 block, in ``# requirements:`` and
-    ``# pip install`` lines above its first class or function, or in its manifest.
+    """Requirements that the file names, in order of appearance, each name once.
 
-    Each is a name with perhaps extras, versions and a marker, never an option, an address or a path.
-    In order of appearance, each name once.
+    They are read from a PEP 723 block, from ``# requirements:`` and ``# pip install`` lines above the first
+    class or function, or from the file's manifest. Each is a name with perhaps extras, versions and a marker,
+    never an option, an address or a path.
     """
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     found: dict[str, str] = {}
@@ -106,8 +106,10 @@ def package_for(module: str) -> str | None:
 
 
 def packages_for_hint(source: str | bytes, missing: str) -> list[str]:
-    """The packages that provide the module ``missing``, to name to the owner: one of the tables, else what the file
-    declares, else the module's own name."""
+    """The packages that provide the module ``missing``, to name to the owner.
+
+    They come from one of the tables, else from the file's own declaration, else the module's name is used.
+    """
     top = missing.partition(".")[0]
     named = SUGGESTED.get(top) or PACKAGES.get(top)
     declared = declared_requirements(source)

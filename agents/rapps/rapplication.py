@@ -50,8 +50,7 @@ class PlacedFile:
 
 
 class Rapplication(msgspec.Struct, frozen=True):
-    """A checked bundle: ``files`` go to ``agents/``, ``services/`` and ``rapps/<id>/``; ``left_out``
-    names what the bundle holds besides."""
+    """A checked bundle: ``files`` go to ``agents/``, ``services/`` and ``rapps/<id>/``; ``left_out`` names what the bundle holds besides."""
 
     id: str
     name: str

@@ -81,7 +81,7 @@ class WorkerHost:
         }
 
     def handle(self, op: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The answer to one request; ``held`` in its body says which code must not run (``Holds``):
+        """The answer to one request; ``held`` in its body says which code must not run (``Holds``).
 
         ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, waits, seconds}]}`` in order,
         where ``waits`` tells that held code was wanted;

@@ -20,8 +20,10 @@ class QuarantinedImportError(ImportError):
 
 
 class QuarantineImportHook:
-    """The guard inside a worker. It stands where every module begins to run, whichever way it was found:
-    by an import, by its path, from another folder. ``refusals`` counts since the list last changed.
+    """The guard inside a worker.
+
+    It stands where every module begins to run, whichever way it was found: by an import, by its path, from
+    another folder. ``refusals`` counts since the list last changed.
     """
 
     def __init__(self, root: Path) -> None:

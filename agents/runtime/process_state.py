@@ -54,8 +54,11 @@ class ProcessState:
         self._timeout = socket.getdefaulttimeout()
 
     def put_back(self) -> None:
-        """Undoes what a call did since ``note`` to working folder, umask, environment, signal handlers, timers,
-        tracing, standard streams and the default socket timeout."""
+        """Undoes changes of the process's state that a call made since ``note``.
+
+        Covered: working folder, umask, environment, signal handlers, timers, tracing, standard streams and
+        the default socket timeout.
+        """
         if sys.gettrace() is not self._trace:
             sys.settrace(self._trace)
         if sys.getprofile() is not self._profile:

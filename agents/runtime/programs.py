@@ -205,8 +205,10 @@ def start(
     errors: int | IO[bytes] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> RunningProgram:
-    """Start a program in a session of its own, which goes on running. Without ``output`` and ``errors``
-    nobody reads those. Raises as ``run`` does."""
+    """Start a program in a session of its own, which goes on running.
+
+    Without ``output`` and ``errors`` nobody reads those. Raises as ``run`` does.
+    """
     nobody = subprocess.DEVNULL
     return RunningProgram(
         _start(

@@ -121,8 +121,7 @@ class AgentRegistry:
         return found, self._changed(found)
 
     def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
-        """Files to describe: new and changed ones, those whose missing module may have come, and those that
-        were approved, or are held by now."""
+        """Files to describe: new and changed ones, those whose missing module may have come, and those that were approved, or are held by now."""
         deps = self._files.stat(self._deps).st_mtime_ns if self._files.is_folder(self._deps) else 0
         held = self._held.look()
         others_held = held is not self._held_seen

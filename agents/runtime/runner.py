@@ -107,8 +107,7 @@ class WorkerPools:
             await self._supervisor.remove(self._key(origin, EVERYDAY))
 
     async def use(self, plan: PoolConfig) -> None:
-        """Go by another plan; workers of one that changed are replaced, once they are done with what they
-        have."""
+        """Go by another plan; workers of one that changed are replaced, once they are done with what they have."""
         self._plans = await asyncio.to_thread(self._plans_of, plan)
         for (_, kind), pool in self._pools.items():
             fresh, encoded = self._plans[kind]

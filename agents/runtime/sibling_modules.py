@@ -13,8 +13,10 @@ from agents.contract.loading import MODULE_PREFIX
 
 
 class SiblingModules:
-    """Watches ``sys.modules`` for files of some folders. An agent should not import its neighbours
-    (RAPP v1 §5.5); where one does, it gets the neighbour's current version.
+    """Watches ``sys.modules`` for files of some folders.
+
+    An agent should not import its neighbours (RAPP v1 §5.5); where one does, it gets the neighbour's current
+    version.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -38,8 +40,11 @@ class SiblingModules:
         self._mark()
 
     def _mark(self) -> None:
-        """Modules stand in the order of their import. Looking at the later ones alone leaves the others'
-        memory shared with the process that a worker was forked from."""
+        """Modules stand in the order of their import.
+
+        Looking at the later ones alone leaves the others' memory shared with the process that a worker was
+        forked from.
+        """
         self._count = len(sys.modules)
         self._newest = next(reversed(sys.modules))
 

@@ -21,8 +21,11 @@ Answer = tuple[Any, BaseException | None]
 
 
 class StepOutcome(NamedTuple):
-    """The outcome of a step. ``result`` is the parsed result, None when the agent raised or ran out of time;
-    ``error`` is "" unless the step failed, which a returned ``{"status": "error"}`` is too."""
+    """The outcome of a step.
+
+    ``result`` is the parsed result, None when the agent raised or ran out of time; ``error`` is "" unless the
+    step failed, which a returned ``{"status": "error"}`` is too.
+    """
 
     result: dict[str, Any] | None
     slush: Any

@@ -116,8 +116,10 @@ def context_of(instance: Any) -> Context:
 
 
 class _Traces:
-    """Feedback and breadcrumbs of one user's calls. Replaced whole, never changed in place: calls may
-    run in several threads."""
+    """Feedback and breadcrumbs of one user's calls.
+
+    Replaced whole, never changed in place: calls may run in several threads.
+    """
 
     __slots__ = ("scores", "trail")
 

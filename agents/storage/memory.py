@@ -26,8 +26,10 @@ _GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Partition(NamedTuple):
-    """The place of memories. ``guid`` is None for the shared ones; ``accepted`` is False when a
-    GUID was given that is none."""
+    """The place of memories.
+
+    ``guid`` is None for the shared ones; ``accepted`` is False when a GUID was given that is none.
+    """
 
     folder: str
     file: str
@@ -40,8 +42,11 @@ class Partition(NamedTuple):
 
 
 def partition(guid: Any = None) -> Partition:
-    """The partition of ``guid``, kept as written. Empty and the default GUID mean the shared one;
-    so does anything that is not 8-4-4-4-12 hex, which never becomes a path."""
+    """The partition of ``guid``, kept as written.
+
+    Empty and the default GUID mean the shared one; so does anything that is not 8-4-4-4-12 hex, which never
+    becomes a path.
+    """
     if not guid or guid == DEFAULT_MARKER_GUID:
         return Partition(SHARED_FOLDER, SHARED_FILE, None, True)
     text = str(guid)

@@ -46,8 +46,10 @@ class Entry(NamedTuple):
 
 
 class SafeTree:
-    """Files beneath ``root``, which is made when something is first written. All methods raise ``OSError``:
-    ``FileNotFoundError``, ``UnsafeFileError`` for what is refused, others for a fault of the disk.
+    """Files beneath ``root``, which is made when something is first written.
+
+    All methods raise ``OSError``: ``FileNotFoundError``, ``UnsafeFileError`` for what is refused, others for
+    a fault of the disk.
 
     ``also`` are further roots, for absolute paths that begin with them. Files are made for the owner only.
     """

@@ -79,8 +79,11 @@ class StorageManager:
         return self._memory.folder
 
     def set_memory_context(self, guid: Any = None) -> bool:
-        """Choose whose memory ``read_json`` and ``write_json`` mean. False for a GUID that is none:
-        the shared memory is chosen then. A user's memory stays theirs also when its file fails."""
+        """Choose whose memory ``read_json`` and ``write_json`` mean.
+
+        False for a GUID that is none: the shared memory is chosen then. A user's memory stays theirs also
+        when its file fails.
+        """
         self._memory = partition(guid)
         if self._memory.guid is not None:
             self._begin_memory()
@@ -119,8 +122,10 @@ class StorageManager:
 
     @otherwise(bool, "write a file")
     def write_file(self, *where_and_content: Any, **named: Any) -> bool:
-        """``(path, content)`` or ``(directory_name, file_name, content)``; content is text, bytes,
-        something with ``read()``, or a value to be written as JSON."""
+        """``(path, content)`` or ``(directory_name, file_name, content)``.
+
+        Content is text, bytes, something with ``read()``, or a value to be written as JSON.
+        """
         parts, content = file_and_content("write_file", where_and_content, named)
         self._tree.write(parts, _as_bytes(content))
         return True

@@ -20,8 +20,10 @@ class Access:
 
     @classmethod
     def of(cls, writable: Iterable[str], read_only: Iterable[str], hidden: str | None) -> Access:
-        """The access that results; paths that change nothing are left out. ``hidden`` is a folder that
-        workers do not see: what they may see inside of it is kept."""
+        """The access that results; paths that change nothing are left out.
+
+        ``hidden`` is a folder that workers do not see: what they may see inside of it is kept.
+        """
         verdicts: dict[str, bool | None] = {
             **dict.fromkeys(writable, True),
             **dict.fromkeys(read_only, False),

@@ -17,8 +17,10 @@ _BATCH = struct.Struct("<256Q")
 
 
 class Call:
-    """``frame`` is ``[id, operation, body]`` as JSON. A call is over once its future is done. ``together``: see
-    ``WorkerPool.request``."""
+    """``frame`` is ``[id, operation, body]`` as JSON.
+
+    A call is over once its future is done. ``together``: see ``WorkerPool.request``.
+    """
 
     __slots__ = (
         "deadline",

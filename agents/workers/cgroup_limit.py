@@ -59,8 +59,10 @@ class MemoryGroups:
 
     @classmethod
     def open(cls) -> MemoryGroups | None:
-        """The groups of this process's workers; None where no group can limit memory. The caller must
-        have one thread, and keep no descriptor that the helper must not hold."""
+        """The groups of this process's workers; None where no group can limit memory.
+
+        The caller must have one thread, and keep no descriptor that the helper must not hold.
+        """
         parent = _writable_parent("memory")
         if parent is None or not _can_limit(parent):
             return None
@@ -77,8 +79,10 @@ class MemoryGroups:
         return cls(parent, orders, helper)
 
     def place(self, pid: int, limit: int, processes: int) -> None:
-        """Have process ``pid``, and what it will start, take at most ``limit`` bytes. Version 2 has one group
-        for both, so that it bounds ``processes`` as well."""
+        """Have process ``pid``, and what it will start, take at most ``limit`` bytes.
+
+        Version 2 has one group for both, so that it bounds ``processes`` as well.
+        """
         with contextlib.suppress(OSError):  # without its helper a worker is not limited; it still works
             os.write(self._orders, f"{pid} {limit} {processes} {self._group(pid)}\n".encode())
 

@@ -25,8 +25,11 @@ class CallbackRefusedError(Exception):
 
 
 class WorkerChannel:
-    """The worker's end. ``call_id`` is the id of the call being performed, 0 between calls. Requests come from
-    ``queue`` where there is one."""
+    """The worker's end.
+
+    ``call_id`` is the id of the call being performed, 0 between calls. Requests come from ``queue`` where
+    there is one.
+    """
 
     def __init__(self, stream: socket.socket, queue: socket.socket | None) -> None:
         self.call_id = 0

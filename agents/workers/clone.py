@@ -52,8 +52,10 @@ def _live(entry: Callable[[], None]) -> NoReturn:
 
 
 def _clone(flags: int) -> int:
-    """``os.fork`` with namespaces. A process namespace can only be entered by birth, and a second fork,
-    which unsharing would need, costs as much as all the rest of a worker's start.
+    """``os.fork`` with namespaces.
+
+    A process namespace can only be entered by birth, and a second fork, which unsharing would need, costs as
+    much as all the rest of a worker's start.
 
     As ``fork`` of the C library does, the kernel is told where the library keeps the thread's number.
     """

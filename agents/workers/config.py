@@ -15,8 +15,11 @@ _MOST_WORKERS = 64
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one worker: bytes of address space, seconds of processor time over its whole life (a
-    backstop; calls have their own deadlines), open files, and processes including all it starts."""
+    """Limits of one worker.
+
+    Bytes of address space, seconds of processor time over its whole life (a backstop; calls have their own
+    deadlines), open files, and processes including all it starts.
+    """
 
     memory: int = 2 * GIB
     cpu_seconds: int = 6 * 3600
@@ -26,8 +29,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyPath:
-    """A path of a workspace that its workers may read and not write. A missing one is made, so that nobody
-    else makes it: a folder, or a file with ``content``; None leaves it missing."""
+    """A path of a workspace that its workers may read and not write.
+
+    A missing one is made, so that nobody else makes it: a folder, or a file with ``content``; None leaves it
+    missing.
+    """
 
     path: Path
     folder: bool = False

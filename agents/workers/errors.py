@@ -35,8 +35,10 @@ _CRASHES = {
 
 
 def describe_exit(status: int | None, cpu: float = 0.0, cpu_limit: float = float("inf")) -> str:
-    """Describes the end of a worker with ``status`` (an exit code, or minus a signal) after
-    ``cpu`` seconds of processor time; None when nobody saw it end."""
+    """Describes the end of a worker; None when nobody saw it end.
+
+    ``status`` is an exit code, or minus a signal; ``cpu`` seconds of processor time.
+    """
     if status is None:
         return "is gone"
     if status >= 0:

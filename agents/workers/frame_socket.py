@@ -14,8 +14,10 @@ _MOST_BYTES = 1 << 20  # read at once of a long frame
 
 
 class FrameSocket:
-    """Calls ``on_frame(content)`` for each frame and ``on_end(reset)`` once; ``reset`` tells that the other
-    end was closed with something unread. Plain descriptors cost a third of what a transport does."""
+    """Calls ``on_frame(content)`` for each frame and ``on_end(reset)`` once; ``reset`` tells that the other end was closed with something unread.
+
+    Plain descriptors cost a third of what a transport does.
+    """
 
     def __init__(
         self,
@@ -37,8 +39,7 @@ class FrameSocket:
         loop.add_reader(stream.fileno(), self._read)
 
     def send(self, content: bytes) -> bool:
-        """Send one frame, now or as soon as there is room; False when the other end does not read what it
-        was sent."""
+        """Send one frame, now or as soon as there is room; False when the other end does not read what it was sent."""
         if self.ended:
             return True
         frame = FRAME.pack(len(content)) + content

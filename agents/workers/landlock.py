@@ -43,8 +43,10 @@ def version() -> int:
 
 
 def enter(view: MountNamespace, *, real_root: bool) -> None:
-    """Close ``view.private_root`` but for the workspace, and let only ``view.access().writable`` be written,
-    for good; for root close the raw disks too. Needs ``no_new_privs``. Raises OSError.
+    """Restricts this process to ``view`` for good. Needs ``no_new_privs``. Raises OSError.
+
+    Closes ``view.private_root`` but for the workspace, and lets only ``view.access().writable`` be written;
+    for root closes the raw disks too.
 
     Rights add up: a folder with something read-only inside is not writable itself, only what is in it now.
     What lies in the data folders of the workspace is writable as a whole, since agents make files there.
@@ -68,8 +70,9 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
 
 
 def confine(*, hidden: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> None:
-    """Leave this process the whole system to read but for ``hidden``, in which ``readable`` is left, and
-    only ``writable`` to write. Needs ``no_new_privs``. Raises OSError.
+    """Leave this process the whole system to read but for ``hidden``, in which ``readable`` is left, and only ``writable`` to write.
+
+    Needs ``no_new_privs``. Raises OSError.
     """
     rules = _Rules(version())
     reading = rules.all & _READING
@@ -93,8 +96,7 @@ class _Rules:
         self._fd = _checked(system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))
 
     def allow_below(self, path: str, rights: int, but: Iterable[str]) -> None:
-        """Allow ``rights`` at ``path`` and below, without ``but``: the folders that lead there are opened
-        entry by entry."""
+        """Allow ``rights`` at ``path`` and below, without ``but``: the folders that lead there are opened entry by entry."""
         without = {one for one in but if is_within(one, path)}
         leading = {above for one in without for above in folders_above(one)}
         ahead = [path]

@@ -13,8 +13,10 @@ _READ_BYTES = 4096
 
 
 class LeftoverCheck:
-    """Looks at one worker through descriptors of its ``/proc`` entries, so that a later process with the same
-    number is never taken for it. Nothing is found on systems without ``/proc``."""
+    """Looks at one worker through descriptors of its ``/proc`` entries, so that a later process with the same number is never taken for it.
+
+    Nothing is found on systems without ``/proc``.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -73,7 +73,9 @@ def raw_devices() -> tuple[str, ...]:
 
 def hide_raw_devices() -> None:
     """Close the raw devices in this process's mount namespace, and in those of all that it will start.
-    Called again, it closes those that have come meanwhile."""
+
+    Called again, it closes those that have come meanwhile.
+    """
     for path in raw_devices():
         if path not in _closed:
             _closed.add(path)
@@ -130,8 +132,10 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
 
 
 def _copy_read_only(path: str, view: MountNamespace) -> int:
-    """A copy of what is at ``path``, taken when everything is read-only. A link that leads nowhere or to
-    what the worker does not see shows an empty file."""
+    """A copy of what is at ``path``, taken when everything is read-only.
+
+    A link that leads nowhere or to what the worker does not see shows an empty file.
+    """
     try:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -156,8 +160,11 @@ def _hide(root: str, shown: list[str]) -> None:
 
 
 def _replace_proc(processes: int) -> None:
-    """Mount a fresh /proc. Containers mask parts of /proc, and then refuse one: ``processes``, a writable
-    copy of the one there is, stays."""
+    """Mount a fresh /proc.
+
+    Containers mask parts of /proc, and then refuse one: ``processes``, a writable copy of the one there is,
+    stays.
+    """
     try:
         syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:

@@ -49,8 +49,10 @@ class PoolOwner(Protocol):
 
 
 class WorkerPool:
-    """Workers that share one plan; each performs one call at a time, which this pool assigned to it. Calls are
-    sent ahead to a worker that is at one of the same agent and caller (``together``) while these are quick.
+    """Workers that share one plan; each performs one call at a time, which this pool assigned to it.
+
+    Calls are sent ahead to a worker that is at one of the same agent and caller (``together``) while these
+    are quick.
 
     The first request starts the first worker; another is added while requests wait, up to the plan's
     number and what ``quota`` allows; all end after idling. Get one from ``WorkerSupervisor.pool``.
@@ -132,8 +134,11 @@ class WorkerPool:
             raise
 
     def retire(self, plan: PoolConfig | None = None, encoded: bytes = b"") -> None:
-        """Let the present workers finish what they have; later requests get fresh ones (by ``plan``, whose
-        ``encoded`` form callers that must not look at the disk give along)."""
+        """Lets the present workers finish their calls; later requests get fresh workers.
+
+        ``plan`` is for the fresh ones; ``encoded`` is its encoded form, given by callers that must not read
+        the disk.
+        """
         if plan is not None:
             self.plan = plan
             self._encoded = encoded or plan.encoded()
@@ -284,8 +289,10 @@ class WorkerPool:
         return bool(self._backlog) or any(worker.call is not None for worker in self._workers)
 
     def enforce_process_limit(self, at_work_since: float | None = None) -> bool:
-        """End workers that have started about as many processes as they may; looks only at those at work
-        on one call since then, if that is given. Returns whether there are any workers."""
+        """End workers that have started about as many processes as they may; looks only at those at work on one call since then, if that is given.
+
+        Returns whether there are any workers.
+        """
         for worker in self._workers if LINUX else ():
             most = worker.plan.limits.processes
             long = at_work_since is None or (worker.call is not None and worker.assigned < at_work_since)

@@ -62,8 +62,11 @@ def let_the_daemon_go_on() -> None:
 
 @contextmanager
 def first_in_line() -> Iterator[None]:
-    """Let this thread run before all others for a moment, where its account may: whoever ends a crowd that
-    leaves no processor free must not wait for that crowd to take turns."""
+    """Runs this thread before all others for a moment, where its account may.
+
+    Whoever ends a crowd of processes that leaves no processor free must not wait for that crowd to take
+    turns.
+    """
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with suppress(OSError):  # only root may; for others the crowd is bounded by their account's limit
         os.setpriority(os.PRIO_PROCESS, 0, -20)

@@ -106,9 +106,11 @@ def protected_paths(homes: Iterable[str]) -> list[str]:
 
 
 def program_paths(search_path: Sequence[str], module_path: Sequence[str]) -> list[str]:
-    """Folders and files that programs of this account are loaded from: this program, its environment, the
-    interpreter below it, ``module_path`` (``sys.path``, with what ``.pth`` files added), the modules of the
-    account, and ``search_path`` (``PATH``)."""
+    """Folders and files that programs of this account are loaded from.
+
+    These are this program, its environment, the interpreter below it, ``module_path`` (``sys.path``, with
+    what ``.pth`` files added), the modules of the account, and ``search_path`` (``PATH``).
+    """
     import agents
 
     found = [

@@ -58,8 +58,10 @@ class Sandbox:
 
     @property
     def hides_workers(self) -> bool:
-        """True when workers are kept out of each other's memory once they have entered. A mount namespace does
-        it with a ``/proc`` of its own, which some containers refuse."""
+        """True when workers are kept out of each other's memory once they have entered.
+
+        A mount namespace does it with a ``/proc`` of its own, which some containers refuse.
+        """
         if self.kind == LANDLOCK:
             return True  # a process may only trace those that it restricted itself
         return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())

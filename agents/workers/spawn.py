@@ -59,8 +59,10 @@ class Spawner:
 
 
 def view_of(plan: dict[str, Any], read_only: list[str], spawner: Spawner) -> MountNamespace:
-    """The paths that a worker of this plan may see and write; made before the fork. ``read_only`` are those of its
-    read-only paths that exist."""
+    """The paths that a worker of this plan may see and write; made before the fork.
+
+    ``read_only`` are those of its read-only paths that exist.
+    """
     machine = spawner.machine
     linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]
     return MountNamespace(

@@ -54,16 +54,20 @@ class WorkerSupervisor:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the zygote and wait until it can fork; call it from the main thread. Without this, the
-        first request starts it. Raises WorkerStartError."""
+        """Start the zygote and wait until it can fork; call it from the main thread.
+
+        Without this, the first request starts it. Raises WorkerStartError.
+        """
         await self.zygote().ready()
 
     def pool(
         self, key: str, plan: PoolConfig, quota: WorkerQuota | None = None, encoded: bytes = b""
     ) -> WorkerPool:
         """The pool of ``key``; when it has another plan, its workers are replaced by ones of this plan.
-        ``quota`` counts the workers of a new pool together with those of others; ``encoded`` is the plan's, for
-        callers that must not look at the disk."""
+
+        ``quota`` counts the workers of a new pool together with those of others; ``encoded`` is the plan's,
+        for callers that must not look at the disk.
+        """
         pool = self._pools.get(key)
         if pool is None:
             pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded)

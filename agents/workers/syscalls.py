@@ -112,8 +112,10 @@ def unshare(flags: int) -> None:
 
 
 def copy_mounts(path: str) -> int:
-    """A descriptor of a detached copy of the mount at ``path`` and all below it (Linux 5.2). A link at the
-    end of ``path`` is followed."""
+    """A descriptor of a detached copy of the mount at ``path`` and all below it (Linux 5.2).
+
+    A link at the end of ``path`` is followed.
+    """
     flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
     copy = system_call(_SYS_OPEN_TREE, _AT_FDCWD, _Bytes(os.fsencode(path)), flags)
     return _check(copy, f"open_tree {path}")

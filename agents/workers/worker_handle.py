@@ -67,13 +67,15 @@ class WorkerOwner(Protocol):
 
 
 class WorkerHandle:
-    """A worker from its order to its end, which is when its stream is at its end *and* the zygote has told
-    how it ended: only then is every answer read and nothing more to come.
+    """A worker from its order to its end.
+
+    The end is when its stream is at its end *and* the zygote has reported the exit: only then is every answer
+    read and nothing more to come.
 
     It performs one call after another: ``call`` is the one it is at, and a frame for any other is forged: it
     is dropped and logged, and the worker is ended. So is one that has threads or processes left when it is
-    done with what it has. While its calls are quick, others of the same agent and caller are sent ahead;
-    what it has not read can be taken back.
+    done with what it has. While its calls are quick, others of the same agent and caller are sent ahead; what
+    it has not read can be taken back.
     """
 
     def __init__(self, owner: WorkerOwner, zygote: ZygoteClient, plan: PoolConfig) -> None:
@@ -120,8 +122,11 @@ class WorkerHandle:
         return not self.calls and self.ready and not self.ending
 
     def takes_ahead(self, call: Call) -> bool:
-        """True when ``call`` may be sent while it is at another: only where all it has in hand is of the same
-        agent and caller, so that nothing can be read which is not theirs."""
+        """True when ``call`` may be sent while the worker is at another call.
+
+        Only where every call it has is of the same agent and caller: then nothing can be read that is not
+        theirs.
+        """
         now = self.call
         return (
             now is not None
@@ -181,8 +186,10 @@ class WorkerHandle:
             self.terminate("took no more requests and was stopped")
 
     def assign_ahead(self, call: Call) -> bool:
-        """Send it ``call`` behind those it has; only when ``takes_ahead`` says so. False when there is no
-        room for it."""
+        """Send it ``call`` behind those it has; only when ``takes_ahead`` says so.
+
+        False when there is no room for it.
+        """
         if self._queue is None or not self._queue.put(call.ident, call.frame):
             return False
         self.calls[call.ident] = call
@@ -333,8 +340,11 @@ class WorkerHandle:
             self._owner.on_ready(self)
 
     def _end_call(self, call: Call) -> None:
-        """``call`` is answered. Others of the same caller may be sent ahead: then what is left running may be
-        of the next, and is looked for now and then. Else it takes another call only if nothing is left."""
+        """``call`` is answered.
+
+        Others of the same caller may be sent ahead: then what is left running may be of the next, and is
+        looked for now and then. Else it takes another call only if nothing is left.
+        """
         del self.calls[call.ident]
         now = time.monotonic()
         self._average += (now - self.assigned - self._average) / 8

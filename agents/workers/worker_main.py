@@ -59,8 +59,10 @@ def serve(channel: WorkerChannel, handle: Callable[[str, Any], Any], home: str) 
 
 
 def _wait_for_ended_threads(tasks: int) -> None:
-    """Wait for joined threads, which may still be on their way out: the daemon would take them for ones that
-    were left running, and end the worker. ``tasks`` is the folder of this process's threads."""
+    """Wait for joined threads, which may still be on their way out: the daemon would take them for ones that were left running, and end the worker.
+
+    ``tasks`` is the folder of this process's threads.
+    """
     end = 0.0
     with contextlib.suppress(OSError):  # agent code may close any descriptor
         while os.fstat(tasks).st_nlink > _LINKS_WITH_ONE_THREAD and threading.active_count() == 1:

@@ -63,8 +63,7 @@ class WorkerQuota:
         return True
 
     def pass_on(self, pool: LimitedPool) -> bool:
-        """Return whether a worker of ``pool`` that just became idle should end, for a pool that has none and
-        has waited longer."""
+        """Return whether a worker of ``pool`` that just became idle should end, for a pool that has none and has waited longer."""
         starved = [one for one in self._pools if not one.occupying and one.waiting_since != float("inf")]
         self.refused = bool(starved)
         if sum(one.occupying for one in self._pools) < self._limit:

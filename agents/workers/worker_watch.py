@@ -188,9 +188,11 @@ _BLOCK = 512  # bytes, the unit of st_blocks
 
 
 def memory_of(pid: int, limit: int) -> int:
-    """Bytes that ``pid`` and all processes below it take: their own memory, files without a name, and the
-    private /dev/shm. Memory that several of them share counts once; that is only measured when the sum
-    of all is over ``limit``."""
+    """Bytes that ``pid`` and all processes below it take: their own memory, files without a name, and the private /dev/shm.
+
+    Memory that several of them share counts once; that is only measured when the sum of all is over
+    ``limit``.
+    """
     pids = [pid, *descendants(pid)]
     unnamed = _unnamed_files(pids) + _private_shared_memory(pid)
     resident = sum(map(_resident, pids))

@@ -29,8 +29,11 @@ _PACKET_BYTES = 64 * 1024
 
 
 class ZygoteSettings(msgspec.Struct, frozen=True):
-    """``environ``: all the zygote's environment, nothing secret. ``preload``: modules to load besides
-    the usual ones. ``sandbox``: "auto" or one kind. ``ceiling``: processes of all workers together."""
+    """``environ``: all the zygote's environment, nothing secret.
+
+    ``preload``: modules to load besides the usual ones. ``sandbox``: "auto" or one kind. ``ceiling``:
+    processes of all workers together.
+    """
 
     environ: Mapping[str, str]
     preload: Sequence[str]
@@ -39,8 +42,11 @@ class ZygoteSettings(msgspec.Struct, frozen=True):
 
 
 class SpawnListener(Protocol):
-    """Callbacks for the requester of a worker. ``on_exit`` comes last, with None for a
-    status nobody saw; ``why`` is why the zygote ended it, as what follows "the worker "."""
+    """Callbacks for the requester of a worker.
+
+    ``on_exit`` comes last, with None for a status nobody saw; ``why`` is why the zygote ended it, as what
+    follows "the worker ".
+    """
 
     def on_started(self, pid: int) -> None: ...
 
@@ -68,8 +74,10 @@ class ZygoteClient:
         self._last_order = 0
 
     def start(self) -> None:
-        """Start the process, from the main thread where possible: the kernel ends the zygote together
-        with the *thread* that started it. ``ready`` tells when it can fork. Raises WorkerStartError."""
+        """Start the process, from the main thread where possible: the kernel ends the zygote together with the *thread* that started it.
+
+        ``ready`` tells when it can fork. Raises WorkerStartError.
+        """
         ours, theirs = packet_pair()
         with theirs:
             try:
@@ -111,8 +119,10 @@ class ZygoteClient:
             ) from None
 
     def spawn(self, fds: Sequence[int], ordered: SpawnListener) -> None:
-        """Order one worker; ``fds`` are those of ``birth.PackRequest``, and may be closed afterwards. Raises OSError
-        when there is no descriptor left."""
+        """Order one worker; ``fds`` are those of ``birth.PackRequest``, and may be closed afterwards.
+
+        Raises OSError when there is no descriptor left.
+        """
         if self.ended:
             ordered.on_exit(None, 0.0)
             return
@@ -135,8 +145,11 @@ class ZygoteClient:
             self._send()
 
     def sweep(self) -> None:
-        """End what no worker is a parent of any more: where workers have no process numbers of their own,
-        agent code can have a process adopted by the zygote."""
+        """Ends processes that no worker is a parent of any more.
+
+        Where workers have no process numbers of their own, agent code can have a process adopted by the
+        zygote.
+        """
         if not self.ended and not set(children(self.pid)) <= {*self._living, self.helper}:
             self._unsent.append((orjson.dumps({"sweep": True}), []))
             self._send()

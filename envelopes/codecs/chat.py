@@ -102,8 +102,7 @@ def request_from_envelope(envelope: Envelope) -> ChatRequest:
 
 
 def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode: bool) -> dict[str, Any]:
-    """The 200 body for a ``DONE``: the union of every published server's keys, both reply keys alike, and
-    what senses of the workspace add."""
+    """The 200 body for a ``DONE``: the union of every published server's keys, both reply keys alike, and what senses of the workspace add."""
     assert reply.verb == DONE
     data = reply.data
     text = data.get("response", "")

@@ -25,8 +25,11 @@ class Authorizer:
     """Reads what callers present as ``_x_cap``, and asks each time whether it was taken back."""
 
     def __init__(self, own: bytes, revoked: Container[str], ended: Callable[[str], bool]) -> None:
-        """``own`` is this node's public key; ``revoked`` holds every ``jti`` that was taken back; ``ended``
-        tells of a fingerprint whether that machine was trusted once and is no more."""
+        """Checks tokens that are made out to the node with the public key ``own``.
+
+        ``revoked`` holds the ``jti`` of every revoked token; ``ended(fingerprint)`` is true for a machine
+        that was trusted once and is no more.
+        """
         self._own = own
         self._audience = fingerprint_of(own)
         self._revoked = revoked

@@ -40,8 +40,11 @@ class CallerAuthenticator:
         by_pin: Callable[[bytes], Peer | None],
         revoked: Container[str],
     ) -> None:
-        """``own`` is this node's public key (32 bytes); peers are found by fingerprint, and by the SHA-256
-        of their certificate; ``revoked`` holds every ``jti`` that was taken back, as it changes."""
+        """Finds out which peer sent a request to the node with the public key ``own`` (32 bytes).
+
+        Peers are found by fingerprint, and by the SHA-256 of their certificate; ``revoked`` holds the ``jti``
+        of every revoked token, and may change.
+        """
         self._own = own
         self._audience = fingerprint_of(own)
         self._peer = peer

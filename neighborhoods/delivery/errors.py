@@ -6,8 +6,10 @@ from neighborhoods.errors import NeighborhoodError, NoSuchPeerError, PeerConflic
 
 
 class RetriableError(NeighborhoodError):
-    """The peer, or something before it, said "not now". ``answered`` is the HTTP status, ``retry_after``
-    the seconds it asked for, if any."""
+    """The peer, or something before it, said "not now".
+
+    ``answered`` is the HTTP status, ``retry_after`` the seconds it asked for, if any.
+    """
 
     code = "not_now"
     status = 503

@@ -106,8 +106,10 @@ class Outbox:
         return number
 
     async def try_now(self, row: OutgoingEnvelope, *, within: float) -> OutgoingEnvelope:
-        """Tries what waits, whatever held it back, and says how it stands after that. Where others of its
-        kind go first, and for longer than ``within`` seconds, it is as it was."""
+        """Tries what waits, whatever held it back, and says how it stands after that.
+
+        Where others of its kind go first, and for longer than ``within`` seconds, it is as it was.
+        """
         lane = self._lane(row.peer, eggs=row.verb == EGG)
         lane.clear()
         loop = asyncio.get_running_loop()
@@ -148,8 +150,11 @@ class Outbox:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def answered(self, peer: str, reply: Envelope) -> bool:
-        """A DONE or ERROR that a peer pushed. True when it is on the disk as the answer of a row; False
-        when no row of that peer waits for it: unknown, or answered before."""
+        """A DONE or ERROR that a peer pushed.
+
+        True when it is on the disk as the answer of a row; False when no row of that peer waits for it:
+        unknown, or answered before.
+        """
         taken = await self._ledger.answered(peer, reply)
         if taken and (lane := self._lanes.get((peer, False))) is not None:
             lane.wake()
@@ -166,8 +171,10 @@ class Outbox:
             lane.clear(ask=True)
 
     async def retry(self, id: str) -> OutgoingEnvelope:
-        """Tries now: sends what is queued, asks for the answer of what is accepted. ``id`` may be shortened.
-        Raises ``NotInOutboxError``, and ``OutboxConflictError`` for what is over."""
+        """Tries now: sends what is queued, asks for the answer of what is accepted.
+
+        ``id`` may be shortened. Raises ``NotInOutboxError``, and ``OutboxConflictError`` for what is over.
+        """
         row = await self._one(id)
         if row.state not in WAITING:
             raise OutboxConflictError(f"That is {row.state} already.", do="Make the call again.")
@@ -176,8 +183,10 @@ class Outbox:
         return row
 
     async def drop(self, id: str) -> OutgoingEnvelope:
-        """Nobody wants it any more. A peer that may work on it is told, if it knows CANCEL; it may be late.
-        Raises like ``retry``."""
+        """Nobody wants it any more.
+
+        A peer that may work on it is told, if it knows CANCEL; it may be late. Raises like ``retry``.
+        """
         row = await self._ledger.drop(await self._one(id))
         if row is None:
             raise OutboxConflictError("That is over already.", do="There is nothing left to drop.")

@@ -53,8 +53,10 @@ class OutboxTransitions:
         return self._turns.exclusive()
 
     async def take(self, peer: str, most: int, octets: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
-        """The next batch of a peer, marked as handed to the carrier: at most so many, in order, together
-        not more bytes than ``octets`` unless the first alone has more."""
+        """The next batch of a peer, in order, marked as handed to the transport.
+
+        At most ``most`` rows, together not more than ``octets`` bytes unless the first alone has more.
+        """
         async with self._turns.exclusive():
             now = self.clock()
             found = await self.records.due(peer, now, most, eggs=eggs)
@@ -77,8 +79,11 @@ class OutboxTransitions:
         later: dict[int, int] | None = None,
         trouble: dict[int, str] | None = None,
     ) -> list[OutgoingEnvelope]:
-        """A batch is over. ``replies`` go by row number; a row without one is queued again, for the moment
-        in ``later`` or for now, with its ``trouble``. Returns what the peer accepted after it was dropped."""
+        """A batch is over.
+
+        ``replies`` go by row number; a row without one is queued again, for the moment in ``later`` or for
+        now, with its ``trouble``. Returns what the peer accepted after it was dropped.
+        """
         later, trouble = later or {}, trouble or {}
         async with self._turns.exclusive():
             still = [row for row in batch if self._in_flight.pop(row.number, None) is not None]

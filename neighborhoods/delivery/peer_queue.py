@@ -45,8 +45,11 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 
 class QueueContext(msgspec.Struct, frozen=True):
-    """What every lane works with. ``unwanted`` hears of what a peer accepted after it was dropped. ``eggs``:
-    these lanes carry eggs, the others everything else, so that no call waits behind a file."""
+    """What every lane works with.
+
+    ``unwanted`` hears of what a peer accepted after it was dropped. ``eggs``: these lanes carry eggs, the
+    others everything else, so that no call waits behind a file.
+    """
 
     ledger: OutboxTransitions
     carrier: BatchTransport
@@ -236,8 +239,7 @@ class PeerQueue:
             self._bench.unwanted(row)
 
     async def _look_up(self, peer: Peer, rows: list[OutgoingEnvelope], found: ReplyOutcomes) -> None:
-        """A 503 to what was sent before is either "not now" or the recorded end of the work: the peer's
-        record tells."""
+        """A 503 to what was sent before is either "not now" or the recorded end of the work: the peer's record tells."""
         for row in rows:
             try:
                 reply = await self._bench.carrier.fetch(peer, row.id)

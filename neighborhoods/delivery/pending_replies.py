@@ -18,7 +18,9 @@ class ReplyWait:
 
     async def within(self, seconds: float) -> Envelope | None:
         """The DONE or ERROR; None when it has not come in so many seconds (it may be awaited again).
-        Raises what the wait was ended with."""
+
+        Raises what the wait was ended with.
+        """
         done, _ = await asyncio.wait((self._future,), timeout=max(0.0, seconds))
         return self._future.result() if done else None
 
@@ -33,7 +35,10 @@ class ReplyWait:
 
 
 class ReplySlot:
-    """A block with one caller's place in it. (``contextlib`` takes three times as long.)"""
+    """A block with one caller's place in it.
+
+    (``contextlib`` takes three times as long.)
+    """
 
     def __init__(self, waiting: _Waiting, key: tuple[str, str]) -> None:
         self._waiting = waiting
@@ -64,8 +69,10 @@ class PendingReplies:
         return sum(len(places) for places in self._waiting.values())
 
     def expected(self, peer: str, id: str) -> ReplySlot:
-        """A place for as long as the block lasts. Take it before sending: the answer may be faster than
-        the ACK. Several may wait for one id."""
+        """A place for as long as the block lasts.
+
+        Take it before sending: the answer may be faster than the ACK. Several may wait for one id.
+        """
         return ReplySlot(self._waiting, (peer, id.lower()))
 
     def answered(self, peer: str, reply: Envelope) -> bool:

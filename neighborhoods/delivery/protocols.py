@@ -20,8 +20,10 @@ class BatchTransport(Protocol):
         ...
 
     async def fetch(self, peer: Peer, id: str) -> Envelope | None:
-        """The reply recorded for an envelope of ours: ``DONE``, ``ERROR``, an ``ACK`` while it is under way;
-        None when the peer knows of no such envelope."""
+        """The reply recorded for one of this node's envelopes; None when the peer knows of no such envelope.
+
+        ``DONE``, ``ERROR``, or an ``ACK`` while it is under way.
+        """
         ...
 
 
@@ -34,7 +36,9 @@ class EggTransport(Protocol):
 
     async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
         """What is kept of an egg that was sent under that id before; None when it has to be sent.
-        Raises what sending it would raise, where that is known before."""
+
+        Raises what sending it would raise, where that is known before.
+        """
         ...
 
 

@@ -17,9 +17,12 @@ NOT_NOW = (425, 429, 503)
 
 
 class ReplyOutcomes(msgspec.Struct):
-    """``replies`` settle rows; ``later`` are rows for another moment (µs); ``trouble`` is what screens say of
+    """The consequences of a batch's replies for its rows, by row number.
+
+    ``replies`` settle rows; ``later`` are rows to try again at a time (µs); ``trouble`` is the text shown for
     rows without a reply; ``unclear`` are rows refused by a 503 after an earlier try. ``distrusted`` is the
-    peer's word when it does not know this machine; ``busy``: it left rows at the end of the batch."""
+    peer's word when it does not know this machine; ``busy``: it left rows at the end of the batch.
+    """
 
     replies: dict[int, Envelope] = {}
     later: dict[int, int] = {}

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 
 class ReadWriteLock:
     """``alone`` waits for everybody and keeps everybody out; ``together`` shares with others of its kind.
-    Who wants to be alone is not overtaken by later comers."""
+
+    Who wants to be alone is not overtaken by later comers.
+    """
 
     def __init__(self) -> None:
         self._sharing = 0

@@ -26,7 +26,7 @@ class Announcement(msgspec.Struct, frozen=True):
 
     @property
     def instance(self) -> str:
-        """The DNS name: ``<name>_<first 16 of the fingerprint>._rappd._tcp.local.``"""
+        """The DNS name: ``<name>_<first 16 of the fingerprint>._rappd._tcp.local.``."""
         label = tame(self.name).replace(".", "-").replace("\\", "-") or "machine"
         cut = label.encode()[:40].decode("utf-8", "ignore").rstrip()
         return f"{cut}_{self.fingerprint[:16]}.{SERVICE}"

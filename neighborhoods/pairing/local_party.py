@@ -42,8 +42,11 @@ _REFUSALS: Final = {
 
 
 class LocalParty(msgspec.Struct, frozen=True):
-    """Handed to every part. ``poll`` is the pause in seconds between two questions to the other side,
-    ``within`` how long two owners have, from the first question to the last yes."""
+    """Handed to every part.
+
+    ``poll`` is the pause in seconds between two questions to the other side, ``within`` how long two owners
+    have, from the first question to the last yes.
+    """
 
     key: IdentityKey
     introduction: Callable[[], NodeCard]

@@ -32,8 +32,10 @@ class FrameSink(Protocol):
 
 
 class FrameWriter:
-    """One side's words. ``several``: the other side takes arrays; of ``TOGETHER`` envelopes and ``MAX_FRAME``
-    bytes at most, then. Else each envelope is a frame. ``failed()`` is told when nothing can be said any more.
+    """One side's words.
+
+    ``several``: the other side takes arrays; of ``TOGETHER`` envelopes and ``MAX_FRAME`` bytes at most, then.
+    Else each envelope is a frame. ``failed()`` is told when nothing can be said any more.
     """
 
     def __init__(self, socket: FrameSink, *, several: bool, failed: Callable[[], None]) -> None:
@@ -44,8 +46,10 @@ class FrameWriter:
         self._speaking: asyncio.Task[None] | None = None
 
     def say(self, octets: bytes, *, alone: bool = False) -> None:
-        """Sends it soon, after all that was said before. ``alone``: nothing else will be said in this round of
-        the event loop, so it need not wait for that."""
+        """Sends it soon, after all that was said before.
+
+        ``alone``: nothing else will be said in this round of the event loop, so it need not wait for that.
+        """
         self._unsaid.append(octets)
         if self._speaking is not None:
             return

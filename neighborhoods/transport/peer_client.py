@@ -79,9 +79,12 @@ class PeerClient:
         self._http: aiohttp.ClientSession | None = None
 
     async def probe(self, peer: Peer, hello: bytes, *, wait: float) -> Envelope:
-        """Like ``send``. Where a line says nothing for a moment, another is opened beside it, by whichever
-        address leads to the peer now: it may have moved, and a connection to where it was is believed for
-        long. The first answer counts; a line on which nothing at all was heard meanwhile ends."""
+        """Like ``send``.
+
+        Where a line says nothing for a moment, another is opened beside it, by whichever address leads to the
+        peer now: it may have moved, and a connection to where it was is believed for long. The first answer
+        counts; a line on which nothing at all was heard meanwhile ends.
+        """
         loop = asyncio.get_running_loop()
         line = await self._line(peer)
         since, before = loop.time(), line.heard

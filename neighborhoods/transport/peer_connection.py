@@ -65,8 +65,11 @@ class Socket(Protocol):
 
 
 class PeerConnection:
-    """One side of a line. ``run`` reads it until it ends; ``ask`` may be called from then on. ``protocol`` is
-    the subprotocol that was agreed on."""
+    """One side of a line.
+
+    ``run`` reads it until it ends; ``ask`` may be called from then on. ``protocol`` is the subprotocol that
+    was agreed on.
+    """
 
     def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
         self._socket = socket

@@ -57,8 +57,11 @@ def back_up(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Backup:
-    """Writes the whole home into ``target``, signed by its key. Keys and ``.env`` files go in only under
-    ``passphrase``. Raises ``TwinConflictError`` when the place is taken or the disk full, ``UsageProblemError``. Blocks."""
+    """Writes the whole home into ``target``, signed by its key.
+
+    Keys and ``.env`` files go in only under ``passphrase``. Raises ``TwinConflictError`` when the place is
+    taken or the disk full, ``UsageProblemError``. Blocks.
+    """
     if passphrase:
         check_passphrase(passphrase)
     moment = (at or datetime.now(UTC)).astimezone(UTC)

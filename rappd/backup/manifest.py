@@ -26,8 +26,10 @@ _HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8,12}\.tmp")
 
 
 class BackupManifest(NamedTuple):
-    """One file: its path below the home with ``/``, and whether it holds secrets. ``why`` it stays behind,
-    "" when it does not."""
+    """One file: its path below the home with ``/``, and whether it holds secrets.
+
+    ``why`` it stays behind, "" when it does not.
+    """
 
     path: str
     secret: bool

@@ -60,7 +60,10 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def fault(row: dict[str, Any]) -> str:
-    """ "weather_agent.py line 12: expected ':'. The 13:40 version works on." """
+    """ "weather_agent.py line 12: expected ':'.
+
+    The 13:40 version works on."
+    """
     line = f" line {row['line']}" if row["line"] else ""
     text = f"{row['file']}{line}: {row['reason']}"
     if row["quarantined"]:
@@ -84,8 +87,10 @@ def file_of(rows: list[dict[str, Any]], name: str) -> str:
 
 
 def file_in(folder: Path, name: str) -> str | None:
-    """The file in an agents folder that a person means by its path in there, with ``_agent.py`` or without; None when
-    there is none. Compared and not looked up: a name may be too long for a file, or lead out of the folder."""
+    """The file in an agents folder that a person means by its path in there, with ``_agent.py`` or without; None when there is none.
+
+    Compared and not looked up: a name may be too long for a file, or lead out of the folder.
+    """
     listed = SafeTree(folder).files((), lambda found: found.endswith(".py"), lambda _: True)
     there = {path for path, _ in listed}
     return next((file for file in (name, f"{name}_agent.py") if file in there), None)

@@ -1,5 +1,7 @@
-"""``rappd egg``: pack what lives here, look at eggs; the other commands on them are gathered in. Works with
-the daemon down."""
+"""``rappd egg``: pack what lives here, look at eggs; the other commands on them are gathered in.
+
+Works with the daemon down.
+"""
 
 from __future__ import annotations
 

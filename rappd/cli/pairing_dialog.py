@@ -189,7 +189,7 @@ def show_ended(row: Row, name: str) -> None:
 
 
 def typed_at_once(question: str) -> str:
-    """mine or friend, from somebody at a terminal."""
+    """Mine or friend, from somebody at a terminal."""
     if not interactive():
         return "friend"
     while True:

@@ -73,7 +73,10 @@ class _ForegroundNotices:
         self._quiet = quiet
 
     def begin(self) -> None:
-        """From now on, agent files are news. (Records come later than they were made.)"""
+        """From now on, agent files are news.
+
+        (Records come later than they were made.)
+        """
         self._since = time.time()
 
     def __call__(self, record: logging.LogRecord) -> None:

@@ -1,4 +1,7 @@
-"""``rappd token``: what lets a program call this machine: issue, list, revoke. (On screens, an access.)"""
+"""``rappd token``: what lets a program call this machine: issue, list, revoke.
+
+(On screens, an access.)
+"""
 
 from __future__ import annotations
 

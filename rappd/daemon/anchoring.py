@@ -50,9 +50,11 @@ class Anchoring:
         """The reason why anchors cannot be written, "" for none."""
 
     async def start(self) -> None:
-        """Checks the log against its newest anchor and signs that it is open. Nothing may be appended before it
-        returns. It never fails: what is wrong is in ``report`` and ``trouble``. The first anchor of a long log is
-        signed afterwards."""
+        """Checks the log against its newest anchor and signs that it is open.
+
+        Nothing may be appended before it returns. It never fails: what is wrong is in ``report`` and
+        ``trouble``. The first anchor of a long log is signed afterwards.
+        """
         opened = await self._work(self._opened_if_quick)
         self._task = asyncio.get_running_loop().create_task(self._keep(opened=opened), name="anchoring")
 

@@ -178,8 +178,7 @@ class Daemon:
             log.warning("%s. %s", link.text, link.do)
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``,
-        ``buddy.<action>``."""
+        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``, ``buddy.<action>``."""
         kind, _, verb = operation.partition(".")
         if operation == "twins.chat":
             return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))

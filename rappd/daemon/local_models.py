@@ -67,8 +67,11 @@ def describe_local(thinking: ProviderSelector) -> dict[str, Any]:
 
 
 async def offered_server(thinking: ProviderSelector, server: str) -> str:
-    """The label of the server that is offered now, looked for again. Raises ``ConflictError`` when it is not
-    ``server``; any other text than "" names the server that the owner saw."""
+    """The label of the server that is offered now, looked for again.
+
+    Raises ``ConflictError`` when it is not ``server``; any other text than "" names the server that the owner
+    saw.
+    """
     await thinking.look()
     offered = thinking.offered
     if offered is None:

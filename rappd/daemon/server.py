@@ -97,8 +97,7 @@ def settle() -> None:
 
 
 def _listen(port: int) -> list[socket.socket]:
-    """Sockets for 127.0.0.1 and, where there is one, ::1, so that no other program can answer
-    for ``localhost``."""
+    """Sockets for 127.0.0.1 and, where there is one, ::1, so that no other program can answer for ``localhost``."""
     sockets: list[socket.socket] = []
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:

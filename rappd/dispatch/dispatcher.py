@@ -101,8 +101,7 @@ class Dispatcher:
             del self._turns[key]
 
     def ask(self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
-        """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or
-        ``stopped`` must follow."""
+        """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or ``stopped`` must follow."""
         thread = outer.envelope.extensions[THREAD]
         request = Envelope(new_id(), sender, recipient, HELP, data, {THREAD: thread})
         self._write(request, outer.workspace)
@@ -119,15 +118,19 @@ class Dispatcher:
         self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
 
     async def written(self) -> None:
-        """Returns once all that was written down until now is committed: what is told to somebody stands
-        in the record. Raises ``StoreError``."""
+        """Returns once all that was written down until now is committed: what is told to somebody stands in the record.
+
+        Raises ``StoreError``.
+        """
         await self._store.flush()
 
     def begin(
         self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
     ) -> Envelope:
-        """Puts a record on the thread that its caller's session has, and makes that thread known. Without a
-        session it gets one of its own."""
+        """Puts a record on the thread that its caller's session has, and makes that thread known.
+
+        Without a session it gets one of its own.
+        """
         if session is None:
             session, fresh = new_id(), True
         text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
@@ -143,8 +146,7 @@ class Dispatcher:
         emit: Emit | None = None,
         begun: bool = False,
     ) -> Envelope:
-        """A HELP of another machine: its start is committed before it begins, its answer is on the disk before
-        it counts.
+        """A HELP of another machine: its start is committed before it begins, its answer is on the disk before it counts.
 
         So it is begun once and answered once, whatever is killed in between. (A power cut within the second
         after its start may lose the start; what was acknowledged, never.) A repeat gets the recorded

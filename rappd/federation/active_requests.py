@@ -33,7 +33,10 @@ class ActiveRequest:
     pushed: bool = False
 
     async def over_within(self, seconds: float) -> None:
-        """Waits for the task's end, so long at most. (As ``asyncio.wait`` does, at a third of its price.)"""
+        """Waits for the task's end, so long at most.
+
+        (As ``asyncio.wait`` does, at a third of its price.)
+        """
         if self.task.done():
             return
         loop = asyncio.get_running_loop()

@@ -46,8 +46,10 @@ class EggInbox(Protocol):
         ...
 
     async def received(self, peer: Peer, id: str) -> dict[str, Any]:
-        """The result for an egg that a peer sent under that id. Raises ``NotFoundError`` when it has to send it,
-        and what ``take_in`` would raise before it."""
+        """The result for an egg that a peer sent under that id.
+
+        Raises ``NotFoundError`` when it has to send it, and what ``take_in`` would raise before it.
+        """
         ...
 
     async def take_in(

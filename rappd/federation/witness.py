@@ -63,8 +63,10 @@ class AnchorWitness:
         await asyncio.gather(*self._writing, return_exceptions=True)
 
     def offer(self, peer: Peer, *, now: bool = False) -> dict[str, Any]:
-        """The data that a HELLO to this peer brings along: the newest anchor, if it has not got it. At most once a
-        minute, unless ``now``."""
+        """The data that a HELLO to this peer brings along: the newest anchor, if it has not got it.
+
+        At most once a minute, unless ``now``.
+        """
         anchor = self._anchoring.report.anchor
         if anchor is None or self._anchoring.report.problems or not _is_own(peer):
             return {}
@@ -134,7 +136,8 @@ class AnchorWitness:
     def find(self, selector: str) -> str:
         """The fingerprint of a machine of which anchors are kept, by its name or how its fingerprint begins.
 
-        Raises ``NotFoundError``."""
+        Raises ``NotFoundError``.
+        """
         for node in self._kept:
             peer = self._book.get(node)
             if (peer is not None and peer.name == selector) or (

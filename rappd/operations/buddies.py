@@ -57,7 +57,9 @@ class BuddyOperations:
 
     async def status(self, selector: str) -> dict[str, Any]:
         """How it is now: ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
-        Looking changes nothing."""
+
+        Looking changes nothing.
+        """
         return await asyncio.to_thread(self._status, selector)
 
     async def act(self, selector: str, action: str, *, text: str = "", kind: str = "") -> dict[str, Any]:

@@ -39,22 +39,28 @@ class _Owner:
 
 
 class CartridgeIndex:
-    """LisPy cartridges of the brainstem's workspace ``host`` and those of the home's active twins, and signatures with the home's
-    own key. Blocks on the disk."""
+    """LisPy cartridges of the brainstem's workspace ``host`` and those of the home's active twins, and signatures with the home's own key.
+
+    Blocks on the disk.
+    """
 
     def __init__(self, home: Home, host: Workspace) -> None:
         self._home = home
         self._host = host
 
     def listing(self) -> dict[str, Any]:
-        """Each ``.lispy.json`` that lies there, the brainstem's first; one that cannot be read says why in
-        ``problem``. ``twin`` and ``of`` are key and name of the twin whose it is, "" for the brainstem."""
+        """Each ``.lispy.json`` that lies there, the brainstem's first; one that cannot be read says why in ``problem``.
+
+        ``twin`` and ``of`` are key and name of the twin whose it is, "" for the brainstem.
+        """
         rows = [self._row(file, whose) for whose in self._everybody() for file in _files(whose)]
         return {"cartridges": rows}
 
     def read(self, name: str, twin: str = "") -> dict[str, Any]:
-        """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is. Raises
-        ``NotFoundError``, ``BadCartridgeError``."""
+        """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is.
+
+        Raises ``NotFoundError``, ``BadCartridgeError``.
+        """
         owners = [whose for whose in self._everybody() if whose.key == twin]
         for file in (file for whose in owners for file in _files(whose)):
             if file.rel == name:

@@ -50,8 +50,7 @@ class CartridgeOperations:
         replace: bool = False,
         force: bool = False,
     ) -> dict[str, Any]:
-        """Runs a cartridge for ``frames`` (one; a buddy's are its ``inputs``, else heartbeats) and saves it
-        ``into`` a file, if any.
+        """Runs a cartridge for ``frames`` (one; a buddy's are its ``inputs``, else heartbeats) and saves it ``into`` a file, if any.
 
         ``steps`` freezes a LisPy machine where it is by then; ``fuel`` is what a frame may use before it
         ends with an error.
@@ -127,8 +126,10 @@ class CartridgeOperations:
         dialect: str = "core",
         replace: bool = False,
     ) -> dict[str, Any]:
-        """A LisPy cartridge of program files, each called as its file is. Raises ``BadFileError`` for one that
-        cannot be read, naming the line."""
+        """A LisPy cartridge of program files, each called as its file is.
+
+        Raises ``BadFileError`` for one that cannot be read, naming the line.
+        """
         from twins.workspace.rappid import label
 
         sources: dict[str, str] = {}

@@ -28,8 +28,11 @@ Flush = Callable[[], Awaitable[object]]
 
 
 class CheckpointOperations:
-    """One home's checkpoints. Every verb answers a JSON object with ``key``, ``rappid`` and ``name`` of the
-    twin, and raises ``ReportableError``."""
+    """One home's checkpoints.
+
+    Every verb answers a JSON object with ``key``, ``rappid`` and ``name`` of the twin, and raises
+    ``ReportableError``.
+    """
 
     def __init__(
         self,
@@ -70,8 +73,10 @@ class CheckpointOperations:
         return {**_who(twin), "checkpoints": [one.as_json() for one in found]}
 
     async def rollback(self, selector: str, *, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
-        """Brings a twin back; one that is awake sleeps meanwhile. Without ``confirm`` it only says what would
-        change: ``restored`` and ``removed`` are paths in its folder, ``kept`` counts files that are the same.
+        """Brings a twin back; one that is awake sleeps meanwhile.
+
+        Without ``confirm`` it only says what would change: ``restored`` and ``removed`` are paths in its
+        folder, ``kept`` counts files that are the same.
         """
         twin = await self._twin(selector)
         if not confirm:

@@ -150,8 +150,10 @@ class DaemonEggOperations:
             raise
 
     async def _hatch_once_answered(self, path: Path, *, expect_sha256: str, **how: Any) -> dict[str, Any]:
-        """``hatch``; but it may be an agent of the very twin that asks, and a twin that is talking answers
-        first. Then nothing is known of a receipt yet."""
+        """``hatch``; but it may be an agent of the very twin that asks, and a twin that is talking answers first.
+
+        Then nothing is known of a receipt yet.
+        """
         async with self._taken_in(path, expect_sha256) as kept:
             key = await asyncio.to_thread(self.verbs.key_of, kept)
             if not key or not self._tenants.is_answering(key):

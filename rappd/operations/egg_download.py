@@ -31,8 +31,9 @@ class EggUnreachableError(RappdError):
 
 
 async def fetch_egg(url: str, waiting: PendingEggs, *, expect_sha256: str = "") -> Path:
-    """The file that ``url`` (http or https) gives, among the eggs that wait. It is only as trusted as what
-    signs it.
+    """The file that ``url`` (http or https) gives, among the eggs that wait.
+
+    It is only as trusted as what signs it.
 
     ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
     (the published hub's shape). Raises ``EggUnreachableError``, ``BadEggError`` on another hash, ``UsageProblemError``,

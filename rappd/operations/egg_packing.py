@@ -29,8 +29,11 @@ Progress = Callable[[int, int], None]
 
 
 class PackRequest(msgspec.Struct, frozen=True):
-    """What to pack. ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a
-    file, or "" for a place among the home's eggs. ``allow``: ids of findings that may travel."""
+    """What to pack.
+
+    ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a file, or "" for a
+    place among the home's eggs. ``allow``: ids of findings that may travel.
+    """
 
     twin: str = ""
     form: str = ""

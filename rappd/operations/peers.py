@@ -102,8 +102,10 @@ class PeerOperations:
     async def pair(
         self, selector: str, *, fingerprint: str = "", code: str = "", whose: Whose | None = None
     ) -> dict[str, Any]:
-        """Begins pairing with a found machine, one that asks, or an address; or ends it at once, by its
-        whole fingerprint or the code that it shows."""
+        """Begins pairing with a discovered machine, one that asks, or an address.
+
+        With its whole fingerprint or the code that it shows, pairing is completed at once.
+        """
         m = await self._ready()
         address, introduction = await self._meet(selector)
         if fingerprint:

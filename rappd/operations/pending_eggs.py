@@ -52,8 +52,7 @@ class PendingEggs:
         return path
 
     def take_in(self, path: Path, *, expect_sha256: str = "") -> Path:
-        """A copy of the file at ``path``, with the signature that lies beside it; the file itself when it
-        waits here already.
+        """A copy of the file at ``path``, with the signature that lies beside it; the file itself when it waits here already.
 
         Raises ``NoSuchFileError``, ``BadFileError`` for what is no regular file, ``BadEggError`` for another hash,
         ``DiskFullError``.

@@ -81,8 +81,7 @@ class Settings:
         return found if found in value.setting.choices else value.setting.default
 
     def number(self, name: str) -> int:
-        """A number; one that cannot be read, or is no port, falls back to the default (as published
-        servers do)."""
+        """A number; one that cannot be read, or is no port, falls back to the default (as published servers do)."""
         try:
             found = int(float(self.text(name)))
         except (ValueError, OverflowError):
@@ -153,8 +152,10 @@ SECRET_VARIABLES = frozenset({*(setting.variable for setting in SETTINGS if sett
 
 
 def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Environment of workers: the daemon's less ``SECRET_VARIABLES``, then the workspace's own variables
-    as ``twins.workspace.workspace_env`` let them pass."""
+    """Environment of workers: the daemon's less ``SECRET_VARIABLES``, then the workspace's own variables.
+
+    ``own`` are those that ``twins.workspace.workspace_env`` let pass.
+    """
     return {**{key: text for key, text in environment.items() if key not in SECRET_VARIABLES}, **own}
 
 

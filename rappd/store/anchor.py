@@ -167,8 +167,10 @@ class Anchorer:
         self._file.close()
 
     def open_log(self) -> AnchorReport:
-        """At start: checks the log against its newest anchor and signs that it is open. Nothing may be appended
-        before this returns."""
+        """At start: checks the log against its newest anchor and signs that it is open.
+
+        Nothing may be appended before this returns.
+        """
         return self._advance(closed=False, opening=True)
 
     def advance(self, *, closed: bool = False) -> AnchorReport:

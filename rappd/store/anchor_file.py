@@ -54,8 +54,10 @@ class AnchorFile:
     """One process writes; any number may read. Every method raises ``StoreError`` when the file is of no use."""
 
     def __init__(self, path: Path, *, writing: bool = False, traceless: bool = False) -> None:
-        """A missing file reads as an empty one; ``writing`` creates it. ``traceless``: for one short look, which
-        makes no file beside it."""
+        """A missing file reads as an empty one; ``writing`` creates it.
+
+        ``traceless``: for one short look, which makes no file beside it.
+        """
         self.path = path
         with in_words(path):
             self._db = _open(path, writing=writing, traceless=traceless)

@@ -40,8 +40,11 @@ def check_journal(path: Path, db: sqlite3.Connection) -> None:
 
 
 def finish_journal(path: Path, db: sqlite3.Connection) -> None:
-    """Removes an empty journal before the database is migrated. Raises ``StoreError`` when it is not empty, or when
-    a process of an earlier version uses it; both files are left as they are."""
+    """Removes an empty journal before the database is migrated.
+
+    Raises ``StoreError`` when it is not empty, or when a process of an earlier version uses it; both files
+    are left as they are.
+    """
     journal = journal_path(path)
     if not journal.exists():
         return

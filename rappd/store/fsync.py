@@ -36,9 +36,10 @@ class SqliteWalFile:
         to_disk(self._descriptor)
 
     def extend(self) -> None:
-        """Writes zeros ahead of what SQLite has used up: a sync of a file that does not grow takes half as
-        long. (A frame of zeros is none, to SQLite.) Nothing before the first ``sync``. On the thread that writes
-        to the log, for nobody else may write meanwhile. A full disk is for the next commit to notice.
+        """Writes zeros ahead of what SQLite has used up: a sync of a file that does not grow takes half as long.
+
+        (A frame of zeros is none, to SQLite.) Nothing before the first ``sync``. On the thread that writes to
+        the log, for nobody else may write meanwhile. A full disk is for the next commit to notice.
         """
         if self._descriptor < 0:
             return

@@ -75,7 +75,10 @@ class GroupCommitPolicy:
 
 
 class _ActiveTurns:
-    """Counts active turns. (A ``contextlib`` context manager takes ten times as long.)"""
+    """Counts active turns.
+
+    (A ``contextlib`` context manager takes ten times as long.)
+    """
 
     def __init__(self) -> None:
         self.active_requests = 0

@@ -55,8 +55,9 @@ class InboxTable:
         return [Unfinished(*row) for row in await self._store.rows(_UNFINISHED)]
 
     async def forget_before(self, at: int) -> int:
-        """Deletes what is done without an answer in the record, and came before that moment; how many. A
-        repeat of it is new again.
+        """Deletes what is done without an answer in the record, and came before that moment; how many.
+
+        A repeat of it is new again.
 
         Looks for them beside the writer, which is held up for no more than a few at once.
         """

@@ -24,8 +24,7 @@ _R = TypeVar("_R")
 
 
 class UncancellableFuture(asyncio.Future[Any]):
-    """A future that cannot be cancelled: a task that is cancelled while it waits gets the result of the write first,
-    and then the cancellation."""
+    """A future that cannot be cancelled: a task that is cancelled while it waits gets the result of the write first, and then the cancellation."""
 
     def cancel(self, msg: Any | None = None) -> bool:
         """Does nothing and returns False."""
@@ -110,8 +109,10 @@ class Store:
         return self._put(InboxReply(record, sender, id, verb), strict, UncancellableFuture())
 
     def durable(self) -> asyncio.Future[int]:
-        """Resolves to the last ``seq`` once everything committed of what was queued before is on the disk. Raises
-        ``StoreError``. (A lost record is reported by its own ``commit``.)"""
+        """Resolves to the last ``seq`` once everything committed of what was queued before is on the disk.
+
+        Raises ``StoreError``. (A lost record is reported by its own ``commit``.)
+        """
         return self._put(None, True, UncancellableFuture())
 
     def change(self, change: SqlStatement, *, strict: bool = True) -> asyncio.Future[list[Row]]:

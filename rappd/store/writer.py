@@ -58,8 +58,10 @@ class Writer:
         self._thread.start()
 
     def put(self, item: Item | None, waiter: Waiter | None = None, *, strict: bool = False) -> None:
-        """Queues an entry. With a waiter it is committed at once (under load: as ``group_commit`` decides), without
-        one within ``LINGER_SECONDS``.
+        """Queues an entry.
+
+        With a waiter it is committed at once (under load: as ``group_commit`` decides), without one within
+        ``LINGER_SECONDS``.
 
         The waiter gets the highest ``seq`` so far, or the result of ``execute``. ``strict`` syncs the entry and
         all before it to the disk first.

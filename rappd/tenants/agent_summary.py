@@ -66,14 +66,20 @@ def example_for(agent: Agent) -> str:
 
 
 def ready_text(agents: Sequence[str], example: str) -> str:
-    """ "Weather is ready. Try: will it rain?" """
+    """ "Weather is ready.
+
+    Try: will it rain?"
+    """
     who = " and ".join(agents) or "Nothing"
     verb = "is" if len(agents) < 2 else "are"
     return f"{who} {verb} ready." + (f" Try: {example}" if example else "")
 
 
 def failure_text(change: Change) -> str:
-    """ "weather_agent.py line 12: expected ':'. The 13:40 version works on." """
+    """ "weather_agent.py line 12: expected ':'.
+
+    The 13:40 version works on."
+    """
     assert change.failure is not None
     line = f" line {change.failure.line}" if change.failure.line else ""
     text = f"{change.file}{line}: {change.failure.reason}"

@@ -36,8 +36,10 @@ class Quarantine:
         return found
 
     def reason(self, path: Path, sha256: str) -> str:
-        """Why the file must not run with the content of that hash; "" when it may. A list that cannot be
-        read lets nothing run."""
+        """Why the file must not run with the content of that hash; "" when it may.
+
+        A list that cannot be read lets nothing run.
+        """
         try:
             return self._held.why(path, sha256)
         except BadFileError as problem:

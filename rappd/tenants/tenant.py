@@ -82,8 +82,9 @@ class Tenant:
         others: PeerGateway | None = None,
         unheard: PendingNotices | None = None,
     ) -> None:
-        """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the
-        wire does. Where nobody watches the files, every turn looks at them first.
+        """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the wire does.
+
+        Where nobody watches the files, every turn looks at them first.
         """
         self.name = name
         self.title = title or name
@@ -199,8 +200,7 @@ class Tenant:
             self.active_requests -= 1
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on
-        this workspace, all others on the house."""
+        """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on this workspace, all others on the house."""
         if operation.startswith("agents.") or self._house_performs is None:
             return await self.admin.perform(operation, arguments)
         return await self._house_performs(operation, arguments)

@@ -94,8 +94,11 @@ def pool_config(
 
 
 def trusted_plan(plan: PoolConfig) -> PoolConfig:
-    """The same for workers of trusted agents. Modules of the workspace's packages, which every agent can
-    write, never take the place of the standard library's there."""
+    """The same for workers of trusted agents.
+
+    Modules of the workspace's packages, which every agent can write, never take the place of the standard
+    library's there.
+    """
     return replace(plan, trusted=True, settings={**plan.settings, "deps_last": True})
 
 

@@ -37,8 +37,10 @@ class PeerGateway(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantContext:
-    """Parts and actions of one tenant. ``peers`` is asked each time: other machines are connected later than the
-    tenant is made."""
+    """Parts and actions of one tenant.
+
+    ``peers`` is asked each time: other machines are connected later than the tenant is made.
+    """
 
     name: str
     id: str

@@ -103,8 +103,11 @@ class Tenants:
                 return port
 
     async def stop(self, key: str, *, hold_port: bool = False) -> None:
-        """Ends a twin's port, workers and all it keeps in memory. Nothing to end is no error. A port that is
-        held is the twin's with its next boot; who comes to it waits. Whoever had it held lets it go."""
+        """Ends a twin's port, workers and all it keeps in memory.
+
+        Nothing to end is no error. A port that is held is the twin's with its next boot; who comes to it
+        waits. Whoever had it held lets it go.
+        """
         # Whoever asked may be one of these workers, and is cancelled by its own end.
         await asyncio.shield(self._stop(key, hold_port))
 
@@ -128,8 +131,10 @@ class Tenants:
         return tenant is not None and tenant.active_requests > 0
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Begins ``work``, a twin's ``what``, when it has answered whoever is talking with it; once, however
-        often it is asked for meanwhile. Nobody waits for it any more, so a failure is told afterwards."""
+        """Begins ``work``, a twin's ``what``, when it has answered whoever is talking with it; once, however often it is asked for meanwhile.
+
+        Nobody waits for it any more, so a failure is told afterwards.
+        """
         if (key, what) not in self._put_off:
             task = asyncio.ensure_future(self._when_answered(key, what, work))
             self._put_off[key, what] = task

@@ -1,5 +1,8 @@
-"""What worker code may ask of the daemon: a model turn, metered; for trusted agents, named structural
-operations, all of them logged; and for a buddy's own agent, what the buddy does."""
+"""Requests of worker code to the daemon, all of them logged.
+
+A model turn, metered; for trusted agents, named structural operations; for a buddy's own agent, the buddy's
+actions.
+"""
 
 from __future__ import annotations
 

@@ -15,8 +15,10 @@ log = logging.getLogger(__name__)
 
 
 class EnvFileState(NamedTuple):
-    """One ``.env`` as it is now. ``left_out``: names that are never taken. ``held``: the reason for which
-    it waits for approval. ``problem``: the reason for which it cannot be used, and what to do about it.
+    """One ``.env`` as it is now.
+
+    ``left_out``: names that are never taken. ``held``: the reason for which it waits for approval.
+    ``problem``: the reason for which it cannot be used, and what to do about it.
     """
 
     variables: dict[str, str]

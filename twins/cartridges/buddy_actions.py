@@ -27,8 +27,11 @@ LONG_CAP = 100
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """The result of an action. ``changed``: whether anything but the clock moved; ``found``: what was recalled;
-    ``done``: whether it was done at all."""
+    """The result of an action.
+
+    ``changed``: whether anything but the clock moved; ``found``: what was recalled; ``done``: whether it was
+    done at all.
+    """
 
     document: Document
     said: str

@@ -55,8 +55,10 @@ def at(document: Document, now: datetime) -> Document:
 
 
 def hear(document: Document, text: str, source: str, now: datetime) -> Document:
-    """A copy that has ``text`` in mind: what was just said, and by whom. It keeps the last ten; an egg
-    hears nothing."""
+    """A copy that has ``text`` in mind: what was just said, and by whom.
+
+    It keeps the last ten; an egg hears nothing.
+    """
     document = at(document, now)
     organism = document["organism"]
     if organism["stage"] == "egg":

@@ -35,8 +35,10 @@ class StatusCache:
         self._known: dict[Path, tuple[Stamp, Document | None]] = {}
 
     def of(self, workspace: Workspace, now: datetime) -> dict[str, Any] | None:
-        """The buddy of a workspace as it is at ``now``; an egg that nobody has looked at yet where none
-        lies there; None for one that cannot be read."""
+        """The buddy of a workspace as it is at ``now``; None for one that cannot be read.
+
+        Where none lies there, it is an egg that nobody has looked at yet.
+        """
         nest = BuddyStore(workspace)
         stamp = (_stamp(nest, nest.path), _stamp(nest, nest.shell))
         known = self._known.get(nest.path)

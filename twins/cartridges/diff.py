@@ -22,9 +22,11 @@ _WORTH = 1_000_000
 
 @dataclass(slots=True, frozen=True)
 class CartridgeDiff:
-    """``found``: ``{"at": [keys and indexes], "was": value, "is": value}``, without ``was`` for what came
-    and without ``is`` for what went. An index is that of the later list, of what went that of the earlier.
-    ``shape``: the one that both were compared in, where theirs are different."""
+    """``found``: ``{"at": [keys and indexes], "was": value, "is": value}``, without ``was`` for what came and without ``is`` for what went.
+
+    An index is that of the later list, of what went that of the earlier. ``shape``: the one that both were
+    compared in, where theirs are different.
+    """
 
     found: list[Edit]
     shape: str = ""
@@ -35,8 +37,11 @@ class CartridgeDiff:
 
 
 def compare(before: Document, after: Document) -> CartridgeDiff:
-    """The changes from one to the other. Lists are compared by their items, so one that came first or was
-    dropped moves nothing; a frozen machine counts as one thing. Raises ``BadCartridgeError``."""
+    """The changes from one to the other.
+
+    Lists are compared by their items, so one that came first or was dropped moves nothing; a frozen machine
+    counts as one thing. Raises ``BadCartridgeError``.
+    """
     shape = ""
     if is_lispy(before) and is_lispy(after):
         before, after = ({_ENV: {}, _ENV_WIRE: {}, **one} for one in (before, after))

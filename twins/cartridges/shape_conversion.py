@@ -156,8 +156,10 @@ def _holder(document: Document, shape: Shape) -> Document:
 
 
 def _exchanged_whole(at: json_patch.Path, before: Any, after: Any) -> bool:
-    """Lists, because their places shift while a document lives; and a body of another kind, because it
-    is another body. Neither is patched together from two."""
+    """Lists, because their places shift while a document lives; and a body of another kind, because it is another body.
+
+    Neither is patched together from two.
+    """
     if isinstance(before, list):
         return True
     return at == ["body"] and isinstance(before, dict) and before.get("kind") != after.get("kind")

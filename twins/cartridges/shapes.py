@@ -160,8 +160,7 @@ def checked(document: Document, *, name: str = "The cartridge") -> Shape:
 def check_fields(
     document: Document, shape: Shape, *, unfinished: bool = False, name: str = "The cartridge"
 ) -> None:
-    """Raises ``BadCartridgeError`` unless the fields are what this shape wants; an ``unfinished`` document may
-    still lack some."""
+    """Raises ``BadCartridgeError`` unless the fields are what this shape wants; an ``unfinished`` document may still lack some."""
     fields, required = _TABLES[shape]
     if shape is Shape.SPEC:
         fields = {**fields, "body.content": _CONTENT.get(_kind(document), OBJECT)}

@@ -82,8 +82,9 @@ def seal_file(source: Path, target: Path, recipient: str) -> None:
 
 
 def open_file(source: Path, target: Path, secret: str) -> None:
-    """Writes what is sealed in ``source`` to ``target``, like ``seal_file``; every byte was authenticated
-    before ``target`` is there. Raises ``NotForThisMachineError``, ``BadEggError`` and what ``seal_file`` raises.
+    """Writes what is sealed in ``source`` to ``target``, like ``seal_file``; every byte was authenticated before ``target`` is there.
+
+    Raises ``NotForThisMachineError``, ``BadEggError`` and what ``seal_file`` raises.
     """
     from pyrage import DecryptError, decrypt_io, x25519
 

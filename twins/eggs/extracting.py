@@ -20,8 +20,7 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lay_out(opened: ParsedEgg, into: Path) -> int:
-    """Writes every part under its name in the egg, and the manifest, into the new folder ``into``; how many
-    files there are.
+    """Writes every part under its name in the egg, and the manifest, into the new folder ``into``; how many files there are.
 
     Whole or not at all. Raises ``TwinConflictError`` when something is there already, ``HostileEggError`` for names
     that would be one file, or lie elsewhere, ``DiskFullError``.

@@ -129,8 +129,11 @@ def encoded(frames: Iterable[Frame]) -> Iterator[bytes]:
 
 
 def decoded(chunks: Iterable[bytes]) -> Iterator[object]:
-    """The frames of a file, not verified. Streaming where the file has one frame a line; otherwise a JSON
-    array, or an object that has one under ``frames``, of ``MAX_WHOLE`` bytes at most. Raises ``BadEggError``."""
+    """The frames of a file, not verified.
+
+    Streaming where the file has one frame a line; otherwise a JSON array, or an object that has one under
+    ``frames``, of ``MAX_WHOLE`` bytes at most. Raises ``BadEggError``.
+    """
     pieces = iter(chunks)
     start = b""
     for piece in pieces:

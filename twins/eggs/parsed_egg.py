@@ -49,8 +49,11 @@ class Destination(StrEnum):
 
 
 class Part(NamedTuple):
-    """One file of an egg. ``name`` is its name in the egg, ``target`` its path under the destination
-    (``/`` between folders, checked). ``chunks`` streams its bytes and may be called again."""
+    """One file of an egg.
+
+    ``name`` is its name in the egg, ``target`` its path under the destination (``/`` between folders,
+    checked). ``chunks`` streams its bytes and may be called again.
+    """
 
     name: str
     role: Role

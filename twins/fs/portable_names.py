@@ -85,8 +85,7 @@ def folded(path: str) -> str:
 
 
 def other_spelling(name: str, present: Iterable[str]) -> str:
-    """One of the names ``present`` in a folder that is the same file as ``name`` on some disk, but is spelled
-    otherwise; "" for none."""
+    """One of the names ``present`` in a folder that is the same file as ``name`` on some disk, but is spelled otherwise; "" for none."""
     key = folded(name)
     return next((one for one in present if one != name and folded(one) == key), "")
 

@@ -72,8 +72,10 @@ class Installer:
         pre_bond: PreBond | None = None,
         conversations: ConversationSink | None = None,
     ) -> None:
-        """``fingerprint``: this home's own key. ``host``: the brainstem's workspace, where settings moved
-        it. ``pre_bond`` packs a workspace before an egg touches it. Without ``conversations`` they wait.
+        """``fingerprint``: this home's own key.
+
+        ``host``: the brainstem's workspace, where settings moved it. ``pre_bond`` packs a workspace before an
+        egg touches it. Without ``conversations`` they wait.
         """
         self.home = Path(os.path.realpath(home))
         self.receipts = Receipts(home)

@@ -12,8 +12,10 @@ from twins.installer.quarantine import QuarantineEntry
 
 
 class Location(msgspec.Struct, frozen=True):
-    """One place: a path below a base folder, which is relative to the home or absolute. No link below
-    the base is followed."""
+    """One place: a path below a base folder, which is relative to the home or absolute.
+
+    No link below the base is followed.
+    """
 
     base: str
     path: str

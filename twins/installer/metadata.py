@@ -115,8 +115,10 @@ def _write_receipt(tree: StagedTree) -> None:
 
 
 def _note_rapplication(tree: StagedTree) -> None:
-    """``placed.json`` beside the manifest of a rapplication, as installing one leaves it: what uninstalling
-    takes away. Its memory is not among it."""
+    """``placed.json`` beside the manifest of a rapplication, as installing one leaves it: what uninstalling takes away.
+
+    Its memory is not among it.
+    """
     listed = {part.target for part in tree.plan.opened.parts if _MANIFEST.fullmatch(part.target)}
     if len(listed) != 1 or not tree.written:
         return

@@ -113,8 +113,10 @@ class QuarantineList:
         return [one for one in rows if _sha256_of(Path(self._home, one.path)) == one.sha256]
 
     def below(self, *folders: Path) -> Mapping[str, Mapping[str, str]]:
-        """Everything held below these folders, whether its file is there or not: path, with every link
-        followed, to {sha256: why}. The same object until something changes."""
+        """Everything held below these folders, whether its file is there or not: path, with every link followed, to {sha256: why}.
+
+        The same object until something changes.
+        """
         known = self._file.content()
         if folders not in known.below:
             roots = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in folders)

@@ -1,5 +1,4 @@
-"""Data of a twin that is kept outside its workspace, as checkpoints and by hatchings: it is its own content, and ends
-with it.
+"""Data of a twin that is kept outside its workspace, as checkpoints and by hatchings: it is its own content, and ends with it.
 
 Eggs that were packed of it stay: in another home they bring it back.
 """
@@ -23,11 +22,11 @@ _BEFORE = r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z)-[a-z0-9-]+-before\.egg"
 
 
 def delete_retained_data(places: TwinLayout, key: str) -> list[str]:
-    """Deletes a purged twin's checkpoints, the eggs that were laid before hatchings into it, what these replaced
-    or took away, and conversations that still wait.
+    """Deletes data that belonged to a purged twin; returns a sentence for everything that resisted.
 
-    Receipts stay: they say what happened and hold no content. A life that began after the purge keeps what is
-    its own. Returns a sentence for everything that resisted.
+    Deleted are its checkpoints, the eggs that were laid before hatchings into it, what these replaced or took
+    away, and conversations that still wait. Receipts stay: they say what happened and hold no content. A life
+    that began after the purge keeps what is its own.
     """
     resisting: list[str] = []
     purged_at = _purged_at(places, key)

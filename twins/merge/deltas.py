@@ -59,8 +59,11 @@ _SETS = ("agents_activated", "discussions_engaged", "soul_files_updated")
 
 @dataclass(slots=True)
 class MergedState:
-    """The state with the deltas in it, the deltas that another one of the same moment stood for, and the streams,
-    by their frame, that a snapshot had and has no more."""
+    """The state after deltas were applied.
+
+    ``set_aside`` are deltas that another one of the same moment stood for; ``left_out`` the streams, by their
+    frame, that a snapshot had and has no more.
+    """
 
     state: Document
     set_aside: list[Document]
@@ -89,8 +92,7 @@ def add(state: Document, deltas: Iterable[Document]) -> MergedState:
 
 
 def collapse(deltas: Iterable[Document]) -> tuple[list[Document], list[Document]]:
-    """The deltas by when they were completed; of those with one frame and one moment the fullest, and apart
-    from them the others."""
+    """The deltas by when they were completed; of those with one frame and one moment the fullest, and apart from them the others."""
     best: dict[tuple[int, str], Document] = {}
     set_aside: dict[bytes, Document] = {}
     for delta in deltas:

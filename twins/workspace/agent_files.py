@@ -45,8 +45,10 @@ class AgentFiles:
         self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
-        """The path of ``filename`` (relative, `/` between folders). Raises ``NoSuchFileError``, ``BadFileError``,
-        ``UnsafeFileError``."""
+        """The path of ``filename`` (relative, `/` between folders).
+
+        Raises ``NoSuchFileError``, ``BadFileError``, ``UnsafeFileError``.
+        """
         path = self._inside(filename)
         if not self._files.is_file(path):
             if self._files.exists(path):

@@ -55,9 +55,11 @@ Stamps = dict[str, tuple[int, int, int]]
 
 @dataclass(slots=True)
 class RestoreResult:
-    """The result of a restore, or its plan. Paths are relative to the workspace. ``before``: the checkpoint of
-    the state that was left; None when nothing differed, or nothing was done yet. ``notes``: what could not
-    be tidied up."""
+    """The result of a restore, or its plan.
+
+    Paths are relative to the workspace. ``before``: the checkpoint of the state that was left; None when
+    nothing differed, or nothing was done yet. ``notes``: what could not be tidied up.
+    """
 
     checkpoint: Checkpoint
     restored: list[str] = field(default_factory=list)
@@ -150,8 +152,11 @@ def _change_places(
 
 
 class _Difference:
-    """The difference between a checkpoint and its twin as it is. ``paths``: everything of the twin that an egg would
-    hold now. ``parts``: what the checkpoint holds, by path; ``same`` of them are as they are now."""
+    """The difference between a checkpoint and its twin as it is.
+
+    ``paths``: everything of the twin that an egg would hold now. ``parts``: what the checkpoint holds, by
+    path; ``same`` of them are as they are now.
+    """
 
     def __init__(self, twin: Twin, checkpoint: Checkpoint, opened: ParsedEgg) -> None:
         _check(twin, checkpoint, opened)

@@ -46,9 +46,12 @@ class NoSuchCheckpointError(TwinError):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """One checkpoint. ``id`` is the moment it was made; ``before`` the id of the one that was gone back to
-    right after it, "" for one that somebody asked for. ``files`` and ``records`` (how much had been said) are
-    None, and ``sha256`` "", where nothing beside the egg says them."""
+    """One checkpoint.
+
+    ``id`` is the moment it was made; ``before`` the id of the one that was gone back to right after it, ""
+    for one that somebody asked for. ``files`` and ``records`` (how much had been said) are None, and
+    ``sha256`` "", where nothing beside the egg says them.
+    """
 
     id: str
     egg: Path

@@ -171,8 +171,11 @@ def read_identity(identity_file: bytes | None, manifest: Mapping[str, Any]) -> R
 
 
 def read_regular(path: Path, limit: int, tree: SafeTree | None = None) -> bytes | None:
-    """A file that agents may have laid there: None without one. Links, pipes and what is larger than
-    ``limit`` bytes are ``BadFileError``. ``tree``: no folder beneath its root may be a link either."""
+    """A file that agents may have laid there: None without one.
+
+    Links, pipes and what is larger than ``limit`` bytes are ``BadFileError``. ``tree``: no folder beneath its
+    root may be a link either.
+    """
     try:
         if tree is not None:
             return tree.read(path, limit)

@@ -164,11 +164,11 @@ def list_twins(
 
 
 def find(places: TwinLayout, selector: str, *, archived: bool | None = False) -> Twin:
-    """The twin that ``selector`` means: a rappid in any form, its tail, its name or its folder's name;
-    else the name in other capitals; else the start of the tail (four digits or more).
+    """The twin that ``selector`` means.
 
-    ``archived`` None looks among active and archived ones. Raises ``NoSuchTwinError``; ``TwinConflictError``
-    when several are meant, naming them.
+    ``selector`` is a rappid in any form, its tail, its name or its folder's name; else the name in other
+    capitals; else the start of the tail (four digits or more). ``archived`` None looks among active and
+    archived ones. Raises ``NoSuchTwinError``; ``TwinConflictError`` when several are meant, naming them.
     """
     wanted = " ".join(unicodedata.normalize("NFC", selector).split())
     states = (False, True) if archived is None else (archived,)

@@ -141,8 +141,11 @@ class Sources:
 
 
 def _complete(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry with all its parts; published servers keep only ``enabled_agents``, without what was
-    offered and fetched, so nothing of it is in service until it is enabled anew."""
+    """An entry with all its parts.
+
+    Published servers keep only ``enabled_agents``, without what was offered and fetched, so nothing of it is
+    in service until it is enabled anew.
+    """
     fetched = entry.get("sha256")
     entry["sha256"] = fetched if isinstance(fetched, dict) else {}
     entry["enabled_agents"] = sorted(entry["sha256"])

@@ -128,8 +128,10 @@ def mint_rappid(owner: str, name: str, entropy: bytes | None = None) -> Rappid:
 
 
 def settle(places: TwinLayout, staged: Path, identity: Identity) -> Twin:
-    """Moves a staged twin to its place among the active. Raises ``TwinConflictError`` when one is there,
-    or in the archive."""
+    """Moves a staged twin to its place among the active.
+
+    Raises ``TwinConflictError`` when one is there, or in the archive.
+    """
     key = identity.rappid.key
     if places.archived(key).exists():
         raise TwinConflictError(f"{identity.name} is archived here.", do=f"rappd twins unarchive {key[:12]}")

@@ -48,8 +48,11 @@ class Entry(NamedTuple):
 
 @dataclass
 class CentralDirectory:
-    """The list, and where it begins. ``bare``: no comments and no extra fields in it. It was read record by
-    record (``listed``), or in one go because it is plain (``plain``)."""
+    """The list, and where it begins.
+
+    ``bare``: no comments and no extra fields in it. It was read record by record (``listed``), or in one go
+    because it is plain (``plain``).
+    """
 
     start: int
     bare: bool

@@ -47,8 +47,11 @@ END = b"\x03\x00"
 
 
 def deflated_piece(content: bytes) -> bytes:
-    """``content`` as a piece of a raw deflate stream. It ends on a byte and looks back to no other piece, so that
-    pieces can be made in any order; any number of them and ``END`` are a stream."""
+    """``content`` as a piece of a raw deflate stream.
+
+    It ends on a byte and looks back to no other piece, so that pieces can be made in any order; any number of
+    them and ``END`` are a stream.
+    """
     stream = _compressor(_LEVEL, zlib.DEFLATED, -15)
     packed: bytes = stream.compress(content) + stream.flush(zlib.Z_SYNC_FLUSH)
     return packed

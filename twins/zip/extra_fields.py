@@ -45,8 +45,10 @@ def fields(extra: bytes, name: str, window: FileSlice) -> Fields:
 
 
 def are_idle(extras: Sequence[bytes]) -> bool:
-    """True when all are well formed and hold nothing that decides here, as times and owners do. False may mean
-    only that they have to be looked at one by one."""
+    """True when all are well formed and hold nothing that decides here, as times and owners do.
+
+    False may mean only that they have to be looked at one by one.
+    """
     by_length: dict[int, list[bytes]] = {}
     for extra in extras:
         by_length.setdefault(len(extra), []).append(extra)

@@ -43,9 +43,12 @@ _EMPTY = range(28, 32)  # length of a comment, number of a disk
 
 
 class DirectoryColumns(NamedTuple):
-    """A plain directory, a column for each field, in its order. All are files and folders with safe names,
-    of which no two are one on any disk; ``records`` are its records' bytes without their signature, ``folders``
-    says which are folders, ``bare`` that no record has extra fields."""
+    """A plain directory, a column for each field, in its order.
+
+    All are files and folders with safe names, of which no two are one on any disk; ``records`` are its
+    records' bytes without their signature, ``folders`` says which are folders, ``bare`` that no record has
+    extra fields.
+    """
 
     bare: bool
     folders: list[bool]
@@ -61,8 +64,7 @@ class DirectoryColumns(NamedTuple):
 
     @property
     def entries(self) -> Iterator[tuple[Any, ...]]:
-        """The fields of each record: name, whether it is a folder, fixed part, raw name, flags, method, CRC,
-        compressed, size, offset."""
+        """The fields of each record: name, whether it is a folder, fixed part, raw name, flags, method, CRC, compressed, size, offset."""
         heads = map(self.head, range(len(self.names)))
         return zip(self.names, self.folders, heads, *self[4:], strict=True)
 

@@ -46,8 +46,11 @@ class LocatedMember(NamedTuple):
 
 
 def locate(window: FileSlice, directory: CentralDirectory, deviations: dict[str, None]) -> LocatedMember:
-    """Reads every file's own record. Raises ``HostileEggError`` where two files share bytes, where bytes belong
-    to none, and where a record differs from the list; ``BadEggError`` where there is no record."""
+    """Reads every file's own record.
+
+    Raises ``HostileEggError`` where two files share bytes, where bytes belong to none, and where a record
+    differs from the list; ``BadEggError`` where there is no record.
+    """
     if directory.plain is not None and directory.bare:
         members = _bare_members(window, directory.plain, directory.start)
         if members is not None:
@@ -81,8 +84,10 @@ def locate_one(window: FileSlice, directory: CentralDirectory, name: str) -> Mem
 
 
 def _bare_members(window: FileSlice, plain: DirectoryColumns, end: int) -> list[Member] | None:
-    """The members, if all lie in the order of the list, side by side, and every record in front is the one in
-    the list; None leaves it to the look at each."""
+    """The members, if every record in front of one is the one in the list; None leaves it to the look at each.
+
+    They must lie in the order of the list, side by side.
+    """
     lengths = [LOCAL.size + len(raw) for raw in plain.raws]
     places = list(map(add, plain.offsets, lengths))
     starts = [*plain.offsets, end]

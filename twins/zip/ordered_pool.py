@@ -33,8 +33,10 @@ class OrderedThreadPool(Generic[T]):
     """
 
     def __init__(self, *, threads: int | None = None, meanwhile: Callable[[], object] | None = None) -> None:
-        """``threads``: how many may work; as many as there are cores without it. ``meanwhile`` is called from
-        time to time while others work."""
+        """``threads``: how many may work; as many as there are cores without it.
+
+        ``meanwhile`` is called from time to time while others work.
+        """
         self._threads = min(_cores(), _MOST_THREADS) if threads is None else threads
         self._meanwhile = meanwhile
         self._alone = _AT_ONCE
@@ -96,15 +98,19 @@ class OrderedThreadPool(Generic[T]):
 
 @contextmanager
 def beside(work: Callable[[], T]) -> Iterator[Callable[[], T]]:
-    """Does one piece of work meanwhile, on a thread of its own; what this gives waits for it, and returns or
-    raises what it comes to. It is over when the context is left, however that is."""
+    """Does one piece of work meanwhile, on a thread of its own; what this gives waits for it, and returns or raises what it comes to.
+
+    It is over when the context is left, however that is.
+    """
     with _pool(1) as pool:
         yield pool.submit(work).result
 
 
 def in_tasks(sizes: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
-    """Groups items of these sizes, in their order, so many together that handing them on costs little: small files by
-    the dozen, large ones one by one."""
+    """Groups items of these sizes, in their order, so many together that handing them on costs little.
+
+    Small files by the dozen, large ones one by one.
+    """
     task: list[T] = []
     octets = 0
     for one, size in sizes:

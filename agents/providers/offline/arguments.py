@@ -35,8 +35,10 @@ class Filled:
 
 
 def fill(profile: Profile, utterance: Utterance) -> Filled:
-    """Arguments for ``profile`` out of ``utterance``, surest first: written as key=value, of a typed
-    shape, after a telling preposition, and last the rest of the sentence."""
+    """Arguments for ``profile`` out of ``utterance``, surest first.
+
+    The order: written as key=value, of a typed shape, after a telling preposition, the rest of the sentence.
+    """
     filled = Filled()
     _Filling(profile, utterance, filled).run()
     filled.missing = [param.name for param in profile.required() if param.name not in filled.arguments]

@@ -57,9 +57,12 @@ class Decision:
 
 
 def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Decision:
-    """Decide on ``text``. A machine that it is for by name wins, then an agent asked for by its exact name,
-    then one whose description quotes the whole sentence, otherwise the best score above the threshold.
-    ``today`` (the machine's date by default) is what "tomorrow" counts from. Never raises."""
+    """Decide on ``text``.
+
+    A machine that it is for by name wins, then an agent asked for by its exact name, then one whose
+    description quotes the whole sentence, otherwise the best score above the threshold. ``today`` (the
+    machine's date by default) is what "tomorrow" counts from. Never raises.
+    """
     utterance = Utterance(text[:_LONGEST_TEXT], today or date.today())
     index = index_of(tools)
     kind = kind_of(text)
@@ -110,8 +113,11 @@ def _for_a_machine(
 
 
 def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
-    """Routes a sentence that names a twin. Where the sentence does not say that it is about a twin, it has no
-    score: it only counts when no other agent is meant."""
+    """Routes a sentence that names a twin.
+
+    Where the sentence does not say that it is about a twin, it has no score: it only counts when no other
+    agent is meant.
+    """
     number = index.named(DOING)
     deed = twin_deed(text) if number is not None else None
     if number is None or deed is None:

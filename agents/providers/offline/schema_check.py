@@ -28,8 +28,10 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def fits(value: Any, schema: Any, depth: int = 0) -> bool:
-    """True when ``schema`` allows ``value``, as far as it says so by what a value is, by what it is equal to, and by
-    bounds, lengths, patterns, items and properties."""
+    """True when ``schema`` allows ``value``.
+
+    Checked: types, equality, bounds, lengths, patterns, items and properties.
+    """
     if schema is False:
         return False
     if not isinstance(schema, dict) or depth > _DEEPEST:

@@ -62,8 +62,10 @@ _ANY_DAY = date(2026, 1, 15)  # a suggestion must not change overnight
 
 
 def suggest(tool: Tool, tools: Sequence[Tool] | None = None) -> str:
-    """A short thing to type that ``route`` takes to ``tool`` among ``tools`` (by default alone); the
-    plain name when nothing better does. An ellipsis stands for what only the person can fill in."""
+    """A short thing to type that ``route`` takes to ``tool`` among ``tools`` (by default alone); the plain name when nothing better does.
+
+    An ellipsis stands for what only the person can fill in.
+    """
     others = tuple(raw(other) for other in tools) if tools is not None else ()
     return _suggested(raw(tool), others)
 

@@ -22,8 +22,10 @@ routes = web.RouteTableDef()
 
 @routes.post("/eggs")
 async def take_in(request: web.Request) -> web.Response:
-    """The body is the file, `X-Rappd-Name` what it is called (percent-encoded), `X-Rappd-Id` a UUID that stays
-    the same when it is sent again. Needs the capability EGG."""
+    """The body is the file, `X-Rappd-Name` what it is called (percent-encoded), `X-Rappd-Id` a UUID that stays the same when it is sent again.
+
+    Needs the capability EGG.
+    """
     peer, eggs = _sender(request)
     name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
     given = request.headers.get("X-Rappd-Id", "")

@@ -20,8 +20,10 @@ _SHAPE = 'Send {"which": "first", "peers": ["pi", "shed"], "text": "…"}.'
 @routes.post("/call/broadcast")
 @operator_only
 async def call(request: web.Request) -> web.Response:
-    """Asks `peers`, a list or `all`, at once; `which`: the `first` that gets it done, or `all` within `wait`
-    seconds. `text`, `twin`, `agent` and `args` as with `/call`."""
+    """Asks `peers`, a list or `all`, at once; `which`: the `first` that gets it done, or `all` within `wait` seconds.
+
+    `text`, `twin`, `agent` and `args` as with `/call`.
+    """
     body = await json_object(request)
     text = {key: value for key, value in body.items() if isinstance(value, str)}
     args: Any = body.get("args")

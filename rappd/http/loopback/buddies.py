@@ -22,8 +22,7 @@ async def status(request: web.Request) -> web.Response:
 @routes.post("/twins/{twin}/buddy")
 @operator_only
 async def act(request: web.Request) -> web.Response:
-    """Does an `action`: feed, pet, explore, post, comment, heartbeat, remember, recall, status; `text` and
-    `kind` for those that take them."""
+    """Does an `action`: feed, pet, explore, post, comment, heartbeat, remember, recall, status; `text` and `kind` for those that take them."""
     body = await json_object(request)
     action = text_field(body, "action")
     text = text_field(body, "text") if body.get("text") else ""

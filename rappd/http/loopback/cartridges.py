@@ -24,8 +24,7 @@ _NAME = 200
 @routes.get("/cartridges")
 @operator_only
 async def cartridges(request: web.Request) -> web.Response:
-    """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in
-    `problem`."""
+    """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in `problem`."""
     return ok(await in_file_pool((await _shelf(request)).listing))
 
 

@@ -154,7 +154,9 @@ async def diff(request: web.Request) -> web.Response:
     house = request.app[HOUSE]
     before, after = body.get("before"), body.get("after")
     if not isinstance(before, dict) or not isinstance(after, dict):
-        raise InvalidBodyError("before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.')
+        raise InvalidBodyError(
+            "before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.'
+        )
     return ok(await asyncio.to_thread(house.eggs.verbs.diff, _egg(house, before), _egg(house, after)))
 
 
@@ -202,8 +204,10 @@ async def revoke(request: web.Request) -> web.Response:
 @routes.post("/eggs/send")
 @operator_only
 async def send(request: web.Request) -> web.Response:
-    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner. Is the peer
-    away, it waits in the outbox (`state` `queued`)."""
+    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner.
+
+    Is the peer away, it waits in the outbox (`state` `queued`).
+    """
     body = await json_object(request)
     house = request.app[HOUSE]
     return ok(await house.egg_transfer.send(_egg(house, body), text_field(body, "peer")))
@@ -239,7 +243,9 @@ def _egg(house: Daemon, body: dict[str, Any]) -> Path:
         return house.eggs.waiting.find(ident)
     if isinstance(path, str) and path:
         return whole_path(path)
-    raise InvalidBodyError("Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.')
+    raise InvalidBodyError(
+        "Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.'
+    )
 
 
 def _overwrite(body: dict[str, Any]) -> list[str]:

@@ -62,7 +62,9 @@ async def scopes(request: web.Request) -> web.Response:
     """What a peer may do here: `scopes`, a list of capabilities."""
     given = (await json_object(request)).get("scopes")
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise InvalidBodyError("scopes is a list of capabilities", do='Send {"scopes": ["HELP.brainstem.Clock"]}.')
+        raise InvalidBodyError(
+            "scopes is a list of capabilities", do='Send {"scopes": ["HELP.brainstem.Clock"]}.'
+        )
     return ok(await request.app[HOUSE].peers.scopes(request.match_info["peer"], given))
 
 
@@ -134,8 +136,10 @@ async def call(request: web.Request) -> web.Response:
 @routes.post("/call/stream")
 @operator_only
 async def call_stream(request: web.Request) -> web.StreamResponse:
-    """The same as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or
-    `error`. Whoever stops listening does not stop the call."""
+    """The same as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or `error`.
+
+    Whoever stops listening does not stop the call.
+    """
     body = await json_object(request)
     live = TurnStream()
     seen = 0

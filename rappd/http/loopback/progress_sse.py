@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 async def answering(
     request: web.Request, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]
 ) -> web.StreamResponse:
-    """What ``work`` gives, as JSON; for whoever accepts events, as these, one JSON object each:
+    """What ``work`` gives, as JSON; for whoever accepts events, as these, one JSON object each.
 
     ``{"type": "progress", "done", "whole"}`` in bytes, as often as it is worth it, then
     ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The work goes on

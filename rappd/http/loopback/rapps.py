@@ -58,8 +58,11 @@ async def uninstall(request: web.Request) -> web.Response:
 
 @routes.get("/rapps/{id}/{name:.*}")
 async def page(request: web.Request) -> web.StreamResponse:
-    """A rapplication's page. It lives at ``localhost``, the operator's page at ``127.0.0.1``: to a
-    browser these are different sites, so neither cookie nor script passes between them."""
+    """A rapplication's page.
+
+    It lives at ``localhost``, the operator's page at ``127.0.0.1``: to a browser these are different sites,
+    so neither cookie nor script passes between them.
+    """
     if at_operator_origin(request):
         raise web.HTTPFound(f"http://localhost:{request.app[HOUSE].port}{request.rel_url}")
     workspace = request.app[HOUSE].host.workspace

@@ -90,8 +90,11 @@ def is_operator(request: web.Request) -> bool:
 
 
 def at_operator_origin(request: web.Request) -> bool:
-    """Whether the browser asked for 127.0.0.1. Rapplications live at ``localhost``, which browsers
-    keep apart from it; the operator's page and session exist at 127.0.0.1 alone."""
+    """Whether the browser asked for 127.0.0.1.
+
+    Rapplications live at ``localhost``, which browsers keep apart from it; the operator's page and session
+    exist at 127.0.0.1 alone.
+    """
     return request.headers.get("Host", "").startswith("127.0.0.1:")
 
 

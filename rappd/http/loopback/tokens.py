@@ -68,7 +68,9 @@ def _caps(body: dict[str, Any]) -> list[str]:
     if caps is None:
         return []
     if not isinstance(caps, list) or not all(isinstance(one, str) for one in caps):
-        raise InvalidBodyError("caps is a list of capabilities", do='Send {"caps": ["HELP.brainstem.Clock"]}.')
+        raise InvalidBodyError(
+            "caps is a list of capabilities", do='Send {"caps": ["HELP.brainstem.Clock"]}.'
+        )
     return caps
 
 

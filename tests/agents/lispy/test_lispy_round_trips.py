@@ -65,7 +65,7 @@ def test_printed_forms_read_back(forms: list[Any]) -> None:
 
 
 def as_read(value: Any) -> Any:
-    """nil is printed as (), which is read as an empty list."""
+    """Nil is printed as (), which is read as an empty list."""
     if value is None:
         return []
     return [as_read(item) for item in value] if isinstance(value, list) else value

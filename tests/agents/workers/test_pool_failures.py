@@ -192,8 +192,7 @@ async def test_a_deadline_passes_in_the_queue(pool: WorkerPool, home: Home) -> N
 async def test_the_death_of_a_worker_takes_its_own_request_only(
     supervisor: WorkerSupervisor, plan: MakePlan, home: Home
 ) -> None:
-    """Workers are killed in the middle of 1,500 requests: each request is performed at most once, and
-    exactly once unless it failed."""
+    """Workers are killed in the middle of 1,500 requests: each request is performed at most once, and exactly once unless it failed."""
     pool = supervisor.pool("a", plan())
     book = home.workspace / "book"
     tasks = [

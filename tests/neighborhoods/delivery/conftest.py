@@ -126,7 +126,9 @@ class RowsInMemory:
 
 
 class FarMachine:
-    """Commits before it replies, and answers repeats from its record. ``data.does`` of what it is sent:
+    """Commits before it replies, and answers repeats from its record.
+
+    ``data.does`` of what it is sent:
 
     ``now`` DONE in the reply; ``later`` ACK, until ``finish``; ``fail`` and ``fail503`` a recorded ERROR;
     ``busy`` 429 for the first ``times``; ``stranger`` not_paired while ``distrusts``. ``mood``: ``cut before``

@@ -24,7 +24,7 @@ def wants(source: str, *names: str) -> str:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """desk and pi, which trust each other; pi has agents and a twin."""
+    """Desk and pi, which trust each other; pi has agents and a twin."""
     folder = tmp_path_factory.mktemp("two")
     desk, pi = Machine(folder / "desk", "desk", LLM_FAKE="1"), Machine(folder / "pi", "pi", LLM_FAKE="1")
     pi.drop("clock_agent.py", wants(agent_source("Clock", ECHO, properties=TEXT), "zone", "count"))

@@ -43,7 +43,7 @@ class Shelf:
         self.folder = folder
 
     def __call__(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """``rappd cartridge …``"""
+        """``rappd cartridge …``."""
         done = self.daemon.cli("cartridge", *words)
         assert done.returncode == code, (words, done)
         return done

@@ -47,7 +47,7 @@ def _both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 @pytest.fixture
 def both(_both: Both) -> Iterator[Both]:
-    """desk and pi, which know each other's address and trust nobody; afterwards, too."""
+    """Desk and pi, which know each other's address and trust nobody; afterwards, too."""
     yield _both
     for daemon in _both:
         for name in daemon.trusted():

@@ -20,7 +20,7 @@ EXPIRED = 8
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """desk and pi, which know each other's address and give a pairing a few seconds."""
+    """Desk and pi, which know each other's address and give a pairing a few seconds."""
     folder = tmp_path_factory.mktemp("two")
     desk, pi = (
         Machine(folder / name, name, LLM_FAKE="1", RAPPD_PAIRING_SECONDS=SECONDS) for name in ("desk", "pi")

@@ -55,7 +55,7 @@ def make_machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """desk and pi, which trust each other; tests put back what they change."""
+    """Desk and pi, which trust each other; tests put back what they change."""
     folder = tmp_path_factory.mktemp("two")
     desk, pi = Machine(folder / "desk", "desk", LLM_FAKE="1"), Machine(folder / "pi", "pi", LLM_FAKE="1")
     pi.drop("clock_agent.py", agent_source("Clock", 'return "noon"'))

@@ -21,8 +21,11 @@ SOME = 1 << 20
 
 
 class Wire:
-    """What lies between a machine and another's door. ``hold(after)``: it carries so many bytes to the door of
-    each connection and no more; ``mute``: it carries nothing back once so many have come."""
+    """What lies between a machine and another's door.
+
+    ``hold(after)``: it carries so many bytes to the door of each connection and no more; ``mute``: it carries
+    nothing back once so many have come.
+    """
 
     def __init__(self, port: int) -> None:
         self._port = port

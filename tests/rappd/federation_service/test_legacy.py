@@ -277,7 +277,7 @@ print(json.dumps([answer.status, answer.read().decode(), dict(answer.getheaders(
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """desk with its legacy door open for kitchen; stranger is not listed."""
+    """Desk with its legacy door open for kitchen; stranger is not listed."""
     require()
     with Lan() as lan:
         desk, kitchen, stranger = (lan.machine(name) for name in ("desk", "kitchen", "stranger"))

@@ -1,5 +1,7 @@
-"""Appends to the store given as argument, by as many writers as the second argument says, until killed; prints
-``thread n`` for each acknowledged record."""
+"""Appends to the store given as argument until killed; prints ``thread n`` for each acknowledged record.
+
+The second argument is the number of writers.
+"""
 
 from __future__ import annotations
 

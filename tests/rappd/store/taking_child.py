@@ -1,7 +1,7 @@
-"""Takes, answers and sends in the store given as argument, by as many workers as the second argument says, until killed;
-prints what was acknowledged.
+"""Claims, answers and sends in the store given as argument until killed; prints what was acknowledged.
 
-Lines: ``taken ID``, ``begun ID``, ``done ID``, ``out NUMBER ID``, ``gone FINGERPRINT``.
+The second argument is the number of workers. Lines: ``taken ID``, ``begun ID``, ``done ID``, ``out NUMBER
+ID``, ``gone FINGERPRINT``.
 """
 
 from __future__ import annotations

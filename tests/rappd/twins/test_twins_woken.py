@@ -21,8 +21,10 @@ from twins.workspace.rappid import Rappid
 
 
 def wakes_where_it_was(farm: Farm, key: str) -> int:
-    """Starts the daemon, with a port far up for its twin, and returns the port. Other daemons on this machine take
-    ports, too: when the port is another's by then, the start says nothing."""
+    """Starts the daemon, with a port far up for its twin, and returns the port.
+
+    Other daemons on this machine take ports, too: when the port is another's by then, the start says nothing.
+    """
     for _ in range(5):
         port = random.choice([one for one in PORTS[70:] if not taken(one)])
         (farm.daemon.home / "ports" / f"{key}.port").write_text(f"{port}\n")

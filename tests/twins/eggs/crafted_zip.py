@@ -19,8 +19,11 @@ def deflated(content: bytes, level: int = 6) -> bytes:
 
 @dataclass
 class Crafted:
-    """One member. ``local`` and ``central`` replace fields of one record only: version, flags, method,
-    crc, compressed, size, name, extra; central also made, disk, attributes, offset, comment."""
+    """One member.
+
+    ``local`` and ``central`` replace fields of one record only: version, flags, method, crc, compressed,
+    size, name, extra; central also made, disk, attributes, offset, comment.
+    """
 
     name: bytes
     content: bytes = b""
@@ -90,8 +93,11 @@ def built(
     comment: bytes = b"",
     **end: int,
 ) -> bytes:
-    """The archive. ``front`` stands before it, offsets count from ``base``; ``wide`` stands where ZIP64
-    records would; ``end`` replaces fields of the last record: disk, here, files, size, start, comment_size."""
+    """The archive.
+
+    ``front`` stands before it, offsets count from ``base``; ``wide`` stands where ZIP64 records would;
+    ``end`` replaces fields of the last record: disk, here, files, size, start, comment_size.
+    """
     body = bytearray()
     listed = []
     for member in members:

@@ -36,8 +36,11 @@ def told(
 
 @st.composite
 def lives(draw: st.DrawFn, machines: int = 2) -> list[list[Frame]]:
-    """[what was before, what each machine has]. Each has the beginning and then its own; now and then a
-    machine does word for word what another did, or lost the beginning."""
+    """[what was before, what each machine has].
+
+    Each has the beginning and then its own; now and then a machine does word for word what another did, or
+    lost the beginning.
+    """
     before: list[Frame] = []
     each: list[list[Frame]] = [[] for _ in range(machines)]
     for stream in draw(st.sampled_from([STREAMS[:1], STREAMS])):

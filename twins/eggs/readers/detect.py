@@ -114,8 +114,10 @@ def _open_zip(
 
 
 def _read_through(found: DetectedEgg, room: str, digest: Callable[[], str]) -> ParsedEgg:
-    """The egg with all its files read, and the whole file's digest. What is wrong with the file as a whole is
-    told before what is wrong within."""
+    """The egg with all its files read, and the whole file's digest.
+
+    What is wrong with the file as a whole is told before what is wrong within.
+    """
     if found.size <= _SMALL:
         found.digest = digest()
         return _room(room)(found)

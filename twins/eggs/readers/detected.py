@@ -95,8 +95,10 @@ def text(*places: tuple[Any, str], most: int = _LINE) -> str:
 
 
 def component(*places: tuple[Any, str]) -> str:
-    """The first of these (object, key) that holds text, exactly as it stands there, fit to name one file or
-    folder; "" for none. Raises ``HostileEggError`` for text that is not."""
+    """The first of these (object, key) that holds text, exactly as it stands there, fit to name one file or folder; "" for none.
+
+    Raises ``HostileEggError`` for text that is not.
+    """
     for holder, key in places:
         value = holder.get(key) if isinstance(holder, dict) else None
         if isinstance(value, str) and value:

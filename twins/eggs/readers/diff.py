@@ -20,8 +20,11 @@ _TEXT_LINES = 1500
 
 @dataclass(slots=True, frozen=True)
 class FileDifference:
-    """One file. ``before`` and ``after`` are sizes, None where it is not there. ``text``: the lines of a
-    unified diff, empty for what is no text, or too large."""
+    """One file.
+
+    ``before`` and ``after`` are sizes, None where it is not there. ``text``: the lines of a unified diff,
+    empty for what is no text, or too large.
+    """
 
     target: str
     role: Role

@@ -116,7 +116,8 @@ def spoken(kind: str) -> str:
 def unknown(file: str, what: str) -> UnknownEggError:
     """The error for what is no egg of a known kind, with the family table, in the words of §18.10.2.
 
-    ``what``: a clause that says what was found."""
+    ``what``: a clause that says what was found.
+    """
     lines = "\n".join(table())
     return UnknownEggError(
         f"I don't know how to hatch this: {file} {what}. Refused whole; nothing was written.\n"

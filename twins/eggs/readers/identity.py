@@ -17,8 +17,11 @@ from twins.zip.names import shown
 
 @dataclass(slots=True, frozen=True)
 class EggOwner:
-    """``rappid`` is None only where nothing says. ``member``: where ``rappid.json`` lies in the egg, "" for
-    nowhere. ``fields`` is its content, ``complete`` whether it names the rappid itself."""
+    """``rappid`` is None only where nothing says.
+
+    ``member``: where ``rappid.json`` lies in the egg, "" for nowhere. ``fields`` is its content, ``complete``
+    whether it names the rappid itself.
+    """
 
     rappid: Rappid | None
     member: str = ""

@@ -33,7 +33,9 @@ _MEANT = frozenset({*_NAMES, *_ROSTERS, *_WITHIN})
 
 class _Folder(NamedTuple):
     """The target of a folder's files: ``below``, in their ``role``; those that are code in that of ``code``.
-    With ``each`` every file is asked for by its own name."""
+
+    With ``each`` every file is asked for by its own name.
+    """
 
     below: str
     role: Role
@@ -149,8 +151,10 @@ def _is_barred(path: str) -> bool:
 
 
 def _is_barred_file(name: str) -> bool:
-    """True when a file of that name, in whatever folder, is left out. Compiled Python is run unread instead of
-    the source beside it."""
+    """True when a file of that name, in whatever folder, is left out.
+
+    Compiled Python is run unread instead of the source beside it.
+    """
     lower = name.lower()
     if lower[-4:] in _COMPILED or lower == _CACHE:
         return True
@@ -159,8 +163,7 @@ def _is_barred_file(name: str) -> bool:
 
 @lru_cache(4096)
 def _is_barred_folder(path: str) -> bool:
-    """A folder spelled ``Agents`` is the folder ``agents`` on some disks, and would escape what is asked of
-    agents."""
+    """A folder spelled ``Agents`` is the folder ``agents`` on some disks, and would escape what is asked of agents."""
     first = path.partition("/")[0]
     key = folded(first)
     if key in _RESERVED or (key in _MEANT and key != first):

@@ -26,8 +26,11 @@ class Parts(Sequence[Part]):
     def __init__(
         self, archive: Archive | None, names: list[str], places: list[Place], made: dict[int, Part]
     ) -> None:
-        """``names`` are members of ``archive`` with their ``places``; ``made`` holds those that are none,
-        by their place in the row, where ``names`` and ``places`` have them, too."""
+        """``names`` are members of ``archive`` with their ``places``.
+
+        ``made`` holds those that are no members, by their place in the row, where ``names`` and ``places``
+        have them, too.
+        """
         self._archive = archive
         self._names = names
         self._places = places

@@ -27,8 +27,11 @@ FIRST = ("rappid.json", "soul.md", ".env")
 
 @dataclass(slots=True, frozen=True)
 class Member:
-    """One file of the egg. ``path`` is its name as a person knows it, ``file`` its place on disk. ``open``
-    gives its content as it is now, small ones as bytes; None when it is gone."""
+    """One file of the egg.
+
+    ``path`` is its name as a person knows it, ``file`` its place on disk. ``open`` gives its content as it is
+    now, small ones as bytes; None when it is gone.
+    """
 
     name: str
     path: str
@@ -43,8 +46,10 @@ class Member:
 
 @dataclass(slots=True)
 class EggContents:
-    """The contents to be packed. ``identity`` is whose it is, None for what is nobody; ``facts`` are what the
-    form's manifest says besides."""
+    """The contents to be packed.
+
+    ``identity`` is whose it is, None for what is nobody; ``facts`` are what the form's manifest says besides.
+    """
 
     name: str
     identity: Identity | None = None
@@ -72,8 +77,7 @@ class EggContents:
     def put_folder(
         self, tree: SourceTree, start: str, verdict: Verdict, rename: Callable[[str], str]
     ) -> None:
-        """Takes in everything below ``start`` that ``verdict`` lets travel, under the names that
-        ``rename`` makes of the paths."""
+        """Takes in everything below ``start`` that ``verdict`` lets travel, under the names that ``rename`` makes of the paths."""
         for path, size, why in tree.walk(start, verdict):
             if why is not None:
                 self.leave(path, why)
@@ -99,8 +103,10 @@ class EggContents:
         self.members = kept
 
     def settle(self) -> None:
-        """Brings the members into their order. Raises ``BadFileError`` for a name that no egg may carry, and
-        when two would be one file on some disk."""
+        """Brings the members into their order.
+
+        Raises ``BadFileError`` for a name that no egg may carry, and when two would be one file on some disk.
+        """
         seen: dict[str, Member] = {}
         for member in self.members:
             try:

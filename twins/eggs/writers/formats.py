@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 
 class EggFormat(StrEnum):
-    """A published shape. The first three are ``rapp-egg/2.0`` by scale, then come
-    ``brainstem-egg/2.2-organism`` and ``-rapplication``, then ``rapp/1-egg`` by variant."""
+    """A published shape.
+
+    The first three are ``rapp-egg/2.0`` by scale, then come ``brainstem-egg/2.2-organism`` and
+    ``-rapplication``, then ``rapp/1-egg`` by variant.
+    """
 
     AGENT = "agent"
     TWIN = "twin"
@@ -59,10 +62,13 @@ class ExcludedFile(NamedTuple):
 
 
 class PackedEgg(msgspec.Struct, frozen=True):
-    """An egg that lies on disk, whole. ``files`` counts what came from the workspace; ``allowed`` are the
-    likely secrets in it that the owner let pass. ``signature`` is the file beside it, where there is one.
-    ``odd_names``: path to the reason for which nobody installs a file
-    of that name. ``unread``: kind to number of the files that were not looked into for secrets."""
+    """An egg that lies on disk, whole.
+
+    ``files`` counts what came from the workspace; ``allowed`` are the likely secrets in it that the owner let
+    pass. ``signature`` is the file beside it, where there is one. ``odd_names``: path to the reason for which
+    nobody installs a file of that name. ``unread``: kind to number of the files that were not looked into for
+    secrets.
+    """
 
     path: Path
     form: EggFormat

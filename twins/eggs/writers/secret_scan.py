@@ -68,8 +68,11 @@ _Spot = tuple[int, int, str]
 
 
 class Finding(NamedTuple):
-    """One likely secret. ``line`` counts from 1 and is 0 in binary files. ``id`` (16 hex) stands for this
-    secret in this file, wherever in it the line moves; it is what an override names."""
+    """One likely secret.
+
+    ``line`` counts from 1 and is 0 in binary files. ``id`` (16 hex) stands for this secret in this file,
+    wherever in it the line moves; it is what an override names.
+    """
 
     path: str
     line: int

@@ -134,8 +134,11 @@ def _put_soul(load: EggContents, path: Path, below: str, tree: SourceTree, held:
 
 
 def agents_of(workspace: Workspace, tree: SourceTree, held: ExitStack) -> tuple[SourceTree, str]:
-    """(tree, path in it) of the agents folder. One inside the workspace is reached without following links,
-    one that settings name elsewhere is taken at its word. ``tree`` is the workspace's."""
+    """(tree, path in it) of the agents folder.
+
+    One inside the workspace is reached without following links, one that settings name elsewhere is taken at
+    its word. ``tree`` is the workspace's.
+    """
     below = _below(workspace.agents, workspace)
     return (tree, below) if below else (held.enter_context(SourceTree(workspace.agents)), "")
 

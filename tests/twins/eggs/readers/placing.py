@@ -10,7 +10,7 @@ AGENT = "class A:\n    pass\n"
 
 
 def placed(opened: ParsedEgg) -> dict[str, tuple[str, str]]:
-    """name → (role, target)"""
+    """Name → (role, target)."""
     return {part.name: (part.role.value, part.target) for part in opened.parts}
 
 
