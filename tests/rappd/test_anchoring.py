@@ -169,11 +169,14 @@ def test_older_database_is_noticed(copied: RunningDaemon, tmp_path: Path) -> Non
 
 def test_home_without_anchors_gets_its_first_at_start(copied: RunningDaemon) -> None:
     (copied.home / "anchors.db").unlink()
-    with closing(sqlite3.connect(copied.home / "rappd.db")) as db:  # as versions without anchors left it
+    with closing(
+        sqlite3.connect(copied.home / "rappd.db", isolation_level=None)
+    ) as db:  # as versions without anchors left it
         db.execute("DROP TABLE anchored")
         db.execute("DROP TABLE late_titles")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        db.execute(f"PRAGMA user_version = {version - 1}")
+        db.execute("CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT")
+        db.execute("INSERT INTO intake VALUES(randomblob(16), 0)")
+        db.execute("PRAGMA user_version = 7")
     copied.start()
     code, report = verified(copied)
     assert code == 0
