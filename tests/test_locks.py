@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -15,8 +16,11 @@ import pytest
 from daemon_under_test import REPO
 from fixtures.package_index import PackageIndex
 from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 FOLDER = REPO / "requirements"
+PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
 _ENTRY = re.compile(
     r"^([a-z0-9-]+)==(\S+?)(?: ; (.+?))? \\\n((?: {4}--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
 )
@@ -76,6 +80,20 @@ def test_lock_agrees_with_the_project_on_every_system(locks: ModuleType) -> None
             name for name, one in found.items() if not one.marker or Marker(one.marker).evaluate(dict(target))
         }
         assert needed == listed, target
+
+
+def test_tether_is_an_extra_that_the_lock_installs(locks: ModuleType) -> None:
+    plain = {canonicalize_name(Requirement(one).name) for one in PROJECT["dependencies"]}
+    extra = {canonicalize_name(Requirement(one).name) for one in PROJECT["optional-dependencies"]["tether"]}
+    assert extra == {"aiortc", "qrcode"}
+    assert not extra & plain
+    assert extra <= entries("runtime").keys()
+
+
+def test_dependencies_have_lower_bounds() -> None:
+    tether = PROJECT["optional-dependencies"]["tether"]
+    for one in [*PROJECT["dependencies"], *tether]:
+        assert [bound.operator for bound in Requirement(one).specifier] == [">="], one
 
 
 def test_lock_of_the_tests_completes_the_one_of_the_runtime(locks: ModuleType) -> None:
