@@ -58,9 +58,9 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
             if signed:
                 verify(one, time.time())
             if once:
-                reply = await gate.once(one, caller)
+                reply = await gate.dispatch_exactly_once(one, caller)
             else:
-                reply = await gate.turn(one, caller, session="bench")
+                reply = await gate.dispatch(one, caller, session="bench")
             if signed:
                 sign(reply, key, time.time())
 

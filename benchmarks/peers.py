@@ -212,7 +212,7 @@ async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
             HELP,
             {"agent": "Echo", "args": {"text": str(number)}},
         )
-        await daemon.calls.keep(peer, daemon.dispatcher.begin(asked, "brainstem", session=asked.id))
+        await daemon.calls.keep(peer, daemon.dispatcher.open_thread(asked, "brainstem", session=asked.id))
     queued = time.perf_counter() - started
     await asyncio.to_thread(worker.start)
     started = time.perf_counter()

@@ -272,7 +272,7 @@ class Daemon:
         """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
         tenant = await self.tenants.twin(selector)
         asked = Envelope(new_id(), self.host.id, tenant.id, HELP, {"user_input": text})
-        reply = await self.dispatcher.turn(asked, Caller("brainstem"), session="asked by the brainstem")
+        reply = await self.dispatcher.dispatch(asked, Caller("brainstem"), session="asked by the brainstem")
         if reply.verb == ERROR:
             raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
         return {"twin": tenant.title, "response": reply.data.get("response", "")}

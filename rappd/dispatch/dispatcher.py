@@ -60,7 +60,7 @@ class Dispatcher:
         """``watcher(envelope, workspace)`` sees every record that was written down."""
         self._watchers.append(watcher)
 
-    async def turn(
+    async def dispatch(
         self,
         envelope: Envelope,
         caller: Caller,
@@ -100,7 +100,7 @@ class Dispatcher:
         finally:
             del self._turns[key]
 
-    def ask(self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
+    def record_call(self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
         """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or ``stopped`` must follow."""
         thread = outer.envelope.extensions[THREAD]
         request = Envelope(new_id(), sender, recipient, HELP, data, {THREAD: thread})
@@ -108,23 +108,23 @@ class Dispatcher:
         self.calls += 1
         return request
 
-    def answer(self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]) -> None:
+    def record_result(self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]) -> None:
         """Writes down what ``request`` came to. Who it is from is the gate's to say."""
         self.calls_failed += verb == ERROR
         self._write(request.reply(verb, data), outer.workspace)
 
-    def stopped(self, outer: RequestContext, request: Envelope) -> None:
+    def record_cancelled(self, outer: RequestContext, request: Envelope) -> None:
         """Writes down that nobody waits for ``request`` any more."""
         self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
 
-    async def written(self) -> None:
+    async def flush(self) -> None:
         """Returns once all that was written down until now is committed: what is told to somebody stands in the record.
 
         Raises ``StoreError``.
         """
         await self._store.flush()
 
-    def begin(
+    def open_thread(
         self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
     ) -> Envelope:
         """Puts a record on the thread that its caller's session has, and makes that thread known.
@@ -138,7 +138,7 @@ class Dispatcher:
         self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
         return on_thread(envelope, thread)
 
-    async def once(
+    async def dispatch_exactly_once(
         self,
         envelope: Envelope,
         caller: Caller,
@@ -155,14 +155,14 @@ class Dispatcher:
         Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
         """
         with self._store.group_commit.active():
-            return await self._once(envelope, caller, emit, begun)
+            return await self._dispatch_once(envelope, caller, emit, begun)
 
-    async def _once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
-        workspace, handler, repeatable = self._routed(envelope.recipient)
+    async def _dispatch_once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
+        workspace, handler, repeatable = self._resolve(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
         records: list[Record | ThreadInfo] = [info, record_of(envelope, answers=False)]
-        taken, stopped = await self._taken(key, workspace, info.id, records, begun=begun)
+        taken, stopped = await self._claim(key, workspace, info.id, records, begun=begun)
         if taken == "accepted":
             return outer.reply(ACK, {"state": "accepted"})
         if taken:
@@ -186,13 +186,13 @@ class Dispatcher:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
-        await self._through(self._store.commit_reply(record, *key))
+        await self._uninterrupted(self._store.commit_reply(record, *key))
         for watcher in self._watchers:
             watcher(reply, workspace)
         self.passed += 1
         return reply
 
-    async def _taken(
+    async def _claim(
         self,
         key: tuple[str, str, str],
         workspace: str,
@@ -203,13 +203,13 @@ class Dispatcher:
     ) -> tuple[str, bool]:
         """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
         if begun:
-            began, stopped = await self._through(self._store.start_claimed(*key, records, strict=False))
+            began, stopped = await self._uninterrupted(self._store.start_claimed(*key, records, strict=False))
             return ("" if began else "started"), stopped
         taking = InboxClaim(*key, "started", workspace, thread, b"", now(), records)
-        taken, stopped = await self._through(self._store.claim(taking, strict=False))
+        taken, stopped = await self._uninterrupted(self._store.claim(taking, strict=False))
         return (taken.state if taken is not None else ""), stopped
 
-    async def _through(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
+    async def _uninterrupted(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
         """What is on its way to the disk gets there, also when the task is cancelled: then True."""
         try:
             return await writing, False
@@ -223,11 +223,11 @@ class Dispatcher:
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
-    def sent(self, envelope: Envelope, workspace: str) -> None:
+    def record_outgoing(self, envelope: Envelope, workspace: str) -> None:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
         self._write(envelope, workspace)
 
-    async def note(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
+    async def record_reply(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
         ``late``: it may be the second time that it comes, and is written once. (What came to a caller that waited
@@ -239,7 +239,7 @@ class Dispatcher:
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
-        workspace, _, _ = self._routed(envelope.recipient)
+        workspace, _, _ = self._resolve(envelope.recipient)
         key = (envelope.sender, envelope.id, envelope.verb)
         body = emergence.encode(envelope)
         taken = await self._store.claim(InboxClaim(*key, "accepted", workspace, "", body, now(), []))
@@ -255,9 +255,9 @@ class Dispatcher:
     async def _perform(
         self, envelope: Envelope, caller: Caller, session: Any, fresh: bool, named: bool, emit: Emit | None
     ) -> Envelope:
-        workspace, handler, _ = self._routed(envelope.recipient)
+        workspace, handler, _ = self._resolve(envelope.recipient)
         title = envelope.data.get("user_input", "")
-        envelope = self.begin(envelope, workspace, session=session, title=title, fresh=fresh)
+        envelope = self.open_thread(envelope, workspace, session=session, title=title, fresh=fresh)
         self._write(envelope, workspace)
         with self._store.group_commit.active():
             try:
@@ -269,7 +269,7 @@ class Dispatcher:
         self.passed += 1
         return reply
 
-    def _routed(self, recipient: str) -> tuple[str, Handler, Repeatable]:
+    def _resolve(self, recipient: str) -> tuple[str, Handler, Repeatable]:
         routed = self._handlers.get(recipient)
         if routed is None:  # between its door and here
             raise ConflictError("It was stopped before it could answer.", do="Ask again.")

@@ -281,7 +281,7 @@ class InboundHandler:
     async def _perform(self, inner: Envelope, caller: Caller, emit: Emit, *, begun: bool) -> Envelope:
         if caller.spend is not None and not begun:
             await caller.spend(inner)
-        return await self._gate.once(inner, caller, emit=emit, begun=begun)
+        return await self._gate.dispatch_exactly_once(inner, caller, emit=emit, begun=begun)
 
     async def _push_when_done(self, work: ActiveRequest, envelope: Envelope) -> None:
         await asyncio.wait({work.task})

@@ -140,14 +140,14 @@ class PeerToolGateway:
     ) -> Envelope:
         m = self._machines
         outer = passage.envelope.extensions
-        asked = m.gate.ask(passage, sender=m.id, recipient=to, data=data)
+        asked = m.gate.record_call(passage, sender=m.id, recipient=to, data=data)
         came, begun = outer.get(PATH), passage.envelope.id
         path = tuple(came) if isinstance(came, list) else ()
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
         try:
             reply = await self._calls.ask(peer, asked, wait=WAIT, path=path, trace=trace)
         except PeerOfflineError as problem:
-            m.gate.answer(passage, asked, ERROR, _told(problem))
+            m.gate.record_result(passage, asked, ERROR, _told(problem))
             if not keep:
                 raise
             await self._calls.keep(peer, asked, path=path, trace=trace)
@@ -155,16 +155,16 @@ class PeerToolGateway:
                 f"{str(problem).rstrip('.')}; the question waits and goes by itself.", do="rappd outbox list"
             ) from problem
         except ReportableError as problem:
-            m.gate.answer(passage, asked, ERROR, _told(problem))
+            m.gate.record_result(passage, asked, ERROR, _told(problem))
             raise
         except asyncio.CancelledError:  # nobody waits for the turn any more
-            m.gate.stopped(passage, asked)
+            m.gate.record_cancelled(passage, asked)
             m.spawn(self._calls.cancel(peer.fingerprint, asked.id))
             raise
         if reply.verb == ACK:  # its end is written down when it comes
             await self._calls.keep(peer, asked, path=path, trace=trace, accepted=True)
         else:
-            m.gate.answer(passage, asked, reply.verb, reply.data)
+            m.gate.record_result(passage, asked, reply.verb, reply.data)
         return reply
 
     def _agents_of(self, peer: Peer) -> list[RemoteAgent]:

@@ -258,7 +258,7 @@ class FederationService(FederationComponents):
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
         told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
-        await self.gate.note(told, row.thread, late=True)
+        await self.gate.record_reply(told, row.thread, late=True)
 
     def over(self, row: OutgoingEnvelope) -> None:
         """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""

@@ -160,7 +160,7 @@ async def _chat(request: web.Request) -> web.Response:
     who = Caller("legacy", caps=request.app[_CAPS])
     if not who.may(f"HELP.{house.host.name}"):
         raise RefusedError("Not allowed.", do="Ask the owner of this machine.")
-    reply = await house.dispatcher.turn(
+    reply = await house.dispatcher.dispatch(
         request_envelope(asked, recipient=house.host.id), who, session=session
     )
     if reply.verb == ERROR:

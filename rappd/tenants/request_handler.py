@@ -40,9 +40,9 @@ class TenantRequestHandler:
         """One agent by itself, on a thread of its own, which is given back beside what came of it."""
         to = agent_id(agent.tool_name, self._tenant.node)
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
-        begun = self._gate.begin(request, self._tenant.name, title=agent.name)
+        begun = self._gate.open_thread(request, self._tenant.name, title=agent.name)
         ran = await self._call(RequestContext(begun, caller, self._tenant.name), agent, arguments, None)
-        await self._gate.written()
+        await self._gate.flush()
         return ran, begun.thread
 
     async def _turn(self, passage: RequestContext) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class TenantRequestHandler:
     async def _call(
         self, passage: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
     ) -> AgentResult:
-        request = self._gate.ask(
+        request = self._gate.record_call(
             passage,
             sender=self._tenant.id,
             recipient=agent_id(agent.tool_name, self._tenant.node),
@@ -127,14 +127,14 @@ class TenantRequestHandler:
         try:
             ran = await self._run(passage, agent, arguments, slush)
         except asyncio.CancelledError:
-            self._gate.stopped(passage, request)
+            self._gate.record_cancelled(passage, request)
             raise
         if ran.ok:
             told = {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
-            self._gate.answer(passage, request, DONE, told)
+            self._gate.record_result(passage, request, DONE, told)
         else:
             told = {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
-            self._gate.answer(passage, request, ERROR, told)
+            self._gate.record_result(passage, request, ERROR, told)
         return ran
 
     async def _run(

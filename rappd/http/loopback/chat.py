@@ -35,7 +35,7 @@ async def chat(request: web.Request) -> web.Response:
     session = new_id() if fresh else asked.session_id
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
-        reply = await house.dispatcher.turn(envelope, who, session=session, fresh=fresh)
+        reply = await house.dispatcher.dispatch(envelope, who, session=session, fresh=fresh)
         return refusal(reply) if reply.verb == ERROR else ok(_body(tenant, reply, session))
     live = _live_turn(house, tenant, who, asked, session)
     last: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, s
 
     async def run() -> None:
         try:
-            reply = await house.dispatcher.turn(envelope, who, session=session, named=True, emit=live.append)
+            reply = await house.dispatcher.dispatch(envelope, who, session=session, named=True, emit=live.append)
         except asyncio.CancelledError:
             live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
             raise

@@ -58,7 +58,7 @@ async def tier2(request: web.Request) -> web.Response:
             }
         )
     )
-    reply = await request.app[HOUSE].dispatcher.turn(
+    reply = await request.app[HOUSE].dispatcher.dispatch(
         request_envelope(asked, recipient=tenant_of(request).id), caller(request), session=asked.user_guid
     )
     if reply.verb == ERROR:
