@@ -14,7 +14,7 @@ import re
 
 from msgspec.structs import replace
 
-from agents.brainstem.slots import DELIMITER, HOUSE, Slot
+from agents.brainstem.slots import DELIMITER, SOUL_SLOTS, Slot
 from agents.errors import AgentError
 from envelopes.codecs.chat import ANSWER_KEYS
 
@@ -24,7 +24,7 @@ SUFFIX = "_sense"
 _FIELDS = ("name", "delimiter", "response_key", "system_prompt", "wrapper_tag")
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-_HOUSE = {slot.delimiter: slot for slot in HOUSE}
+_BUILT_IN = {slot.delimiter: slot for slot in SOUL_SLOTS}
 
 
 class BadSenseError(AgentError):
@@ -47,11 +47,11 @@ def read_sense(content: bytes, stem: str) -> Slot:
         raise BadSenseError("its delimiter must look like |||NAME|||", line)
     key, key_line = _needed(texts, "response_key")
     prompt, _ = _needed(texts, "system_prompt")
-    house = _HOUSE.get(delimiter)
-    if house is not None:
-        if key != house.response_key:
-            raise BadSenseError(f"{delimiter} is the house's own, and fills {house.response_key}", line)
-        return replace(house, prompt=prompt.strip())
+    builtin = _BUILT_IN.get(delimiter)
+    if builtin is not None:
+        if key != builtin.response_key:
+            raise BadSenseError(f"{delimiter} is the house's own, and fills {builtin.response_key}", line)
+        return replace(builtin, prompt=prompt.strip())
     if key in ANSWER_KEYS:
         raise BadSenseError(f"{key} is a key of every answer, and not for a sense to fill", key_line)
     if not _KEY.fullmatch(key):

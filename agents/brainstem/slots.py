@@ -27,7 +27,7 @@ class Slot(msgspec.Struct, frozen=True):
     tag: str = ""
 
 
-HOUSE = (
+SOUL_SLOTS = (
     Slot("voice", VOICE, "voice_response", tag="voice"),
     Slot("twin", TWIN, "twin_response", tag="twin"),
 )
@@ -47,7 +47,7 @@ class Delimiters:
     """Delimiters at which an answer is cut: the two published ones and those of ``senses``."""
 
     def __init__(self, senses: Sequence[Slot] = ()) -> None:
-        self._slots = {slot.delimiter: slot for slot in (*HOUSE, *senses)}
+        self._slots = {slot.delimiter: slot for slot in (*SOUL_SLOTS, *senses)}
         self._senses = [slot for slot in senses if slot.delimiter not in (VOICE, TWIN)]
         self.mark = re.compile(f"({'|'.join(map(re.escape, self._slots))})")
         self.starts = frozenset(

@@ -54,9 +54,9 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
             "note", "Every program on this machine may change agents (door.open_surface).", stream=sys.stderr
         )
 
-    def ready(house: Daemon) -> None:
+    def ready(daemon: Daemon) -> None:
         if not quiet:
-            show(describe(house), first=first, as_json=as_json, attached=True)
+            show(describe(daemon), first=first, as_json=as_json, attached=True)
             news.begin()
 
     server.run(home, settings, on_ready=ready)

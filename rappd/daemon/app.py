@@ -125,9 +125,9 @@ class Daemon:
     async def open(cls, home: Home, settings: Settings) -> Daemon:
         """Opens the store and everything above it; the doors come after."""
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        house = cls(home, settings, home.identity(), store)
-        await house.anchoring.start()
-        return house
+        daemon = cls(home, settings, home.identity(), store)
+        await daemon.anchoring.start()
+        return daemon
 
     @property
     def node(self) -> str:
@@ -253,14 +253,14 @@ class Daemon:
             settings=self.settings,
             supervisor=self.supervisor,
             thinking=self.providers,
-            gate=self.dispatcher,
+            dispatcher=self.dispatcher,
             private_root=self.home.root,
             approvals=self.home.approvals,
             held=self.quarantine,
             title=title,
             address=address,
             watched=watched,
-            house_performs=self.perform,
+            daemon_performs=self.perform,
             others=self.peer_tools,
             unheard=self.notices,
         )
@@ -328,32 +328,32 @@ class Daemon:
         logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)
 
 
-def describe(house: Daemon) -> dict[str, Any]:
+def describe(daemon: Daemon) -> dict[str, Any]:
     """What the start screen and ``rappd status`` tell, as one object."""
-    thinking = house.providers.describe()
+    thinking = daemon.providers.describe()
     return {
-        "name": house.name,
-        "node": house.node,
-        "port": house.port,
-        "url": f"http://127.0.0.1:{house.port}/#k={house.operators.mint_key()}",
+        "name": daemon.name,
+        "node": daemon.node,
+        "port": daemon.port,
+        "url": f"http://127.0.0.1:{daemon.port}/#k={daemon.operators.mint_key()}",
         "provider": thinking.name,
         "model": thinking.model,
-        "has_model": house.providers.has_model,
-        "local_models": describe_local(house.providers),
-        "agents": len(house.host.registry.serving()),
-        "unavailable": len(house.host.registry.unavailable()),
-        "agents_path": str(house.host.workspace.agents),
-        "home": str(house.home.root),
-        "machines": _machines(house),
-        "sandbox": house.supervisor.sandbox_report(),
-        "anchor": {**house.anchoring.report.as_json(), "problems": house.anchoring.problems},
+        "has_model": daemon.providers.has_model,
+        "local_models": describe_local(daemon.providers),
+        "agents": len(daemon.host.registry.serving()),
+        "unavailable": len(daemon.host.registry.unavailable()),
+        "agents_path": str(daemon.host.workspace.agents),
+        "home": str(daemon.home.root),
+        "machines": _machines(daemon),
+        "sandbox": daemon.supervisor.sandbox_report(),
+        "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
     }
 
 
-def _machines(house: Daemon) -> dict[str, Any]:
+def _machines(daemon: Daemon) -> dict[str, Any]:
     """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
-    machines = house.federation
-    announced = house.settings.on("peers.nearby")
+    machines = daemon.federation
+    announced = daemon.settings.on("peers.nearby")
     return {"port": machines.port, "announced": announced, "peers": len(machines.peer_store)}
 
 

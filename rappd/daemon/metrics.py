@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from rappd.daemon.app import Daemon
 
 
-def expose(house: Daemon) -> tuple[bytes, str]:
+def expose(daemon: Daemon) -> tuple[bytes, str]:
     """(text, content type) of every metric."""
     registry = CollectorRegistry()
-    registry.register(_Collector(house))
+    registry.register(_Collector(daemon))
     return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 class _Collector(Collector):
-    def __init__(self, house: Daemon) -> None:
-        self._house = house
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
 
     def collect(self) -> Iterable[Metric]:
-        house = self._house
-        yield _counter("rappd_turns", "Turns answered.", house.dispatcher.passed)
-        yield _counter("rappd_turns_refused", "Turns answered with an error.", house.dispatcher.refused)
-        yield _counter("rappd_agent_calls", "Agent calls.", house.dispatcher.calls)
-        yield _counter("rappd_agent_calls_failed", "Agent calls that failed.", house.dispatcher.calls_failed)
-        yield _counter("rappd_model_rounds", "Rounds asked of the model.", house.providers.meter.rounds)
+        daemon = self._daemon
+        yield _counter("rappd_turns", "Turns answered.", daemon.dispatcher.passed)
+        yield _counter("rappd_turns_refused", "Turns answered with an error.", daemon.dispatcher.refused)
+        yield _counter("rappd_agent_calls", "Agent calls.", daemon.dispatcher.calls)
+        yield _counter("rappd_agent_calls_failed", "Agent calls that failed.", daemon.dispatcher.calls_failed)
+        yield _counter("rappd_model_rounds", "Rounds asked of the model.", daemon.providers.meter.rounds)
         yield _counter(
             "rappd_model_tokens",
             "Tokens the model counted.",
-            house.providers.meter.input_tokens + house.providers.meter.output_tokens,
+            daemon.providers.meter.input_tokens + daemon.providers.meter.output_tokens,
         )
-        yield _gauge("rappd_turns_running", "Turns under way.", house.turn_streams.running())
-        yield _gauge("rappd_agents", "Agents that answer now.", len(house.host.registry.serving()))
+        yield _gauge("rappd_turns_running", "Turns under way.", daemon.turn_streams.running())
+        yield _gauge("rappd_agents", "Agents that answer now.", len(daemon.host.registry.serving()))
         yield _gauge(
             "rappd_agents_unavailable",
             "Files with faults that serve nothing.",
-            len(house.host.registry.unavailable()),
+            len(daemon.host.registry.unavailable()),
         )
-        workers = house.supervisor.stats()
+        workers = daemon.supervisor.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
         requests = sum(pool["requests"] for pool in workers["pools"].values())
         yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)
@@ -54,7 +54,7 @@ class _Collector(Collector):
             "Starts of the process that workers are forked from.",
             workers["zygotes_started"],
         )
-        yield _gauge("rappd_uptime_seconds", "Seconds since the start.", time.time() - house.started_at)
+        yield _gauge("rappd_uptime_seconds", "Seconds since the start.", time.time() - daemon.started_at)
 
 
 def _counter(name: str, text: str, value: float) -> Metric:

@@ -60,30 +60,30 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         port = settings.number("port")
         sockets = _listen(port)
         port = sockets[0].getsockname()[1]
-        house = await Daemon.open(home, settings)
-        house.listen_on(port)
-        runner = await _open_doors(house, sockets)
-        house.tenants.listeners = twin_doors = TwinListeners(house)
-        peers_door = FederationListener(house)
-        house.legacy.door = legacy_door = LegacyListener(house)
+        daemon = await Daemon.open(home, settings)
+        daemon.listen_on(port)
+        runner = await _open_doors(daemon, sockets)
+        daemon.tenants.listeners = twin_doors = TwinListeners(daemon)
+        peers_door = FederationListener(daemon)
+        daemon.legacy.door = legacy_door = LegacyListener(daemon)
         held.announce(port)
         stopped = _stop_signal()
         try:
-            await house.start()
+            await daemon.start()
             peers_door.open()
-            house.spawn(house.legacy.reopen())
+            daemon.spawn(daemon.legacy.reopen())
             _notify("READY=1")
-            on_ready(house)
+            on_ready(daemon)
             settle()
             await stopped.wait()
         finally:
             _notify("STOPPING=1")
-            house.activity.close()
+            daemon.activity.close()
             await peers_door.close()
             await legacy_door.close()
             await twin_doors.close_all()
             await runner.cleanup()
-            await house.close()
+            await daemon.close()
             home.socket.unlink(missing_ok=True)
     finally:
         held.release()
@@ -127,15 +127,15 @@ def _listen(port: int) -> list[socket.socket]:
     return sockets
 
 
-async def _open_doors(house: Daemon, sockets: list[socket.socket]) -> TimedRunner:
-    runner = TimedRunner(loopback.build(house), access_log=None, handle_signals=False, shutdown_timeout=3.0)
+async def _open_doors(daemon: Daemon, sockets: list[socket.socket]) -> TimedRunner:
+    runner = TimedRunner(loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
     for listener in sockets:
         await web.SockSite(runner, listener, backlog=512).start()
-    house.home.socket.unlink(missing_ok=True)
+    daemon.home.socket.unlink(missing_ok=True)
     before = os.umask(0o177)
     try:
-        await web.UnixSite(runner, str(house.home.socket)).start()
+        await web.UnixSite(runner, str(daemon.home.socket)).start()
     finally:
         os.umask(before)
     return runner

@@ -100,7 +100,9 @@ class Dispatcher:
         finally:
             del self._turns[key]
 
-    def record_call(self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
+    def record_call(
+        self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]
+    ) -> Envelope:
         """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or ``stopped`` must follow."""
         thread = outer.envelope.extensions[THREAD]
         request = Envelope(new_id(), sender, recipient, HELP, data, {THREAD: thread})
@@ -108,7 +110,9 @@ class Dispatcher:
         self.calls += 1
         return request
 
-    def record_result(self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]) -> None:
+    def record_result(
+        self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]
+    ) -> None:
         """Writes down what ``request`` came to. Who it is from is the gate's to say."""
         self.calls_failed += verb == ERROR
         self._write(request.reply(verb, data), outer.workspace)
@@ -157,7 +161,9 @@ class Dispatcher:
         with self._store.group_commit.active():
             return await self._dispatch_once(envelope, caller, emit, begun)
 
-    async def _dispatch_once(self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool) -> Envelope:
+    async def _dispatch_once(
+        self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool
+    ) -> Envelope:
         workspace, handler, repeatable = self._resolve(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
@@ -227,7 +233,9 @@ class Dispatcher:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
         self._write(envelope, workspace)
 
-    async def record_reply(self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False) -> None:
+    async def record_reply(
+        self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False
+    ) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
         ``late``: it may be the second time that it comes, and is written once. (What came to a caller that waited
@@ -275,11 +283,11 @@ class Dispatcher:
             raise ConflictError("It was stopped before it could answer.", do="Ask again.")
         return routed
 
-    async def _answer(self, passage: RequestContext, handler: Handler) -> Envelope:
+    async def _answer(self, context: RequestContext, handler: Handler) -> Envelope:
         """What a HELP comes to; only cancellation passes through."""
-        envelope = passage.envelope
+        envelope = context.envelope
         try:
-            return envelope.reply(DONE, await handler(passage))
+            return envelope.reply(DONE, await handler(context))
         except ReportableError as problem:
             self.refused += 1
             reply = envelope.refusal(problem.status, str(problem), problem.code)

@@ -70,7 +70,7 @@ class FederationComponents(ABC):
     port: int
     loopback_port: int
     store: Store
-    gate: Dispatcher
+    dispatcher: Dispatcher
     tenants: Tenants
     peer_store: PeerStore
     inbox_rows: InboxTable

@@ -26,7 +26,7 @@ async def requeue_interrupted_calls(m: FederationComponents) -> None:
         peer = m.peer_store.by_prefix(asked.recipient.rpartition("_")[2])
         if peer is None:
             told = asked.refusal(500, "This machine was stopped before the answer came.", "interrupted")
-            await m.gate.record_reply(told, asked.thread, late=True)
+            await m.dispatcher.record_reply(told, asked.thread, late=True)
             continue
         kept = {name: value for name, value in asked.extensions.items() if name != THREAD}
         sent = {THREAD: asked.thread, PATH: [m.identity.fingerprint[:16]], **kept}

@@ -62,7 +62,7 @@ class InboundHandler:
 
     def __init__(
         self,
-        gate: Dispatcher,
+        dispatcher: Dispatcher,
         tenants: Tenants,
         catalogue: CapabilityCatalog,
         fingerprint: str,
@@ -71,7 +71,7 @@ class InboundHandler:
         push: Push,
         greeted: Greeted,
     ) -> None:
-        self._gate = gate
+        self._dispatcher = dispatcher
         self._catalogue = catalogue
         self._node = fingerprint[:16]
         self._addressing = Addressing(tenants, self._node)
@@ -123,7 +123,7 @@ class InboundHandler:
             if not caller.peer or CAP in envelope.extensions:
                 # What it may do is not known any more after a crash: it begins now, and not later.
                 return await self._answered_within(0.0, envelope, inner, tenant, caller)
-            known = await self._gate.accept(inner)
+            known = await self._dispatcher.accept(inner)
             if known is not None:
                 return self.outward(envelope, known)
             work = self._start(inner, tenant, caller, begun=True)
@@ -173,7 +173,7 @@ class InboundHandler:
 
     async def recorded(self, sender: str, id: str) -> Envelope | None:
         """The reply to a HELP of that sender, from the record, as it gets it."""
-        reply = await self._gate.recorded(sender, id)
+        reply = await self._dispatcher.recorded(sender, id)
         if reply is None:
             return None
         return self.outward(Envelope(id, sender, reply.sender, HELP, {}, _claimed(reply)), reply)
@@ -187,7 +187,7 @@ class InboundHandler:
 
     async def close(self) -> None:
         """Stops what is under way; after the next start it is answered as cut off."""
-        self._gate.closing = True
+        self._dispatcher.closing = True
         tasks: list[asyncio.Task[Any]] = [*self._work.tasks(), *self._later]
         for task in tasks:
             task.cancel()
@@ -255,7 +255,7 @@ class InboundHandler:
         try:
             return self.outward(envelope, work.task.result())
         except asyncio.CancelledError:
-            if self._gate.closing:
+            if self._dispatcher.closing:
                 return self.refuse(
                     envelope, ShuttingDownError("This machine is stopping.", do="Ask again soon.")
                 )
@@ -281,11 +281,11 @@ class InboundHandler:
     async def _perform(self, inner: Envelope, caller: Caller, emit: Emit, *, begun: bool) -> Envelope:
         if caller.spend is not None and not begun:
             await caller.spend(inner)
-        return await self._gate.dispatch_exactly_once(inner, caller, emit=emit, begun=begun)
+        return await self._dispatcher.dispatch_exactly_once(inner, caller, emit=emit, begun=begun)
 
     async def _push_when_done(self, work: ActiveRequest, envelope: Envelope) -> None:
         await asyncio.wait({work.task})
-        if work.caller.peer and not (work.task.cancelled() and self._gate.closing):
+        if work.caller.peer and not (work.task.cancelled() and self._dispatcher.closing):
             await self._push(work.caller.peer, self._end_of(work, envelope))
 
     def _cancel(self, envelope: Envelope, caller: Caller) -> Envelope:

@@ -53,9 +53,9 @@ class PeerToolGateway:
         peer = self._machines.peer_store.get(caller.peer) if caller.peer else None
         return peer is not None and peer.whose == "mine"
 
-    async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
+    async def perform(self, context: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` and ``peers.ask``, for the shipped AskPeer."""
-        if not self.allows(passage.caller):
+        if not self.allows(context.caller):
             raise RefusedError(
                 "Other machines are asked for this machine's owner only.", do="Ask them yourself."
             )
@@ -74,7 +74,7 @@ class PeerToolGateway:
             said if isinstance(said, list) and not text.get("twin") else [],
         )
         reply = await self._ask(
-            passage, peer, own_id(peer.fingerprint), with_twin(data, text.get("twin", ""))
+            context, peer, own_id(peer.fingerprint), with_twin(data, text.get("twin", ""))
         )
         if reply.verb == ACK:
             return {"result": _at_it(peer)}
@@ -85,11 +85,11 @@ class PeerToolGateway:
             raise DeclinedError(f"{peer.name}: {told}", answered=answered, do=do)
         return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
 
-    def guests(self, passage: RequestContext) -> PeerAgents | None:
+    def guests(self, context: RequestContext) -> PeerAgents | None:
         """The agents of peers that the owner offers to the brainstem here; None when there are none."""
         if not len(self._machines.peer_store):
             return None  # most turns of most machines: nothing is built for them
-        return PeerAgents(self, passage)
+        return PeerAgents(self, context)
 
     def offered(self) -> list[tuple[Peer, RemoteAgent]]:
         """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
@@ -110,7 +110,7 @@ class PeerToolGateway:
         return self._tool
 
     async def ask_agent(
-        self, passage: RequestContext, peer: Peer, agent: str, arguments: dict[str, Any]
+        self, context: RequestContext, peer: Peer, agent: str, arguments: dict[str, Any]
     ) -> AgentResult:
         """One call of a peer's agent; what goes wrong is its result."""
         started = time.monotonic()
@@ -120,7 +120,7 @@ class PeerToolGateway:
             if now is None or not now.offered:  # since the turn began
                 raise NotPairedError(f"{peer.name}'s agents may not be used any more.")
             data = {"agent": agent, "args": arguments}
-            reply = await self._ask(passage, now, own_id(now.fingerprint), data, keep=False)
+            reply = await self._ask(context, now, own_id(now.fingerprint), data, keep=False)
         except ReportableError as problem:
             return AgentResult(False, str(problem), None, time.monotonic() - started)
         if reply.verb == DONE:
@@ -136,18 +136,18 @@ class PeerToolGateway:
         )
 
     async def _ask(
-        self, passage: RequestContext, peer: Peer, to: str, data: dict[str, Any], *, keep: bool = True
+        self, context: RequestContext, peer: Peer, to: str, data: dict[str, Any], *, keep: bool = True
     ) -> Envelope:
         m = self._machines
-        outer = passage.envelope.extensions
-        asked = m.gate.record_call(passage, sender=m.id, recipient=to, data=data)
-        came, begun = outer.get(PATH), passage.envelope.id
+        outer = context.envelope.extensions
+        asked = m.dispatcher.record_call(context, sender=m.id, recipient=to, data=data)
+        came, begun = outer.get(PATH), context.envelope.id
         path = tuple(came) if isinstance(came, list) else ()
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
         try:
             reply = await self._calls.ask(peer, asked, wait=WAIT, path=path, trace=trace)
         except PeerOfflineError as problem:
-            m.gate.record_result(passage, asked, ERROR, _told(problem))
+            m.dispatcher.record_result(context, asked, ERROR, _told(problem))
             if not keep:
                 raise
             await self._calls.keep(peer, asked, path=path, trace=trace)
@@ -155,16 +155,16 @@ class PeerToolGateway:
                 f"{str(problem).rstrip('.')}; the question waits and goes by itself.", do="rappd outbox list"
             ) from problem
         except ReportableError as problem:
-            m.gate.record_result(passage, asked, ERROR, _told(problem))
+            m.dispatcher.record_result(context, asked, ERROR, _told(problem))
             raise
         except asyncio.CancelledError:  # nobody waits for the turn any more
-            m.gate.record_cancelled(passage, asked)
+            m.dispatcher.record_cancelled(context, asked)
             m.spawn(self._calls.cancel(peer.fingerprint, asked.id))
             raise
         if reply.verb == ACK:  # its end is written down when it comes
             await self._calls.keep(peer, asked, path=path, trace=trace, accepted=True)
         else:
-            m.gate.record_result(passage, asked, reply.verb, reply.data)
+            m.dispatcher.record_result(context, asked, reply.verb, reply.data)
         return reply
 
     def _agents_of(self, peer: Peer) -> list[RemoteAgent]:
@@ -187,9 +187,9 @@ class PeerToolGateway:
 class PeerAgents:
     """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.RemoteTools``."""
 
-    def __init__(self, reaching: PeerToolGateway, passage: RequestContext) -> None:
+    def __init__(self, reaching: PeerToolGateway, context: RequestContext) -> None:
         self._reaching = reaching
-        self._passage = passage
+        self._passage = context
         self._agents: dict[str, tuple[Peer, RemoteAgent]] = {}
 
     def tools(self, taken: Container[str]) -> list[Tool]:

@@ -67,12 +67,12 @@ class FederationService(FederationComponents):
         identity: IdentityKey,
         name: str,
         store: Store,
-        gate: Dispatcher,
+        dispatcher: Dispatcher,
         tenants: Tenants,
         anchoring: Anchoring,
     ) -> None:
         self.home, self.settings, self.identity, self.name = home, settings, identity, name
-        self.store, self.gate, self.tenants = store, gate, tenants
+        self.store, self.dispatcher, self.tenants = store, dispatcher, tenants
         self.id = own_id(identity.fingerprint)
         self.port = 0
         self.loopback_port = settings.number("port")
@@ -258,7 +258,7 @@ class FederationService(FederationComponents):
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
         told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
-        await self.gate.record_reply(told, row.thread, late=True)
+        await self.dispatcher.record_reply(told, row.thread, late=True)
 
     def over(self, row: OutgoingEnvelope) -> None:
         """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""

@@ -38,7 +38,7 @@ async def build_components(m: FederationComponents) -> None:
     introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
     m.catalogue = CapabilityCatalog(m.tenants, m.name, introduction)
     m.receiver = InboundHandler(
-        m.gate,
+        m.dispatcher,
         m.tenants,
         m.catalogue,
         m.identity.fingerprint,

@@ -18,18 +18,18 @@ _FURTHER = 100
 class FederationListener:
     """A taken port never stops a start: a free one is used, and announced."""
 
-    def __init__(self, house: Daemon) -> None:
-        self._house = house
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
         self._runner: web.AppRunner | None = None
 
     def open(self) -> None:
         """Takes the port at once, and serves it as soon as everything behind it is ready."""
-        settings = self._house.settings
+        settings = self._daemon.settings
         listener = None
         if settings.on("peers.door"):
             listener = listen(settings.text("peers.address"), settings.number("peers.port"))
-        self._house.federation.port = listener.getsockname()[1] if listener else 0
-        self._house.spawn(self._serve(listener))
+        self._daemon.federation.port = listener.getsockname()[1] if listener else 0
+        self._daemon.spawn(self._serve(listener))
 
     async def close(self) -> None:
         """Serves no more."""
@@ -37,7 +37,7 @@ class FederationListener:
             await self._runner.cleanup()
 
     async def _serve(self, listener: socket.socket | None) -> None:
-        machines = self._house.federation
+        machines = self._daemon.federation
         await machines.start(machines.port)
         if listener is not None:
             from rappd.http.federation.app import serve

@@ -24,7 +24,7 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller
 from rappd.errors import ConflictError, RefusedError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import check_depth
 from rappd.http.request_timeout import TimedRunner
 from rappd.http.responses import JSON, ok, plain, problem, refusal
@@ -47,8 +47,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 class LegacyListener:
     """Opens and closes with its settings: ``legacy.addresses``, ``legacy.scopes``."""
 
-    def __init__(self, house: Daemon) -> None:
-        self._house = house
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
         self._runner: web.AppRunner | None = None
         self.listening: list[str] = []
 
@@ -66,7 +66,7 @@ class LegacyListener:
         await self.close()
         sockets = _listeners(own)
         runner = TimedRunner(
-            _build(self._house, networks, tuple(caps)),
+            _build(self._daemon, networks, tuple(caps)),
             access_log=None,
             handle_signals=False,
             shutdown_timeout=2.0,
@@ -101,9 +101,9 @@ def network(text: str) -> Network:
     return found
 
 
-def _build(house: Daemon, allowed: tuple[Network, ...], caps: tuple[str, ...]) -> web.Application:
+def _build(daemon: Daemon, allowed: tuple[Network, ...], caps: tuple[str, ...]) -> web.Application:
     app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
-    app[HOUSE] = house
+    app[DAEMON] = daemon
     app[_ALLOWED], app[_CAPS] = allowed, caps
     app[_LIMIT] = RateLimit(MOST_A_MINUTE, 60)
     app.router.add_post("/chat", _chat)
@@ -151,21 +151,21 @@ def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Addre
 
 
 async def _chat(request: web.Request) -> web.Response:
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     asked = decode_request(await request.read())
     asked.turn_id = None  # ids are for those who prove who they are
     check_depth([asked.session_id, asked.history])
     session = asked.session_id if asked.session_id is not None else new_id()
     claimed, asked.user_guid = asked.user_guid, f"legacy {_remote(request)}"  # whom they speak for is a claim
     who = Caller("legacy", caps=request.app[_CAPS])
-    if not who.may(f"HELP.{house.host.name}"):
+    if not who.may(f"HELP.{daemon.host.name}"):
         raise RefusedError("Not allowed.", do="Ask the owner of this machine.")
-    reply = await house.dispatcher.dispatch(
-        request_envelope(asked, recipient=house.host.id), who, session=session
+    reply = await daemon.dispatcher.dispatch(
+        request_envelope(asked, recipient=daemon.host.id), who, session=session
     )
     if reply.verb == ERROR:
         return refusal(reply)
-    modes = house.host.settings
+    modes = daemon.host.settings
     body = reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
     return web.Response(body=orjson.dumps(body | {"user_guid": claimed}), content_type=JSON)
 

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.tenants.tenant import Tenant
 
 TENANT = web.AppKey("tenant", Tenant)
@@ -37,7 +37,7 @@ def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamRe
     """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwinError``."""
 
     async def named(request: web.Request) -> web.StreamResponse:
-        tenant = await request.app[HOUSE].tenants.twin(request.match_info["twin"])
+        tenant = await request.app[DAEMON].tenants.twin(request.match_info["twin"])
         request[_NAMED] = tenant
         tenant.active_requests += 1  # from here on, so that it is not closed to make room for others
         try:

@@ -19,8 +19,8 @@ PORTS = range(7081, 7200)
 class TwinListeners:
     """Opens and closes twins' ports for the house."""
 
-    def __init__(self, house: Daemon) -> None:
-        self._house = house
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
         self._runners: dict[str, web.AppRunner] = {}
         self._listeners: dict[str, socket.socket] = {}
         self._held: dict[str, socket.socket] = {}
@@ -29,7 +29,7 @@ class TwinListeners:
         """Listens for a twin and returns the port. Raises ``ConflictError`` when none is free."""
         listener = self._held.pop(tenant.name, None) or _listen(wanted)
         port: int = listener.getsockname()[1]
-        app = loopback.build_for_twin(self._house, tenant, port)
+        app = loopback.build_for_twin(self._daemon, tenant, port)
         runner = TimedRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
         await runner.setup()
         await web.SockSite(runner, listener).start()

@@ -74,7 +74,7 @@ class BroadcastOperations:
             winner, heard = None, await gather_all(peers, ask, wait, cancel=cancel)
         rows = [self._settled(one, asked[one.peer.fingerprint], started) for one in heard]
         calls = [row for row, _ in rows]
-        await asyncio.gather(*(m.gate.record_reply(end, end.thread, workspace=HOST) for _, end in rows))
+        await asyncio.gather(*(m.dispatcher.record_reply(end, end.thread, workspace=HOST) for _, end in rows))
         return {"calls": calls, "winner": winner.peer.name if winner else None}
 
     async def hello(self) -> dict[str, Any]:

@@ -87,12 +87,12 @@ class CallOperations:
             await self.keep(peer, placed)
             return self.row(peer, placed, "queued", started, problem=problem)
         except ReportableError as problem:
-            await m.gate.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
+            await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
             raise
         if reply.verb == ACK:
             await self.keep(peer, placed, accepted=True)
             return self.row(peer, placed, "accepted", started)
-        await m.gate.record_reply(reply, placed.thread, workspace=HOST)
+        await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
         return self.row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
 
     def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
@@ -102,8 +102,8 @@ class CallOperations:
         trace = {TRACEPARENT: trace_of(ident)}
         asked = Envelope(ident, m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
         session = f"call {id or new_id()}"
-        placed = m.gate.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
-        m.gate.record_outgoing(placed, HOST)
+        placed = m.dispatcher.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
+        m.dispatcher.record_outgoing(placed, HOST)
         return placed
 
     async def ask(
@@ -199,8 +199,8 @@ class CallOperations:
         data = call_data(text, "", None)
         name = entry.name or entry.host
         asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
-        placed = m.gate.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
-        m.gate.record_outgoing(placed, HOST)
+        placed = m.dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
+        m.dispatcher.record_outgoing(placed, HOST)
         started = time.monotonic()
         try:
             said = await ask_legacy(
@@ -212,10 +212,10 @@ class CallOperations:
                 nonce=asked.id,
             )
         except ReportableError as problem:
-            await m.gate.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
+            await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
             raise
         reply = placed.reply(DONE, {"result": said["response"], "response": said["response"]})
-        await m.gate.record_reply(reply, placed.thread, workspace=HOST)
+        await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
         row = {
             "id": asked.id, "peer": name, "state": "done", "thread": placed.thread, "legacy": True,
             "seconds": round(time.monotonic() - started, 3), "result": said["response"], "data": reply.data,

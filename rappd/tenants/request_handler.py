@@ -25,28 +25,30 @@ log = logging.getLogger(__name__)
 class TenantRequestHandler:
     """Performs HELPs for one tenant, once its agents are described."""
 
-    def __init__(self, tenant: TenantContext, callbacks: WorkerCallbackHandler, gate: Dispatcher) -> None:
+    def __init__(
+        self, tenant: TenantContext, callbacks: WorkerCallbackHandler, dispatcher: Dispatcher
+    ) -> None:
         self._tenant = tenant
         self._callbacks = callbacks
-        self._gate = gate
+        self._dispatcher = dispatcher
 
-    async def perform(self, passage: RequestContext) -> dict[str, Any]:
+    async def perform(self, context: RequestContext) -> dict[str, Any]:
         """The DONE's data. Raises ``ReportableError``."""
-        if "agent" in passage.envelope.data and passage.caller.caps is not None:
-            return await self._one_agent(passage)
-        return await self._turn(passage)
+        if "agent" in context.envelope.data and context.caller.caps is not None:
+            return await self._one_agent(context)
+        return await self._turn(context)
 
     async def alone(self, agent: Agent, arguments: dict[str, Any], caller: Caller) -> tuple[AgentResult, str]:
         """One agent by itself, on a thread of its own, which is given back beside what came of it."""
         to = agent_id(agent.tool_name, self._tenant.node)
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
-        begun = self._gate.open_thread(request, self._tenant.name, title=agent.name)
+        begun = self._dispatcher.open_thread(request, self._tenant.name, title=agent.name)
         ran = await self._call(RequestContext(begun, caller, self._tenant.name), agent, arguments, None)
-        await self._gate.flush()
+        await self._dispatcher.flush()
         return ran, begun.thread
 
-    async def _turn(self, passage: RequestContext) -> dict[str, Any]:
-        data, caller = passage.envelope.data, passage.caller
+    async def _turn(self, context: RequestContext) -> dict[str, Any]:
+        data, caller = context.envelope.data, context.caller
         remote = caller.caps is not None
         text = data.get("user_input") or data.get("prompt") if remote else data["user_input"]
         if not isinstance(text, str) or not text.strip():
@@ -58,43 +60,43 @@ class TenantRequestHandler:
             Ask(
                 text,
                 () if caller.door == "federation" else data.get("conversation_history", ()),
-                passage.envelope.sender,
+                context.envelope.sender,
                 caller.operator,
-                lambda agent, arguments, slush: self._call(passage, agent, arguments, slush),
-                passage.emit,
+                lambda agent, arguments, slush: self._call(context, agent, arguments, slush),
+                context.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
-                guests=peers.guests(passage) if peers and not remote else None,
+                guests=peers.guests(context) if peers and not remote else None,
             )
         )
-        if passage.usage is not None:
-            answer.usage.include(passage.usage)
+        if context.usage is not None:
+            answer.usage.include(context.usage)
         if caller.operator and (unheard := self._tenant.notices.take()):
             answer.notice = f"{answer.notice}\n{unheard}".strip()
-            if passage.emit:
-                passage.emit({"type": "notice", "text": unheard})
+            if context.emit:
+                context.emit({"type": "notice", "text": unheard})
         done = _done(answer)
         return {"result": answer.text, **done} if remote else done
 
-    async def _one_agent(self, passage: RequestContext) -> dict[str, Any]:
-        data = passage.envelope.data
+    async def _one_agent(self, context: RequestContext) -> dict[str, Any]:
+        data = context.envelope.data
         name, arguments = data["agent"], data.get("args", {})
         if not isinstance(name, str) or not isinstance(arguments, dict) or too_deep(arguments):
             raise UsageProblemError(
                 "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
             )
         agent = self._tenant.registry.named(name)
-        if agent is None or not self.serves(agent, passage.caller):
+        if agent is None or not self.serves(agent, context.caller):
             if agent is not None and is_structural(agent.name):
-                log.warning("security: %s asked for %s", passage.envelope.sender, agent.name)
+                log.warning("security: %s asked for %s", context.envelope.sender, agent.name)
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
-        slush = passage.envelope.extensions.get(SLUSH)
-        ran = await self._run(passage, agent, arguments, slush if isinstance(slush, dict) else None)
+        slush = context.envelope.extensions.get(SLUSH)
+        ran = await self._run(context, agent, arguments, slush if isinstance(slush, dict) else None)
         if not ran.ok:
             raise AgentFailedError(ran.result)
         done: dict[str, Any] = {"result": ran.result}
-        if passage.usage is not None:
-            done |= passage.usage.stated()
-        if ran.slush and passage.caller.may("SLUSH"):
+        if context.usage is not None:
+            done |= context.usage.stated()
+        if ran.slush and context.caller.may("SLUSH"):
             done["data_slush"] = ran.slush
         return done
 
@@ -116,49 +118,49 @@ class TenantRequestHandler:
         return agent is not None and agent.idempotent
 
     async def _call(
-        self, passage: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
     ) -> AgentResult:
-        request = self._gate.record_call(
-            passage,
+        request = self._dispatcher.record_call(
+            context,
             sender=self._tenant.id,
             recipient=agent_id(agent.tool_name, self._tenant.node),
             data={"agent": agent.name, "args": arguments},
         )
         try:
-            ran = await self._run(passage, agent, arguments, slush)
+            ran = await self._run(context, agent, arguments, slush)
         except asyncio.CancelledError:
-            self._gate.record_cancelled(passage, request)
+            self._dispatcher.record_cancelled(context, request)
             raise
         if ran.ok:
             told = {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
-            self._gate.record_result(passage, request, DONE, told)
+            self._dispatcher.record_result(context, request, DONE, told)
         else:
             told = {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
-            self._gate.record_result(passage, request, ERROR, told)
+            self._dispatcher.record_result(context, request, ERROR, told)
         return ran
 
     async def _run(
-        self, passage: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
     ) -> AgentResult:
         return await self._tenant.runner.run(
             agent,
             arguments,
-            user_guid=passage.envelope.sender,
+            user_guid=context.envelope.sender,
             slush=slush,
-            caller=(passage.caller.door, passage.caller.operator, passage.caller.peer),
+            caller=(context.caller.door, context.caller.operator, context.caller.peer),
             on_callback=self._callbacks.for_agent(
                 agent,
-                operator=passage.caller.operator,
-                used=passage.used,
-                reach=self._reach(passage),
+                operator=context.caller.operator,
+                used=context.used,
+                reach=self._reach(context),
             ),
         )
 
-    def _reach(self, passage: RequestContext) -> Reach | None:
+    def _reach(self, context: RequestContext) -> Reach | None:
         others = self._tenant.peers()
         if others is None:
             return None
-        return lambda operation, arguments: others.perform(passage, operation, arguments)
+        return lambda operation, arguments: others.perform(context, operation, arguments)
 
 
 def _done(answer: Answer) -> dict[str, Any]:

@@ -71,14 +71,14 @@ class Tenant:
         settings: Settings,
         supervisor: WorkerSupervisor,
         thinking: ProviderSelector,
-        gate: Dispatcher,
+        dispatcher: Dispatcher,
         private_root: Path,
         approvals: Path,
         held: QuarantineList,
         title: str = "",
         address: str = "",
         watched: bool = True,
-        house_performs: Perform | None = None,
+        daemon_performs: Perform | None = None,
         others: PeerGateway | None = None,
         unheard: PendingNotices | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class Tenant:
         self.title = title or name
         self.id = agent_id(address or name, node)
         self.active_requests = 0
-        self._house_performs = house_performs
+        self._daemon_performs = daemon_performs
         self._looked = 0.0
         self._glanced = 0.0
         self._watched = watched
@@ -102,7 +102,7 @@ class Tenant:
         self._quarantine = Quarantine(held, workspace)
         self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
         self.node = node
-        self._gate = gate
+        self._dispatcher = dispatcher
         self._install_lock = asyncio.Lock()
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
@@ -154,8 +154,8 @@ class Tenant:
         )
         self.admin = AgentAdmin(context)
         self.callbacks = WorkerCallbackHandler(context, thinking, settings)
-        self.requests = TenantRequestHandler(context, self.callbacks, gate)
-        gate.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
+        self.requests = TenantRequestHandler(context, self.callbacks, dispatcher)
+        dispatcher.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""
@@ -175,7 +175,7 @@ class Tenant:
 
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
-        self._gate.unroute(self.id)
+        self._dispatcher.unroute(self.id)
         await self._pools.close()
 
     def apply(self, settings: Settings) -> None:
@@ -186,7 +186,7 @@ class Tenant:
         self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
         self.callbacks.apply(settings)
 
-    async def handle(self, passage: RequestContext) -> dict[str, Any]:
+    async def handle(self, context: RequestContext) -> dict[str, Any]:
         """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
         self.active_requests += 1
         try:
@@ -195,15 +195,15 @@ class Tenant:
             if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
                 await self.refresh()
             await self._glance()
-            return await self.requests.perform(passage)
+            return await self.requests.perform(context)
         finally:
             self.active_requests -= 1
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on this workspace, all others on the house."""
-        if operation.startswith("agents.") or self._house_performs is None:
+        if operation.startswith("agents.") or self._daemon_performs is None:
             return await self.admin.perform(operation, arguments)
-        return await self._house_performs(operation, arguments)
+        return await self._daemon_performs(operation, arguments)
 
     def is_of_buddies(self, agent: Agent) -> bool:
         """Whether an agent is the shipped one that a buddy has, and this workspace a buddy's."""

@@ -22,7 +22,7 @@ Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
 class PeerGateway(Protocol):
     """Other machines, as turns of a tenant reach them."""
 
-    async def perform(self, passage: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
+    async def perform(self, context: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` or ``peers.ask``. Raises ``ReportableError``."""
         ...
 
@@ -30,7 +30,7 @@ class PeerGateway(Protocol):
         """Whether a caller may have other machines asked in this one's name."""
         ...
 
-    def guests(self, passage: RequestContext) -> RemoteTools | None:
+    def guests(self, context: RequestContext) -> RemoteTools | None:
         """Agents of other machines that the turn may use."""
         ...
 

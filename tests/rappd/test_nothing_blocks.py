@@ -78,7 +78,7 @@ def guarded() -> Iterator[None]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Daemon]:
+async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Daemon]:
     """The house with its loopback door, in this process; opened and closed outside of the guard."""
     for name, value in (
         ("LLM_FAKE", "1"),
@@ -107,11 +107,11 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 class Visitor:
     """Talks to the door as the operator does (by the control socket), or as any program."""
 
-    def __init__(self, house: Daemon) -> None:
-        self.house = house
-        self.operator = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(house.home.socket)))
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.operator = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(daemon.home.socket)))
         self.anyone = aiohttp.ClientSession()
-        self.url = f"http://127.0.0.1:{house.port}"
+        self.url = f"http://127.0.0.1:{daemon.port}"
 
     async def ask(self, method: str, path: str, status: int = 200, **more: Any) -> bytes:
         async with self.operator.request(method, f"http://localhost{path}", **more) as answer:
@@ -138,8 +138,8 @@ class Visitor:
 
 
 @pytest.fixture
-async def visitor(house: Daemon) -> AsyncIterator[Visitor]:
-    found = Visitor(house)
+async def visitor(daemon: Daemon) -> AsyncIterator[Visitor]:
+    found = Visitor(daemon)
     yield found
     await found.close()
 
@@ -178,14 +178,14 @@ async def _agent_files(visitor: Visitor) -> None:
 
 
 async def _files_by_themselves(visitor: Visitor) -> None:
-    folder = visitor.house.host.workspace.agents
+    folder = visitor.daemon.host.workspace.agents
     dropped = folder / "dropped_agent.py"
     await asyncio.to_thread(dropped.write_text, agent_source("Dropped"))
     await visitor.until("/health", b'"Dropped"')
     await asyncio.to_thread(dropped.write_text, "class A(:\n")
     await visitor.until("/health", b"dropped_agent.py")
     await asyncio.to_thread(dropped.unlink)
-    visitor.house.tell(await visitor.house.host.refresh())
+    visitor.daemon.tell(await visitor.daemon.host.refresh())
 
 
 async def _settings(visitor: Visitor) -> None:
@@ -217,7 +217,7 @@ async def _sources(visitor: Visitor, folder: Path) -> None:
 
 
 async def _services(visitor: Visitor) -> None:
-    file = visitor.house.host.workspace.services / "notes_service.py"
+    file = visitor.daemon.host.workspace.services / "notes_service.py"
     await asyncio.to_thread(file.write_text, SERVICE)
     await visitor.visit("GET", "/api/notes/all")
     await visitor.visit("POST", "/api/notes/all", json={"a": 1})
@@ -227,7 +227,7 @@ async def _services(visitor: Visitor) -> None:
 async def _rapplications(visitor: Visitor) -> None:
     await visitor.visit("GET", "/rapps")
     await visitor.ask("POST", "/rapps/install", json={"id": "kanban"})
-    page = f"http://localhost:{visitor.house.port}/rapps/kanban/"
+    page = f"http://localhost:{visitor.daemon.port}/rapps/kanban/"
     async with visitor.anyone.get(page) as answer:
         assert answer.status == 200
         await answer.read()
@@ -288,7 +288,7 @@ async def test_the_guard_would_notice_what_an_error_page_hides(visitor: Visitor,
     async def sleepy() -> None:
         time.sleep(0.001)
 
-    visitor.house.host.refresh = sleepy  # type: ignore[method-assign]  # stands for any handler
+    visitor.daemon.host.refresh = sleepy  # type: ignore[method-assign]  # stands for any handler
     with guarded():
         await visitor.ask("POST", "/rapps/install", 500, json={"id": "kanban"})
     assert blocked

@@ -19,7 +19,7 @@ from rappd.federation.service import FederationService
 from rappd.http.federation import eggs, envelopes, pairing, websocket
 from rappd.http.federation.admission import ConnectionAdmission
 from rappd.http.federation.envelopes import FOR_BATCHES
-from rappd.http.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.http.federation.keys import ENTRANCE, FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.responses import plain, problem
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ async def serve(machines: FederationService, listener: socket.socket) -> web.App
 def build(machines: FederationService) -> web.Application:
     """Every route of the door."""
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
-    app[MACHINES] = machines
+    app[FEDERATION] = machines
     app[ENTRANCE] = ConnectionAdmission(
         machines.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
     )
@@ -104,7 +104,7 @@ async def _hang_up(app: web.Application) -> None:
     """Lines end first: the door would wait for them. Their peers ask again, and find the answers recorded."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.0):
-            await app[MACHINES].carrier.hang_up()
+            await app[FEDERATION].carrier.hang_up()
 
 
 @web.middleware

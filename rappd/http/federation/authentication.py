@@ -6,7 +6,7 @@ from aiohttp import web
 
 from neighborhoods.auth.peer_certificate import presented_certificate
 from rappd.dispatch.context import Caller
-from rappd.http.federation.keys import ENTRANCE, MACHINES
+from rappd.http.federation.keys import ENTRANCE, FEDERATION
 
 _SCHEME = "bearer "
 
@@ -20,7 +20,7 @@ def caller(request: web.Request) -> tuple[Caller, str]:
     certificate = presented_certificate(transport.get_extra_info("ssl_object") if transport else None)
     shown = request.headers.get("Authorization", "")
     token = shown[len(_SCHEME) :].strip() if shown[: len(_SCHEME)].lower() == _SCHEME else ""
-    machines = request.app[MACHINES]
+    machines = request.app[FEDERATION]
     found, name = machines.credentials.who(token, certificate)
     if found.peer or found.caps:
         mark_authenticated(request)

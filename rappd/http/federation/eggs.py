@@ -12,7 +12,7 @@ from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, RefusedError
 from rappd.federation.components import EggInbox
 from rappd.http.federation.authentication import caller
-from rappd.http.federation.keys import MACHINES
+from rappd.http.federation.keys import FEDERATION
 from rappd.http.responses import ok
 
 _CHUNK = 1 << 20
@@ -45,7 +45,7 @@ async def received(request: web.Request) -> web.Response:
 
 def _sender(request: web.Request) -> tuple[Peer, EggInbox]:
     who, _ = caller(request)
-    machines = request.app[MACHINES]
+    machines = request.app[FEDERATION]
     peer = machines.peer_store.get(who.peer)
     if peer is None:
         raise NotPairedError("This machine is not trusted here.", do="Pair first.")

@@ -20,7 +20,7 @@ from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
 from rappd.http.federation.authentication import caller, mark_authenticated
 from rappd.http.federation.bodies import body_of
-from rappd.http.federation.keys import HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.http.federation.keys import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.sse import in_pieces, wants_pieces
 from rappd.http.responses import ok
 
@@ -37,7 +37,7 @@ async def one(request: web.Request) -> web.StreamResponse:
 
     With `Accept: text/event-stream` a HELP's progress comes as STREAM envelopes, its DONE or ERROR last.
     """
-    machines = request.app[MACHINES]
+    machines = request.app[FEDERATION]
     try:
         by = _By(request, *caller(request))
         known = by.who.peer or by.who.caps
@@ -57,7 +57,7 @@ async def one(request: web.Request) -> web.StreamResponse:
 @routes.post("/envelopes/batch")
 async def batch(request: web.Request) -> web.Response:
     """Several at once, for outboxes: kept first, begun afterwards; the replies come in the same order."""
-    machines = request.app[MACHINES]
+    machines = request.app[FEDERATION]
     try:
         by = _By(request, *caller(request))
         known = by.who.peer or by.who.caps
@@ -72,7 +72,7 @@ async def batch(request: web.Request) -> web.Response:
 @routes.get("/envelopes/{id}")
 async def fetch(request: web.Request) -> web.StreamResponse:
     """What became of an envelope of the caller's: its reply, or an ACK while it is under way."""
-    machines = request.app[MACHINES]
+    machines = request.app[FEDERATION]
     sender, ident = _own(request), request.match_info["id"]
     if (work := machines.receiver.find(sender, ident)) is not None:
         return _answer(Envelope(ident, work.recipient, sender, ACK, {"state": "started"}))
@@ -86,7 +86,7 @@ async def fetch(request: web.Request) -> web.StreamResponse:
 async def stream(request: web.Request) -> web.StreamResponse:
     """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
     after = request.headers.get("Last-Event-ID", "0")
-    pieces = await request.app[MACHINES].receiver.pieces(
+    pieces = await request.app[FEDERATION].receiver.pieces(
         _own(request),
         request.match_info["id"],
         int(after[:9]) if after.isascii() and after.isdecimal() else 0,
@@ -102,7 +102,7 @@ async def capabilities(request: web.Request) -> web.Response:
     who, _ = caller(request)
     if not who.peer and not who.caps:
         raise _stranger()
-    found = await request.app[MACHINES].catalogue.capabilities(request.match_info["id"], who)
+    found = await request.app[FEDERATION].catalogue.capabilities(request.match_info["id"], who)
     if found is None:
         raise NotFoundError("There is nothing of that name for you.", do="Ask the owner to share it.")
     return ok(found)
@@ -122,7 +122,7 @@ class _By:
         known = self.who.peer or self.who.caps
         limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
         try:
-            armed = await app[MACHINES].credentials.armed(envelope, self.who)
+            armed = await app[FEDERATION].credentials.armed(envelope, self.who)
         except ReportableError:
             if not known:
                 limit.take(self.request.remote or "")

@@ -8,7 +8,7 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.federation.service import FederationService
 from rappd.http.federation.admission import ConnectionAdmission
 
-MACHINES = web.AppKey("machines", FederationService)
+FEDERATION = web.AppKey("machines", FederationService)
 ENTRANCE = web.AppKey("entrance", ConnectionAdmission)
 HELLO_LIMIT = web.AppKey("hello_limit", RateLimit)
 """How often strangers at one address may say HELLO."""

@@ -7,7 +7,7 @@ from aiohttp import web
 from neighborhoods.errors import NotPairedError
 from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
 from rappd.http.federation.authentication import caller
-from rappd.http.federation.keys import MACHINES
+from rappd.http.federation.keys import FEDERATION
 
 routes = web.RouteTableDef()
 
@@ -15,7 +15,7 @@ routes = web.RouteTableDef()
 @routes.get("/line")
 async def line(request: web.Request) -> web.StreamResponse:
     """Paired machines only. It ends when either side ends it, and when the trust ends."""
-    machines = request.app[MACHINES]
+    machines = request.app[FEDERATION]
     who, _ = caller(request)
     peer = machines.peer_store.get(who.peer)
     if peer is None:

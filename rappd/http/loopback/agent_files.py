@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field, upload
 from rappd.http.loopback.security import is_operator, operator_only
 from rappd.http.responses import ok
@@ -41,8 +41,8 @@ async def held(request: web.Request) -> web.Response:
 @operator_only
 async def import_agent(request: web.Request) -> web.Response:
     """Takes in one agent file (multipart field `file`), after it loaded in a worker."""
-    house = request.app[HOUSE]
-    house.imports.take()
+    daemon = request.app[DAEMON]
+    daemon.imports.take()
     name, content = await upload(request)
     structure = tenant_of(request).admin
     return ok(await structure.write(name, content, reason="imported", by_operator=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -16,16 +16,16 @@ routes = web.RouteTableDef()
 @operator_only
 async def anchors(request: web.Request) -> web.Response:
     """How the event log stands to its newest anchor, and which anchors of other machines are kept here."""
-    house = request.app[HOUSE]
-    report = {**house.anchoring.report.as_json(), "problems": house.anchoring.problems}
-    return ok({"anchor": report, "kept": house.federation.witness.kept()})
+    daemon = request.app[DAEMON]
+    report = {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems}
+    return ok({"anchor": report, "kept": daemon.federation.witness.kept()})
 
 
 @routes.post("/anchors/ask")
 @operator_only
 async def ask(request: web.Request) -> web.Response:
     """Asks each machine of the same owner which anchors of this one it keeps."""
-    machines = await request.app[HOUSE].federation.available()
+    machines = await request.app[DAEMON].federation.available()
     return ok({"witnesses": await machines.ask_witnesses()})
 
 
@@ -33,6 +33,6 @@ async def ask(request: web.Request) -> web.Response:
 @operator_only
 async def forget(request: web.Request) -> web.Response:
     """Drops the anchors that are kept of `peer`, evidence included."""
-    machines = await request.app[HOUSE].federation.available()
+    machines = await request.app[DAEMON].federation.available()
     node = machines.witness.find(text_field(await json_object(request), "peer"))
     return ok({"forgotten": await machines.witness.forget(node)})

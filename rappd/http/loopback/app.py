@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import (
     agent_files,
     anchors,
@@ -35,9 +35,9 @@ from rappd.http.tenant_resolution import HOSTS, TENANT, AllowedHosts, under_twin
 from rappd.tenants.tenant import Tenant
 
 
-def build(house: Daemon) -> web.Application:
+def build(daemon: Daemon) -> web.Application:
     """Every route of the door, behind its guard; and a twin's own once more under its name."""
-    app = _empty(house, house.host, AllowedHosts(lambda: house.hosts))
+    app = _empty(daemon, daemon.host, AllowedHosts(lambda: daemon.hosts))
     tables = [
         chat,
         health,
@@ -52,7 +52,7 @@ def build(house: Daemon) -> web.Application:
         services,
     ]
     tables += [local_models, twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
-    if house.settings.on("door.http_tools"):
+    if daemon.settings.on("door.http_tools"):
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
@@ -60,18 +60,18 @@ def build(house: Daemon) -> web.Application:
     return app
 
 
-def build_for_twin(house: Daemon, tenant: Tenant, port: int) -> web.Application:
+def build_for_twin(daemon: Daemon, tenant: Tenant, port: int) -> web.Application:
     """What a booted twin's own port answers: the RAPP surface, no page, nothing of the house."""
     hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
-    app = _empty(house, tenant, AllowedHosts(lambda: hosts))
+    app = _empty(daemon, tenant, AllowedHosts(lambda: hosts))
     for table in (chat, health, agent_files, models, voice_routes, services):
         app.add_routes(table.routes)
     return app
 
 
-def _empty(house: Daemon, tenant: Tenant, hosts: AllowedHosts) -> web.Application:
+def _empty(daemon: Daemon, tenant: Tenant, hosts: AllowedHosts) -> web.Application:
     app = web.Application(
-        middlewares=[guard], client_max_size=max(1, house.settings.number("door.body_mb")) << 20
+        middlewares=[guard], client_max_size=max(1, daemon.settings.number("door.body_mb")) << 20
     )
-    app[HOUSE], app[TENANT], app[HOSTS] = house, tenant, hosts
+    app[DAEMON], app[TENANT], app[HOSTS] = daemon, tenant, hosts
     return app

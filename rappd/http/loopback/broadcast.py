@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -50,8 +50,8 @@ async def hello(request: web.Request) -> web.Response:
 
 
 def _verbs(request: web.Request) -> BroadcastOperations:
-    house = request.app[HOUSE]
-    return BroadcastOperations(house.federation, house.calls)
+    daemon = request.app[DAEMON]
+    return BroadcastOperations(daemon.federation, daemon.calls)
 
 
 def _which(found: object) -> Which:

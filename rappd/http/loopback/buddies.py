@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -31,4 +31,4 @@ async def act(request: web.Request) -> web.Response:
 
 
 def _verbs(request: web.Request) -> BuddyOperations:
-    return request.app[HOUSE].twins.buddies
+    return request.app[DAEMON].twins.buddies

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from agents.providers.lazy_imports import load
 from agents.storage.file_pool import in_file_pool
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -61,5 +61,5 @@ async def signature(request: web.Request) -> web.Response:
 
 async def _shelf(request: web.Request) -> CartridgeIndex:
     shelf: type[CartridgeIndex] = (await load("rappd.operations.cartridge_index")).CartridgeIndex
-    house = request.app[HOUSE]
-    return shelf(house.home, house.host.workspace)
+    daemon = request.app[DAEMON]
+    return shelf(daemon.home, daemon.host.workspace)

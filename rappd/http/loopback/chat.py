@@ -16,7 +16,7 @@ from rappd.daemon.app import Daemon
 from rappd.dispatch.context import Caller
 from rappd.dispatch.turn_stream import TurnStream
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import check_depth
 from rappd.http.loopback.security import caller
 from rappd.http.responses import ok, refusal
@@ -30,14 +30,14 @@ routes = web.RouteTableDef()
 async def chat(request: web.Request) -> web.Response:
     """One turn: a sentence in, an answer out."""
     asked = _asked(await request.read())
-    house, tenant, who = request.app[HOUSE], tenant_of(request), caller(request)
+    daemon, tenant, who = request.app[DAEMON], tenant_of(request), caller(request)
     fresh = asked.session_id is None
     session = new_id() if fresh else asked.session_id
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
-        reply = await house.dispatcher.dispatch(envelope, who, session=session, fresh=fresh)
+        reply = await daemon.dispatcher.dispatch(envelope, who, session=session, fresh=fresh)
         return refusal(reply) if reply.verb == ERROR else ok(_body(tenant, reply, session))
-    live = _live_turn(house, tenant, who, asked, session)
+    live = _live_turn(daemon, tenant, who, asked, session)
     last: dict[str, Any] = {}
     async for _, event in live.follow(max(0, len(live.events) - 1)):
         last = orjson.loads(event)
@@ -51,7 +51,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     asked = _asked(await request.read())
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
-    live = _live_turn(request.app[HOUSE], tenant_of(request), caller(request), asked, session)
+    live = _live_turn(request.app[DAEMON], tenant_of(request), caller(request), asked, session)
     after = request.headers.get("Last-Event-ID", "0")
     seen = int(after[:9]) if after.isdecimal() else 0
     seen = min(seen, len(live.events))  # a turn told anew has fewer events than the listener saw
@@ -80,7 +80,7 @@ async def cancel(request: web.Request) -> web.Response:
     turn_id = body.get("turn_id") if isinstance(body, dict) else None
     if not is_uuid(turn_id):
         raise UsageProblemError("turn_id must be a UUID", do="Send the turn_id of the turn to stop.")
-    if not request.app[HOUSE].turn_streams.cancel(str(turn_id).lower()):
+    if not request.app[DAEMON].turn_streams.cancel(str(turn_id).lower()):
         raise NotFoundError("No such turn is running.", do="It may have ended already.")
     return ok({"status": "ok", "turn_id": turn_id})
 
@@ -92,11 +92,11 @@ def _asked(raw: bytes) -> ChatRequest:
     return asked
 
 
-def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, session: Any) -> TurnStream:
+def _live_turn(daemon: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, session: Any) -> TurnStream:
     """The turn of that id: the one under way or lately finished, or a new one."""
     assert asked.turn_id is not None
     who_asks = f"{asked.user_guid}\n{tenant.id}"
-    known = house.turn_streams.get(who_asks, asked.turn_id)
+    known = daemon.turn_streams.get(who_asks, asked.turn_id)
     if known is not None:
         return known
     live = TurnStream()
@@ -104,7 +104,9 @@ def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, s
 
     async def run() -> None:
         try:
-            reply = await house.dispatcher.dispatch(envelope, who, session=session, named=True, emit=live.append)
+            reply = await daemon.dispatcher.dispatch(
+                envelope, who, session=session, named=True, emit=live.append
+            )
         except asyncio.CancelledError:
             live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
             raise
@@ -113,7 +115,7 @@ def _live_turn(house: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, s
             return
         live.append(_last_event(tenant, reply, session))
 
-    return house.turn_streams.start(who_asks, asked.turn_id, live, run())
+    return daemon.turn_streams.start(who_asks, asked.turn_id, live, run())
 
 
 def _body(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:

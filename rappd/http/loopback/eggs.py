@@ -16,7 +16,7 @@ from aiohttp import web
 
 from rappd.daemon.app import Daemon
 from rappd.errors import NotFoundError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.progress_sse import answering
 from rappd.http.loopback.security import operator_only
@@ -43,8 +43,8 @@ async def lay_down(request: web.Request) -> web.Response:
 
     `?signature=` is the text of the `.sig` that came with it. It waits, unhatched, under `id`, for a day.
     """
-    house = request.app[HOUSE]
-    waiting, name = house.eggs.waiting, request.query.get("name", "")
+    daemon = request.app[DAEMON]
+    waiting, name = daemon.eggs.waiting, request.query.get("name", "")
     signature = request.query.get("signature", "").encode()
     part = await asyncio.to_thread(waiting.part)
     try:
@@ -54,8 +54,8 @@ async def lay_down(request: web.Request) -> web.Response:
         await asyncio.to_thread(part.unlink, missing_ok=True)
     try:
         await asyncio.to_thread(waiting.keep_signature, path, signature)
-        found = await asyncio.to_thread(house.eggs.verbs.verify, path)
-        plan = await house.eggs.plan(path)
+        found = await asyncio.to_thread(daemon.eggs.verbs.verify, path)
+        plan = await daemon.eggs.plan(path)
     except BaseException:
         await asyncio.to_thread(waiting.discard, path)
         raise
@@ -70,8 +70,8 @@ async def plan(request: web.Request) -> web.Response:
     A file given by its path is copied first; the answer's `id` is the copy that was planned.
     """
     body = await json_object(request)
-    house = request.app[HOUSE]
-    return ok(await house.eggs.plan(_egg(house, body), _overwrite(body)))
+    daemon = request.app[DAEMON]
+    return ok(await daemon.eggs.plan(_egg(daemon, body), _overwrite(body)))
 
 
 @routes.post("/eggs/hatch")
@@ -83,13 +83,13 @@ async def hatch(request: web.Request) -> web.StreamResponse:
     how far it is, in bytes, before it answers.
     """
     body = await json_object(request)
-    house = request.app[HOUSE]
-    path = _egg(house, body)
+    daemon = request.app[DAEMON]
+    path = _egg(daemon, body)
     source = str(body.get("source") or "")[:200]
     approved = str(body.get("approved") or "")
 
     async def work(progress: Progress | None) -> dict[str, Any]:
-        return await house.eggs.hatch(
+        return await daemon.eggs.hatch(
             path, overwrite=_overwrite(body), approved=approved, source=source, progress=progress
         )
 
@@ -120,10 +120,10 @@ async def pack(request: web.Request) -> web.StreamResponse:
         overwrite=body.get("overwrite") is True,
     )
     if text.get("to"):
-        return ok(await request.app[HOUSE].egg_transfer.pack_for(order, text["to"]))
+        return ok(await request.app[DAEMON].egg_transfer.pack_for(order, text["to"]))
 
     async def work(progress: Progress | None) -> dict[str, Any]:
-        done = await request.app[HOUSE].eggs.pack(order, progress)
+        done = await request.app[DAEMON].eggs.pack(order, progress)
         return done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))}
 
     return await answering(request, work)
@@ -151,20 +151,20 @@ async def dragged_out(request: web.Request) -> web.StreamResponse:
 async def diff(request: web.Request) -> web.Response:
     """What differs between two eggs: `before` and `after`, each `{id}` or `{path}`."""
     body = await json_object(request)
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     before, after = body.get("before"), body.get("after")
     if not isinstance(before, dict) or not isinstance(after, dict):
         raise InvalidBodyError(
             "before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.'
         )
-    return ok(await asyncio.to_thread(house.eggs.verbs.diff, _egg(house, before), _egg(house, after)))
+    return ok(await asyncio.to_thread(daemon.eggs.verbs.diff, _egg(daemon, before), _egg(daemon, after)))
 
 
 @routes.get("/eggs/hatchings")
 @operator_only
 async def hatchings(request: web.Request) -> web.Response:
     """Every hatching that has a receipt, the latest first."""
-    return ok(await asyncio.to_thread(request.app[HOUSE].eggs.verbs.receipts))
+    return ok(await asyncio.to_thread(request.app[DAEMON].eggs.verbs.receipts))
 
 
 @routes.post("/eggs/rollback")
@@ -173,14 +173,14 @@ async def rollback(request: web.Request) -> web.Response:
     """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since."""
     body = await json_object(request)
     forced = body.get("even_if_changed") is True
-    return ok(await request.app[HOUSE].eggs.rollback(text_field(body, "receipt"), even_if_changed=forced))
+    return ok(await request.app[DAEMON].eggs.rollback(text_field(body, "receipt"), even_if_changed=forced))
 
 
 @routes.get("/eggs/signers")
 @operator_only
 async def signers(request: web.Request) -> web.Response:
     """Whose eggs run without being read first, and this machine's own key."""
-    return ok(await asyncio.to_thread(request.app[HOUSE].eggs.verbs.list_signers))
+    return ok(await asyncio.to_thread(request.app[DAEMON].eggs.verbs.list_signers))
 
 
 @routes.post("/eggs/signers")
@@ -188,7 +188,7 @@ async def signers(request: web.Request) -> web.Response:
 async def trust(request: web.Request) -> web.Response:
     """Trusts the key with `fingerprint`, called `name`."""
     body = await json_object(request)
-    verbs = request.app[HOUSE].eggs.verbs
+    verbs = request.app[DAEMON].eggs.verbs
     fingerprint, name = text_field(body, "fingerprint"), text_field(body, "name")
     return ok(await asyncio.to_thread(verbs.trust_signer, fingerprint, name))
 
@@ -197,7 +197,7 @@ async def trust(request: web.Request) -> web.Response:
 @operator_only
 async def revoke(request: web.Request) -> web.Response:
     """Ends the trust in a key."""
-    verbs = request.app[HOUSE].eggs.verbs
+    verbs = request.app[DAEMON].eggs.verbs
     return ok(await asyncio.to_thread(verbs.revoke_signer, request.match_info["fingerprint"]))
 
 
@@ -209,38 +209,38 @@ async def send(request: web.Request) -> web.Response:
     Is the peer away, it waits in the outbox (`state` `queued`).
     """
     body = await json_object(request)
-    house = request.app[HOUSE]
-    return ok(await house.egg_transfer.send(_egg(house, body), text_field(body, "peer")))
+    daemon = request.app[DAEMON]
+    return ok(await daemon.egg_transfer.send(_egg(daemon, body), text_field(body, "peer")))
 
 
 @routes.get("/eggs/arrived")
 @operator_only
 async def arrived(request: web.Request) -> web.Response:
     """Eggs that other machines sent, and nobody hatched yet."""
-    return ok(await request.app[HOUSE].egg_transfer.arrived())
+    return ok(await request.app[DAEMON].egg_transfer.arrived())
 
 
 @routes.delete("/eggs/arrived/{id}")
 @operator_only
 async def throw_away(request: web.Request) -> web.Response:
     """Throws away an egg that another machine sent."""
-    return ok(await request.app[HOUSE].egg_transfer.discard(request.match_info["id"]))
+    return ok(await request.app[DAEMON].egg_transfer.discard(request.match_info["id"]))
 
 
 @routes.delete("/eggs/{id}")
 @operator_only
 async def discard(request: web.Request) -> web.Response:
     """Throws away an egg that waits here unhatched."""
-    waiting = request.app[HOUSE].eggs.waiting
+    waiting = request.app[DAEMON].eggs.waiting
     path = await asyncio.to_thread(waiting.find, request.match_info["id"])
     await asyncio.to_thread(waiting.discard, path)
     return ok({"status": "ok"})
 
 
-def _egg(house: Daemon, body: dict[str, Any]) -> Path:
+def _egg(daemon: Daemon, body: dict[str, Any]) -> Path:
     ident, path = body.get("id"), body.get("path")
     if isinstance(ident, str) and _ID.fullmatch(ident):
-        return house.eggs.waiting.find(ident)
+        return daemon.eggs.waiting.find(ident)
     if isinstance(path, str) and path:
         return whole_path(path)
     raise InvalidBodyError(
@@ -254,7 +254,7 @@ def _overwrite(body: dict[str, Any]) -> list[str]:
 
 
 async def _download(request: web.Request) -> web.FileResponse:
-    root = (request.app[HOUSE].home.root / "eggs").resolve()
+    root = (request.app[DAEMON].home.root / "eggs").resolve()
     path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
     if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
         raise NotFoundError("There is no such egg.", do="rappd egg pack")

@@ -13,7 +13,7 @@ from aiohttp import web
 from agents.providers.lazy_imports import load
 from agents.runtime import programs
 from agents.storage.file_pool import in_file_pool
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.responses import ok
 from rappd.http.tenant_resolution import tenant_of
 from rappd.tenants.tenant import Tenant
@@ -25,8 +25,8 @@ routes = web.RouteTableDef()
 @routes.get("/health")
 async def health(request: web.Request) -> web.Response:
     """Status, model, loaded agents, token state, quarantine and bootstrap (RAPP v1 §8)."""
-    house, host = request.app[HOUSE], tenant_of(request)
-    thinking = house.providers.describe()
+    daemon, host = request.app[DAEMON], tenant_of(request)
+    thinking = daemon.providers.describe()
     has_soul, command = await in_file_pool(
         lambda: (host.workspace.files.is_file(host.workspace.soul), _command())
     )
@@ -34,14 +34,14 @@ async def health(request: web.Request) -> web.Response:
         {
             "status": "ok",
             "version": __version__,
-            "model": house.providers.model,
+            "model": daemon.providers.model,
             "voice_mode": host.settings.voice,
             "twin_mode": host.settings.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",
             "agents": [agent.name for agent in host.registry.serving()],
             "quarantined": [*quarantined(host), *await _bad_senses(host), *await _bad_services(host)],
-            "copilot": house.providers.copilot_state,
-            "token": "present" if house.providers.copilot_state else "none",
+            "copilot": daemon.providers.copilot_state,
+            "token": "present" if daemon.providers.copilot_state else "none",
             "provider": {
                 "name": thinking.name,
                 "model": thinking.model,
@@ -52,10 +52,10 @@ async def health(request: web.Request) -> web.Response:
             "bootstrap": {
                 "ready": host.ready.is_set(),
                 "agents": len(host.registry.serving()),
-                "seconds_up": round(time.time() - house.started_at, 1),
+                "seconds_up": round(time.time() - daemon.started_at, 1),
             },
-            "name": house.name if host is house.host else host.title,
-            "node": house.node,
+            "name": daemon.name if host is daemon.host else host.title,
+            "node": daemon.node,
             "command": command,
         }
     )
@@ -76,8 +76,8 @@ async def healthz(request: web.Request) -> web.Response:
 @routes.get("/readyz")
 async def readyz(request: web.Request) -> web.Response:
     """Whether agents are described and the store takes records."""
-    house = request.app[HOUSE]
-    await house.store.counts()
+    daemon = request.app[DAEMON]
+    await daemon.store.counts()
     ready = tenant_of(request).ready.is_set()
     return ok({"status": "ready" if ready else "starting"}, 200 if ready else 503)
 
@@ -86,7 +86,7 @@ async def readyz(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """Counters in the Prometheus text format."""
     exposition = await load("rappd.daemon.metrics")  # loaded when somebody first asks
-    body, content_type = exposition.expose(request.app[HOUSE])
+    body, content_type = exposition.expose(request.app[DAEMON])
     return web.Response(body=body, headers={"Content-Type": content_type})
 
 

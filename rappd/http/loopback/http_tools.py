@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import caller
 from rappd.http.responses import ok
@@ -23,7 +23,7 @@ SCHEMA = "rapp-tether/1.0"
 @routes.get("/tether/healthz")
 async def healthz(request: web.Request) -> web.Response:
     """Which agents can be called."""
-    names = sorted(agent.name for agent in request.app[HOUSE].host.registry.serving(structural=False))
+    names = sorted(agent.name for agent in request.app[DAEMON].host.registry.serving(structural=False))
     return ok(
         {
             "status": "ok",
@@ -39,18 +39,18 @@ async def healthz(request: web.Request) -> web.Response:
 @routes.get("/tether/tools")
 async def tools(request: web.Request) -> web.Response:
     """Their tool definitions."""
-    found = request.app[HOUSE].host.registry.tools(structural=False)
+    found = request.app[DAEMON].host.registry.tools(structural=False)
     return ok({"schema": SCHEMA, "tools": found, "count": len(found), "note": "POST /tether/agent"})
 
 
 @routes.post("/tether/agent")
 async def agent(request: web.Request) -> web.Response:
     """Runs one agent: ``{name, args?}``."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
     name = text_field(body, "name")
-    found = house.host.registry.named(name)
-    available = [known.name for known in house.host.registry.serving(structural=False)]
+    found = daemon.host.registry.named(name)
+    available = [known.name for known in daemon.host.registry.serving(structural=False)]
     if found is None or found.name not in available:
         answer: dict[str, Any] = {
             "status": "error",
@@ -61,7 +61,7 @@ async def agent(request: web.Request) -> web.Response:
     arguments = body.get("args") or {}
     if not isinstance(arguments, dict):
         return ok({"status": "error", "message": "args must be an object"}, 400)
-    ran = await house.host.run_agent(name, arguments, caller=caller(request))
+    ran = await daemon.host.run_agent(name, arguments, caller=caller(request))
     if not ran["ok"]:
         return ok({"status": "error", "message": ran["result"]}, 500)
     return ok({"status": "ok", "output": ran["result"]})

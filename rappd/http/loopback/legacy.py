@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -16,7 +16,7 @@ routes = web.RouteTableDef()
 @operator_only
 async def show(request: web.Request) -> web.Response:
     """Whether the legacy door is open, where, and to whom."""
-    return ok(request.app[HOUSE].legacy.show())
+    return ok(request.app[DAEMON].legacy.show())
 
 
 @routes.post("/legacy")
@@ -24,14 +24,14 @@ async def show(request: web.Request) -> web.Response:
 async def open_(request: web.Request) -> web.Response:
     """Opens it to published brainstems at `addresses`; `scopes`: what they may do."""
     body = await json_object(request)
-    return ok(await request.app[HOUSE].legacy.open(_texts(body, "addresses"), _texts(body, "scopes")))
+    return ok(await request.app[DAEMON].legacy.open(_texts(body, "addresses"), _texts(body, "scopes")))
 
 
 @routes.delete("/legacy")
 @operator_only
 async def close(request: web.Request) -> web.Response:
     """Closes it."""
-    return ok(await request.app[HOUSE].legacy.close())
+    return ok(await request.app[DAEMON].legacy.close())
 
 
 def _texts(body: dict[str, object], name: str) -> list[str]:

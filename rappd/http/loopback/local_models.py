@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.daemon.local_models import describe_local
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -17,15 +17,15 @@ routes = web.RouteTableDef()
 @operator_only
 async def local(request: web.Request) -> web.Response:
     """The model server found on this machine that waits for a yes, and those that are agents' processes."""
-    return ok(describe_local(request.app[HOUSE].providers))
+    return ok(describe_local(request.app[DAEMON].providers))
 
 
 @routes.post("/models/local")
 @operator_only
 async def use_local(request: web.Request) -> web.Response:
     """Says yes to the model server found on this machine; `server` names the one that was shown."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     server = (await json_object(request)).get("server", "")
     if not isinstance(server, str):
         raise InvalidBodyError("server must be a string", do='Send {"server": "…"}, or nothing.')
-    return ok({"status": "ok", "server": await house.use_local_server(server)})
+    return ok({"status": "ok", "server": await daemon.use_local_server(server)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import is_operator
@@ -16,7 +16,7 @@ routes = web.RouteTableDef()
 @routes.get("/models")
 async def models(request: web.Request) -> web.Response:
     """Models that can be chosen, and the current one (RAPP v1 §8)."""
-    thinking = request.app[HOUSE].providers
+    thinking = request.app[DAEMON].providers
     return ok({"models": await thinking.models(), "current": thinking.current})
 
 
@@ -24,32 +24,32 @@ async def models(request: web.Request) -> web.Response:
 async def set_model(request: web.Request) -> web.Response:
     """Chooses a model by id, or `auto`; the choice is kept."""
     body = await json_object(request)
-    return ok(await request.app[HOUSE].providers.set_model(text_field(body, "model")))
+    return ok(await request.app[DAEMON].providers.set_model(text_field(body, "model")))
 
 
 @routes.post("/login")
 async def login(request: web.Request) -> web.Response:
     """Starts GitHub's device sign-in: a code to type at an address."""
-    house = request.app[HOUSE]
-    house.sign_in.take("operator" if is_operator(request) else await source_of(request))
-    return ok(await house.providers.login.start())
+    daemon = request.app[DAEMON]
+    daemon.sign_in.take("operator" if is_operator(request) else await source_of(request))
+    return ok(await daemon.providers.login.start())
 
 
 @routes.post("/login/poll")
 async def poll(request: web.Request) -> web.Response:
     """Asks GitHub whether the code was typed."""
-    return ok(await request.app[HOUSE].providers.login.poll())
+    return ok(await request.app[DAEMON].providers.login.poll())
 
 
 @routes.get("/login/status")
 async def status(request: web.Request) -> web.Response:
     """Whether a sign-in is waiting."""
-    return ok(await request.app[HOUSE].providers.login.status())
+    return ok(await request.app[DAEMON].providers.login.status())
 
 
 @routes.post("/login/switch")
 async def switch(request: web.Request) -> web.Response:
     """Signs in as somebody else."""
-    house = request.app[HOUSE]
-    house.sign_in.take("operator" if is_operator(request) else await source_of(request))
-    return ok(await house.providers.login.switch())
+    daemon = request.app[DAEMON]
+    daemon.sign_in.take("operator" if is_operator(request) else await source_of(request))
+    return ok(await daemon.providers.login.switch())

@@ -12,7 +12,7 @@ from rappd.daemon.app import describe
 from rappd.daemon.log import tail
 from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.errors import RefusedError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
@@ -28,12 +28,12 @@ routes = web.RouteTableDef()
 @routes.post("/operator/session")
 async def open_session(request: web.Request) -> web.Response:
     """Trades the key of `rappd open` for the operator's session. Only wrong keys are counted and limited."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     if not at_operator_origin(request):
         raise RefusedError("The operator's page is at 127.0.0.1.", do="rappd open")
-    traded = house.operators.trade(text_field(await json_object(request), "key"))
+    traded = daemon.operators.trade(text_field(await json_object(request), "key"))
     if traded is None:
-        house.failed_authentication.take(await source_of(request))
+        daemon.failed_authentication.take(await source_of(request))
         raise RefusedError("That link was used, or is too old.", do="rappd open")
     cookie, proof = traded
     response = ok({"operator": True, "proof": proof})
@@ -59,23 +59,23 @@ async def close_session(request: web.Request) -> web.Response:
 @operator_only
 async def key(request: web.Request) -> web.Response:
     """A fresh one-use key, for `rappd open`."""
-    house = request.app[HOUSE]
-    made = house.operators.mint_key()
-    return ok({"key": made, "url": f"http://127.0.0.1:{house.port}/#k={made}"})
+    daemon = request.app[DAEMON]
+    made = daemon.operators.mint_key()
+    return ok({"key": made, "url": f"http://127.0.0.1:{daemon.port}/#k={made}"})
 
 
 @routes.get("/operator/status")
 @operator_only
 async def status(request: web.Request) -> web.Response:
     """What the start screen and `rappd status` tell."""
-    return ok(describe(request.app[HOUSE]))
+    return ok(describe(request.app[DAEMON]))
 
 
 @routes.get("/activity")
 @operator_only
 async def activity(request: web.Request) -> web.Response:
     """The latest records."""
-    events = await request.app[HOUSE].store.recent_events(limit=_limit(request, 200))
+    events = await request.app[DAEMON].store.recent_events(limit=_limit(request, 200))
     return ok({"events": [event_row(event) for event in events]})
 
 
@@ -89,7 +89,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
     await response.prepare(request)
     await response.write(b": here\n\n")
     with contextlib.suppress(ConnectionError):
-        async for line in request.app[HOUSE].activity.follow():
+        async for line in request.app[DAEMON].activity.follow():
             await response.write(b"data: %s\n\n" % line)
     return response
 
@@ -98,7 +98,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
 @operator_only
 async def threads(request: web.Request) -> web.Response:
     """Conversations, the latest first."""
-    found = await request.app[HOUSE].store.threads(limit=_limit(request, 100))
+    found = await request.app[DAEMON].store.threads(limit=_limit(request, 100))
     return ok({"threads": [thread_row(thread) for thread in found]})
 
 
@@ -106,7 +106,7 @@ async def threads(request: web.Request) -> web.Response:
 @operator_only
 async def thread(request: web.Request) -> web.Response:
     """One conversation's records."""
-    store = request.app[HOUSE].store
+    store = request.app[DAEMON].store
     found = await store.find_thread(request.match_info["thread"])
     events = await store.thread_events(found.id)
     return ok({"thread": thread_row(found), "events": [event_row(event) for event in events]})
@@ -116,7 +116,7 @@ async def thread(request: web.Request) -> web.Response:
 @operator_only
 async def export(request: web.Request) -> web.Response:
     """One conversation as JSONL or Markdown."""
-    store = request.app[HOUSE].store
+    store = request.app[DAEMON].store
     found = await store.find_thread(request.match_info["thread"])
     events = await store.thread_events(found.id)
     form = request.query.get("format", "jsonl")
@@ -137,27 +137,27 @@ async def export(request: web.Request) -> web.Response:
 @operator_only
 async def settings(request: web.Request) -> web.Response:
     """Every setting, its value and where it came from; secrets only as set or not."""
-    return ok({"settings": [setting_row(value) for value in request.app[HOUSE].settings.all()]})
+    return ok({"settings": [setting_row(value) for value in request.app[DAEMON].settings.all()]})
 
 
 @routes.post("/settings")
 @operator_only
 async def set_setting(request: web.Request) -> web.Response:
     """Writes one setting down; live ones take effect at once."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
     name, text = text_field(body, "name"), body.get("value")
     if not isinstance(text, str):
         raise InvalidBodyError("value must be a string", do='Send {"name": "…", "value": "…"}.')
-    await house.set(name, text)
-    return ok({"status": "ok", "setting": setting_row(house.settings.value(name))})
+    await daemon.set(name, text)
+    return ok({"status": "ok", "setting": setting_row(daemon.settings.value(name))})
 
 
 @routes.post("/settings/reload")
 @operator_only
 async def reload(request: web.Request) -> web.Response:
     """Reads the settings files anew."""
-    await request.app[HOUSE].reload_settings()
+    await request.app[DAEMON].reload_settings()
     return ok({"status": "ok"})
 
 
@@ -165,7 +165,7 @@ async def reload(request: web.Request) -> web.Response:
 @operator_only
 async def log_lines(request: web.Request) -> web.Response:
     """The end of the log."""
-    lines = await asyncio.to_thread(tail, request.app[HOUSE].home.log, _limit(request, 300))
+    lines = await asyncio.to_thread(tail, request.app[DAEMON].home.log, _limit(request, 300))
     return ok({"lines": lines})
 
 

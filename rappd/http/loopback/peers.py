@@ -11,7 +11,7 @@ from envelopes.envelope import Envelope
 from envelopes.problem import ReportableError
 from neighborhoods.transport.peer_connection import OnStream
 from rappd.dispatch.turn_stream import TurnStream
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -24,28 +24,28 @@ routes = web.RouteTableDef()
 @operator_only
 async def peers(request: web.Request) -> web.Response:
     """Paired machines, found ones, and who asks to be paired."""
-    return ok(await request.app[HOUSE].peers.listing())
+    return ok(await request.app[DAEMON].peers.listing())
 
 
 @routes.post("/peers")
 @operator_only
 async def add(request: web.Request) -> web.Response:
     """Writes an `address` down, and says who answers there."""
-    return ok(await request.app[HOUSE].peers.add(text_field(await json_object(request), "address")))
+    return ok(await request.app[DAEMON].peers.add(text_field(await json_object(request), "address")))
 
 
 @routes.post("/peers/forget")
 @operator_only
 async def forget(request: web.Request) -> web.Response:
     """Takes a written-down `address` out again."""
-    return ok(await request.app[HOUSE].peers.forget(text_field(await json_object(request), "address")))
+    return ok(await request.app[DAEMON].peers.forget(text_field(await json_object(request), "address")))
 
 
 @routes.get("/peers/{peer}")
 @operator_only
 async def show(request: web.Request) -> web.Response:
     """One peer, and what of it may be used here."""
-    return ok(await request.app[HOUSE].peers.show(request.match_info["peer"]))
+    return ok(await request.app[DAEMON].peers.show(request.match_info["peer"]))
 
 
 @routes.post("/peers/{peer}/rename")
@@ -53,7 +53,7 @@ async def show(request: web.Request) -> web.Response:
 async def rename(request: web.Request) -> web.Response:
     """Calls a peer `name` here."""
     name = text_field(await json_object(request), "name")
-    return ok(await request.app[HOUSE].peers.rename(request.match_info["peer"], name))
+    return ok(await request.app[DAEMON].peers.rename(request.match_info["peer"], name))
 
 
 @routes.post("/peers/{peer}/scopes")
@@ -65,7 +65,7 @@ async def scopes(request: web.Request) -> web.Response:
         raise InvalidBodyError(
             "scopes is a list of capabilities", do='Send {"scopes": ["HELP.brainstem.Clock"]}.'
         )
-    return ok(await request.app[HOUSE].peers.scopes(request.match_info["peer"], given))
+    return ok(await request.app[DAEMON].peers.scopes(request.match_info["peer"], given))
 
 
 @routes.post("/peers/{peer}/offer")
@@ -73,14 +73,14 @@ async def scopes(request: web.Request) -> web.Response:
 async def offer(request: web.Request) -> web.Response:
     """Whether the brainstem here may use a peer's agents: `on`."""
     on = (await json_object(request)).get("on")
-    return ok(await request.app[HOUSE].peers.offer(request.match_info["peer"], on is True))
+    return ok(await request.app[DAEMON].peers.offer(request.match_info["peer"], on is True))
 
 
 @routes.post("/peers/{peer}/revoke")
 @operator_only
 async def revoke(request: web.Request) -> web.Response:
     """Ends the trust in a peer, at once."""
-    return ok(await request.app[HOUSE].peers.revoke(request.match_info["peer"]))
+    return ok(await request.app[DAEMON].peers.revoke(request.match_info["peer"]))
 
 
 @routes.post("/pairings")
@@ -91,7 +91,7 @@ async def pair(request: web.Request) -> web.Response:
     `offer_code` shows a code to type on the other machine. `whose`: mine or friend.
     """
     body = await json_object(request)
-    verbs = request.app[HOUSE].peers
+    verbs = request.app[DAEMON].peers
     theirs = whose(body.get("whose"))
     if body.get("offer_code") is True:
         return ok(await verbs.offer_code(theirs or "friend"))
@@ -104,7 +104,7 @@ async def pair(request: web.Request) -> web.Response:
 async def pairing(request: web.Request) -> web.Response:
     """How a pairing stands; with `?state=` it waits up to 20 s for another state than that."""
     known = request.query.get("state", "")
-    return ok(await request.app[HOUSE].peers.pairing(request.match_info["attempt"], known))
+    return ok(await request.app[DAEMON].peers.pairing(request.match_info["attempt"], known))
 
 
 @routes.post("/pairings/{attempt}")
@@ -116,14 +116,14 @@ async def confirm(request: web.Request) -> web.Response:
     if not isinstance(same, bool):
         raise InvalidBodyError("same is true or false", do='Send {"same": true, "whose": "mine"}.')
     attempt = request.match_info["attempt"]
-    return ok(await request.app[HOUSE].peers.confirm(attempt, same, whose(body.get("whose"))))
+    return ok(await request.app[DAEMON].peers.confirm(attempt, same, whose(body.get("whose"))))
 
 
 @routes.delete("/pairings/{attempt}")
 @operator_only
 async def stop(request: web.Request) -> web.Response:
     """Wants no pairing."""
-    return ok(await request.app[HOUSE].peers.stop(request.match_info["attempt"]))
+    return ok(await request.app[DAEMON].peers.stop(request.match_info["attempt"]))
 
 
 @routes.post("/call")
@@ -160,7 +160,7 @@ async def call_stream(request: web.Request) -> web.StreamResponse:
         finally:
             live.finish()
 
-    request.app[HOUSE].spawn(run())
+    request.app[DAEMON].spawn(run())
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
     )
@@ -177,28 +177,28 @@ async def call_stream(request: web.Request) -> web.StreamResponse:
 async def cancel(request: web.Request) -> web.Response:
     """Stops what a `peer` does for the call with that `id`."""
     body = await json_object(request)
-    return ok(await request.app[HOUSE].calls.cancel(text_field(body, "peer"), text_field(body, "id")))
+    return ok(await request.app[DAEMON].calls.cancel(text_field(body, "peer"), text_field(body, "id")))
 
 
 @routes.get("/outbox")
 @operator_only
 async def outbox(request: web.Request) -> web.Response:
     """What waits for machines; with `?waiting=1` only that, else also what lately came of it."""
-    return ok(await request.app[HOUSE].calls.outbox(waiting=request.query.get("waiting") == "1"))
+    return ok(await request.app[DAEMON].calls.outbox(waiting=request.query.get("waiting") == "1"))
 
 
 @routes.post("/outbox/{id}/retry")
 @operator_only
 async def retry(request: web.Request) -> web.Response:
     """Tries one now."""
-    return ok(await request.app[HOUSE].calls.retry(request.match_info["id"]))
+    return ok(await request.app[DAEMON].calls.retry(request.match_info["id"]))
 
 
 @routes.delete("/outbox/{id}")
 @operator_only
 async def drop(request: web.Request) -> web.Response:
     """Nobody wants one any more."""
-    return ok(await request.app[HOUSE].calls.drop(request.match_info["id"]))
+    return ok(await request.app[DAEMON].calls.drop(request.match_info["id"]))
 
 
 async def _call(
@@ -209,7 +209,7 @@ async def _call(
     if args is not None and not isinstance(args, dict):
         raise InvalidBodyError("args is an object", do='Send {"args": {"city": "Rome"}}.')
     wait = body.get("wait")
-    return await request.app[HOUSE].calls.call(
+    return await request.app[DAEMON].calls.call(
         text_field(body, "peer"),
         text=text.get("text", ""),
         agent=text.get("agent", ""),

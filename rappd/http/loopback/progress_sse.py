@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 
 from envelopes.problem import ReportableError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.responses import ok
 from rappd.operations.egg_packing import Progress
 
@@ -35,7 +35,7 @@ async def answering(
     if EVENTS not in request.headers.get("Accept", ""):
         return ok(await work(None))
     far = _Far()
-    request.app[HOUSE].spawn(far.until_done(work))
+    request.app[DAEMON].spawn(far.until_done(work))
     response = web.StreamResponse(
         headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
     )

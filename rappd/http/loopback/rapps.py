@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import at_operator_origin, operator_only
 from rappd.http.loopback.static_files import workspace_file
@@ -29,19 +29,19 @@ _HEADERS = {
 @routes.get("/rapps")
 async def listing(request: web.Request) -> web.Response:
     """Shipped and installed rapplications."""
-    house = request.app[HOUSE]
-    return ok({"rapps": await in_file_pool(rapps.listing, house.host.workspace, house.port)})
+    daemon = request.app[DAEMON]
+    return ok({"rapps": await in_file_pool(rapps.listing, daemon.host.workspace, daemon.port)})
 
 
 @routes.post("/rapps/install")
 @operator_only
 async def install(request: web.Request) -> web.Response:
     """Installs a shipped rapplication by id, or one from a folder or zip on this machine by path."""
-    house = request.app[HOUSE]
-    house.imports.take()
+    daemon = request.app[DAEMON]
+    daemon.imports.take()
     body = await json_object(request)
-    found = await rapps.install(house.host, text_field(body, "id"))
-    house.tell(await house.host.refresh())
+    found = await rapps.install(daemon.host, text_field(body, "id"))
+    daemon.tell(await daemon.host.refresh())
     return ok(found)
 
 
@@ -49,10 +49,10 @@ async def install(request: web.Request) -> web.Response:
 @operator_only
 async def uninstall(request: web.Request) -> web.Response:
     """Deletes a rapplication's files; what it remembered stays."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
-    found = await rapps.uninstall(house.host, text_field(body, "id"))
-    house.tell(await house.host.refresh())
+    found = await rapps.uninstall(daemon.host, text_field(body, "id"))
+    daemon.tell(await daemon.host.refresh())
     return ok(found)
 
 
@@ -64,7 +64,7 @@ async def page(request: web.Request) -> web.StreamResponse:
     so neither cookie nor script passes between them.
     """
     if at_operator_origin(request):
-        raise web.HTTPFound(f"http://localhost:{request.app[HOUSE].port}{request.rel_url}")
-    workspace = request.app[HOUSE].host.workspace
+        raise web.HTTPFound(f"http://localhost:{request.app[DAEMON].port}{request.rel_url}")
+    workspace = request.app[DAEMON].host.workspace
     root = rapps.page_folder(workspace, request.match_info["id"])
     return await workspace_file(workspace.files, root, request.match_info["name"] or "index.html", _HEADERS)

@@ -15,7 +15,7 @@ from agents.workers.process_tree import is_worker_process
 from envelopes.problem import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.errors import RefusedError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
 from rappd.http.responses import plain, problem
 from rappd.http.tenant_resolution import HOSTS
@@ -54,7 +54,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
                 if request.method == "OPTIONS":
                     return _with_cors(web.Response(status=204), origin)
         response = await handler(request)
-        if origin is not None and origin in request.app[HOUSE].origins and not response.prepared:
+        if origin is not None and origin in request.app[DAEMON].origins and not response.prepared:
             _with_cors(response, origin)
         return response
     except ReportableError as found:
@@ -79,14 +79,14 @@ def caller(request: web.Request) -> Caller:
 
 def is_operator(request: web.Request) -> bool:
     """Whether the request carries the operator's session, came by the control socket, or needs neither."""
-    house = request.app[HOUSE]
-    if house.open_surface or from_control(request):
+    daemon = request.app[DAEMON]
+    if daemon.open_surface or from_control(request):
         return True
     proof = request.headers.get(PROOF)
     if proof is None or not at_operator_origin(request):
         return False
     cookie = request.cookies.get(COOKIE, "")
-    return cookie.isascii() and proof.isascii() and house.operators.holds(cookie, proof)
+    return cookie.isascii() and proof.isascii() and daemon.operators.holds(cookie, proof)
 
 
 def at_operator_origin(request: web.Request) -> bool:
@@ -103,7 +103,7 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
 
     async def checked(request: web.Request) -> web.StreamResponse:
         if not is_operator(request):
-            request.app[HOUSE].failed_authentication.take(await source_of(request))
+            request.app[DAEMON].failed_authentication.take(await source_of(request))
             raise NotOperatorError
         return await handler(request)
 
@@ -132,9 +132,9 @@ def _came_from_control(request: web.Request) -> bool:
     if isinstance(name, tuple):
         return False
     connection = transport.get_extra_info("socket")
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     pid = _peer_pid(connection)
-    if pid is not None and house.zygote_pid and is_worker_process(pid, house.zygote_pid):
+    if pid is not None and daemon.zygote_pid and is_worker_process(pid, daemon.zygote_pid):
         log.warning("security: worker process %s tried the control socket", pid)
         raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
     return True
@@ -161,14 +161,14 @@ def _check_site(request: web.Request, origin: str | None) -> None:
     Programs that are no browsers send nothing, people who type an address ``none``. Another port of this
     machine is another site's page here, though browsers call it the same site.
     """
-    if not request.path.startswith("/api/") or origin in request.app[HOUSE].origins:
+    if not request.path.startswith("/api/") or origin in request.app[DAEMON].origins:
         return
     if request.headers.get("Sec-Fetch-Site", "none").strip().lower() not in _OWN_SITES:
         raise RefusedError("Pages of other sites may not use services.", do="Add the site to door.origins.")
 
 
 def _check_origin(request: web.Request, origin: str | None) -> None:
-    if origin is None or _own_origin(request, origin) or origin in request.app[HOUSE].origins:
+    if origin is None or _own_origin(request, origin) or origin in request.app[DAEMON].origins:
         return
     if request.method not in _SAFE:
         raise RefusedError("Pages of other sites may not use this door.", do="Add the site to door.origins.")

@@ -13,7 +13,7 @@ from agents.runtime.services import ServiceFailedError
 from agents.workers.errors import AgentRaisedError
 from envelopes.codecs.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, is_uuid
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import check_depth
 from rappd.http.loopback.security import at_operator_origin, caller
 from rappd.http.loopback.service_headers import service_headers
@@ -58,7 +58,7 @@ async def tier2(request: web.Request) -> web.Response:
             }
         )
     )
-    reply = await request.app[HOUSE].dispatcher.dispatch(
+    reply = await request.app[DAEMON].dispatcher.dispatch(
         request_envelope(asked, recipient=tenant_of(request).id), caller(request), session=asked.user_guid
     )
     if reply.verb == ERROR:
@@ -72,15 +72,15 @@ async def tier2(request: web.Request) -> web.Response:
 @routes.get("/api/health")
 async def tier2_health(request: web.Request) -> web.Response:
     """Tier 2's health; `?deep=true` also asks the store and the workers."""
-    house, tenant = request.app[HOUSE], tenant_of(request)
+    daemon, tenant = request.app[DAEMON], tenant_of(request)
     started = time.perf_counter()
     healthy = tenant.ready.is_set()
     checks: dict[str, Any] = {"agents": len(tenant.registry.serving()), "ready": healthy}
     if request.query.get("deep") == "true":
-        checks["records"] = (await house.store.counts()).events
+        checks["records"] = (await daemon.store.counts()).events
         checks["workers"] = await tenant.workers_answer()
         healthy = healthy and checks["workers"]
-        checks["model"] = house.providers.describe().state
+        checks["model"] = daemon.providers.describe().state
     return ok(
         {
             "status": "healthy" if healthy else "degraded",

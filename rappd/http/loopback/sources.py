@@ -8,7 +8,7 @@ from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
 from rappd.errors import NotFoundError
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidFieldError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -23,7 +23,7 @@ routes = web.RouteTableDef()
 @routes.get("/repos")
 async def repos(request: web.Request) -> web.Response:
     """The connected sources and what each offers."""
-    sources = request.app[HOUSE].host.sources
+    sources = request.app[DAEMON].host.sources
     return ok({"repos": [_row(source) for source in await in_file_pool(sources.all)]})
 
 
@@ -31,11 +31,11 @@ async def repos(request: web.Request) -> web.Response:
 @operator_only
 async def connect(request: web.Request) -> web.Response:
     """Connects owner/repo, a GitHub address, or a folder or clone on this machine."""
-    house = request.app[HOUSE]
-    house.imports.take()
+    daemon = request.app[DAEMON]
+    daemon.imports.take()
     name = source_fetch.source_name(text_field(await json_object(request), "url"))
-    offered = await source_fetch.discover(name, house.settings)
-    source = await in_file_pool(house.host.sources.connect, name, offered)
+    offered = await source_fetch.discover(name, daemon.settings)
+    source = await in_file_pool(daemon.host.sources.connect, name, offered)
     row = _row(source)
     return ok({"repo": row["repo"], "agents": row["agents"]})
 
@@ -44,10 +44,10 @@ async def connect(request: web.Request) -> web.Response:
 @operator_only
 async def disconnect(request: web.Request) -> web.Response:
     """Forgets a source; its agents go out of service."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     name = source_fetch.source_name(text_field(await json_object(request), "url"))
-    await in_file_pool(house.host.sources.disconnect, name)
-    house.tell(await house.host.refresh())
+    await in_file_pool(daemon.host.sources.disconnect, name)
+    daemon.tell(await daemon.host.refresh())
     return ok({"status": "ok"})
 
 
@@ -55,17 +55,17 @@ async def disconnect(request: web.Request) -> web.Response:
 @operator_only
 async def toggle(request: web.Request) -> web.Response:
     """Puts one agent of a source into service, or out of it; the sha256 of what was fetched is kept."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
     name = source_fetch.source_name(text_field(body, "url"))
     agent_id = text_field(body, "agent_id")
     enable = body.get("enable", True)
     if not isinstance(enable, bool):
         raise InvalidFieldError("enable must be true or false", do='Send {"enable": true}.')
-    source = await in_file_pool(house.host.sources.get, name)
+    source = await in_file_pool(daemon.host.sources.get, name)
     if not enable:
-        removed = await in_file_pool(house.host.sources.disable, name, agent_id)
-        house.tell(await house.host.refresh())
+        removed = await in_file_pool(daemon.host.sources.disable, name, agent_id)
+        daemon.tell(await daemon.host.refresh())
         return ok({"status": "disabled" if removed else "no_change"})
     if agent_id in source.fetched:
         return ok({"status": "no_change"})
@@ -73,9 +73,9 @@ async def toggle(request: web.Request) -> web.Response:
     if offered is None:
         raise NotFoundError(f'{name} offers no "{agent_id[:80]}".', do="GET /repos lists them.")
     content = await source_fetch.fetch(offered.location)
-    digest = await in_file_pool(house.host.sources.enable, name, agent_id, content)
-    house.tell(await house.host.refresh())
-    found = house.host.registry.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
+    digest = await in_file_pool(daemon.host.sources.enable, name, agent_id, content)
+    daemon.tell(await daemon.host.refresh())
+    found = daemon.host.registry.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
     loaded = [agent for change in found if change.kind == "ready" for agent in change.agents]
     return ok({"status": "enabled", "loaded": loaded, "sha256": digest})
 

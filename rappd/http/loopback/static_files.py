@@ -11,7 +11,7 @@ from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import at_operator_origin
 from rappd.http.loopback.web_assets import WebAssets
 from rappd.http.responses import plain
@@ -40,7 +40,7 @@ _FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 async def index(request: web.Request) -> web.StreamResponse:
     """The page itself, at 127.0.0.1 alone."""
     if not at_operator_origin(request):
-        raise web.HTTPFound(f"http://127.0.0.1:{request.app[HOUSE].port}/")
+        raise web.HTTPFound(f"http://127.0.0.1:{request.app[DAEMON].port}/")
     assets = await _assets()
     return web.Response(body=assets.index, headers={**HEADERS, "Content-Type": _type_of("index.html")})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -60,7 +60,7 @@ async def revoke(request: web.Request) -> web.Response:
 
 
 def _verbs(request: web.Request) -> TokenOperations:
-    return TokenOperations(request.app[HOUSE].federation)
+    return TokenOperations(request.app[DAEMON].federation)
 
 
 def _caps(body: dict[str, Any]) -> list[str]:

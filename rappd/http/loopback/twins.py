@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import operator_only
 from rappd.http.responses import ok
@@ -124,7 +124,7 @@ async def restore_soul(request: web.Request) -> web.Response:
 @operator_only
 async def checkpoints(request: web.Request) -> web.Response:
     """Moments it can be brought back to, oldest first."""
-    return ok(await request.app[HOUSE].checkpoints.listing(_name(request)))
+    return ok(await request.app[DAEMON].checkpoints.listing(_name(request)))
 
 
 @routes.post("/twins/{twin}/checkpoints")
@@ -132,7 +132,7 @@ async def checkpoints(request: web.Request) -> web.Response:
 async def checkpoint(request: web.Request) -> web.Response:
     """Keeps it as it is now; a `note` may be given."""
     body = await json_object(request)
-    return ok(await request.app[HOUSE].checkpoints.make(_name(request), note=_maybe(body, "note")))
+    return ok(await request.app[DAEMON].checkpoints.make(_name(request), note=_maybe(body, "note")))
 
 
 @routes.post("/twins/{twin}/checkpoints/rollback")
@@ -141,7 +141,7 @@ async def rollback(request: web.Request) -> web.Response:
     """Brings it back to a `checkpoint`, or the latest; only says what would change, unless `confirm` is true."""
     body = await json_object(request)
     return ok(
-        await request.app[HOUSE].checkpoints.rollback(
+        await request.app[DAEMON].checkpoints.rollback(
             _name(request), checkpoint=_maybe(body, "checkpoint"), confirm=body.get("confirm") is True
         )
     )
@@ -175,7 +175,7 @@ async def purge(request: web.Request) -> web.Response:
 
 
 def _verbs(request: web.Request) -> TwinOperations:
-    return request.app[HOUSE].twins
+    return request.app[DAEMON].twins
 
 
 def _name(request: web.Request) -> str:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
 from rappd.daemon.app import Daemon
-from rappd.http.app_keys import HOUSE
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.bodies import InvalidBodyError, json_object, switch_field, upload
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import is_operator, operator_only
@@ -32,9 +32,9 @@ async def voice(request: web.Request) -> web.Response:
 @routes.post("/voice/toggle")
 async def toggle_voice(request: web.Request) -> web.Response:
     """Switches the spoken form; without `enabled` it flips."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
-    await _set(house, "voice_mode", switch_field(body, "enabled", tenant_of(request).settings.voice))
+    await _set(daemon, "voice_mode", switch_field(body, "enabled", tenant_of(request).settings.voice))
     return ok({"voice_mode": tenant_of(request).settings.voice})
 
 
@@ -49,9 +49,9 @@ async def twin(request: web.Request) -> web.Response:
 @routes.post("/twin/toggle")
 async def toggle_twin(request: web.Request) -> web.Response:
     """Switches the twin's aside; without `enabled` it flips."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
-    await _set(house, "twin_mode", switch_field(body, "enabled", tenant_of(request).settings.twin))
+    await _set(daemon, "twin_mode", switch_field(body, "enabled", tenant_of(request).settings.twin))
     return ok({"twin_mode": tenant_of(request).settings.twin})
 
 
@@ -66,9 +66,9 @@ async def voice_config(request: web.Request) -> web.Response:
 @routes.post("/voice/config")
 async def set_voice_config(request: web.Request) -> web.Response:
     """Writes the voice settings; `_password` encrypts the file."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     body = await json_object(request)
-    password = body.pop("_password", "") or house.settings.text("voice_zip_password")
+    password = body.pop("_password", "") or daemon.settings.text("voice_zip_password")
     if not isinstance(password, str):
         raise InvalidBodyError("_password must be a string", do="Send the password as text.")
     await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
@@ -90,10 +90,10 @@ async def export_voice(request: web.Request) -> web.Response:
 @routes.post("/voice/import")
 async def import_voice(request: web.Request) -> web.Response:
     """Takes in a voice.zip (multipart `file` and `password`)."""
-    house = request.app[HOUSE]
+    daemon = request.app[DAEMON]
     fields: dict[str, str] = {}
     _, content = await upload(request, fields=fields)
-    password = fields.get("password") or house.settings.text("voice_zip_password")
+    password = fields.get("password") or daemon.settings.text("voice_zip_password")
     root = tenant_of(request).workspace.root
     async with _few_guesses(request):
         return ok(await in_file_pool(voice_file.take, root, password, content))
@@ -108,7 +108,7 @@ async def _few_guesses(request: web.Request) -> AsyncIterator[None]:
     if is_operator(request):
         yield
         return
-    limit, source = request.app[HOUSE].failed_authentication, f"voice {await source_of(request)}"
+    limit, source = request.app[DAEMON].failed_authentication, f"voice {await source_of(request)}"
     limit.take(source)
     try:
         yield
@@ -122,8 +122,8 @@ async def _few_guesses(request: web.Request) -> AsyncIterator[None]:
 
 def _kept_password(request: web.Request) -> str:
     """The configured password opens the file for the operator alone; others bring it themselves."""
-    return request.app[HOUSE].settings.text("voice_zip_password") if is_operator(request) else ""
+    return request.app[DAEMON].settings.text("voice_zip_password") if is_operator(request) else ""
 
 
-async def _set(house: Daemon, name: str, on: bool) -> None:
-    await house.set(name, "on" if on else "off")
+async def _set(daemon: Daemon, name: str, on: bool) -> None:
+    await daemon.set(name, "on" if on else "off")

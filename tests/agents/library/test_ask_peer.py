@@ -12,7 +12,7 @@ FILE = "ask_peer_agent.py"
 NOTHING = {"text": "", "agent": "", "twin": "", "arguments": {}}
 
 
-class House:
+class FakeDaemon:
     """Answers ``peers.*`` as a daemon does."""
 
     def __init__(self, peers: list[dict[str, Any]], result: Any = "18.4 degrees", refusal: str = "") -> None:
@@ -46,31 +46,31 @@ SHED = {"name": "shed", "presence": "away", "agents": []}
 async def test_it_asks_the_house_and_passes_on_nothing_else(
     desk: Any, given: dict[str, Any], asked: dict[str, Any]
 ) -> None:
-    desk.keeper = house = House([PI])
+    desk.keeper = daemon = FakeDaemon([PI])
     assert await desk.text(FILE, "AskPeer", **given) == "18.4 degrees"
-    assert house.asked == [("peers.ask", {**NOTHING, **asked})]
+    assert daemon.asked == [("peers.ask", {**NOTHING, **asked})]
 
 
 @pytest.mark.parametrize("given", [{}, {"action": "list"}, {"action": "list", "peer": "pi"}, {"text": "hi"}])
 async def test_without_a_peer_it_lists_them(desk: Any, given: dict[str, str]) -> None:
-    desk.keeper = House([PI, SHED])
+    desk.keeper = FakeDaemon([PI, SHED])
     told = await desk.text(FILE, "AskPeer", **given)
     assert told.splitlines() == ["pi: here; Clock, Thermometer", "shed: away; no agents known"]
 
 
 async def test_without_any_peer_it_says_how_to_get_one(desk: Any) -> None:
-    desk.keeper = House([])
+    desk.keeper = FakeDaemon([])
     assert "rappd peers pair" in await desk.text(FILE, "AskPeer", action="list")
 
 
 async def test_what_is_no_text_comes_back_as_json(desk: Any) -> None:
-    desk.keeper = House([PI], result={"degrees": 18.4, "where": "Küche"})
+    desk.keeper = FakeDaemon([PI], result={"degrees": 18.4, "where": "Küche"})
     found = await desk.text(FILE, "AskPeer", peer="pi", agent="Thermometer")
     assert found == '{"degrees": 18.4, "where": "Küche"}'
 
 
 async def test_a_refusal_is_told_in_the_houses_words(desk: Any) -> None:
-    desk.keeper = House([PI], refusal='No peer "pie" — did you mean `pi`?')
+    desk.keeper = FakeDaemon([PI], refusal='No peer "pie" — did you mean `pi`?')
     told = await desk.text(FILE, "AskPeer", peer="pie", text="hi")
     assert told == 'Error: No peer "pie" — did you mean `pi`?'
 

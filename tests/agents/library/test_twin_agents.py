@@ -29,7 +29,7 @@ PACKED = {"packed": {"path": "/eggs/rose.egg", "left_out": []}, "message": "Rose
 HATCHED = {"hatched": {"receipt": "20261122T000000Z-abcdef"}, "message": "Rose hatched: 3 files."}
 
 
-class House:
+class FakeDaemon:
     """Answers as a daemon does in which Rose and Ada live; ``asked`` is what it was asked for."""
 
     def __init__(self, desk: Any) -> None:
@@ -70,8 +70,8 @@ class House:
 
 
 @pytest.fixture
-def house(desk: Any) -> House:
-    return House(desk)
+def daemon(desk: Any) -> FakeDaemon:
+    return FakeDaemon(desk)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def house(desk: Any) -> House:
     ],
 )  # fmt: skip
 async def test_twin_asks_the_house_for_one_thing(
-    desk: Any, house: House, given: dict[str, Any], asked: Any
+    desk: Any, daemon: FakeDaemon, given: dict[str, Any], asked: Any
 ) -> None:
     answer = await desk.json(TWIN, "Twin", **given)
     assert answer["status"] == "ok"
-    assert house.asked == [asked]
+    assert daemon.asked == [asked]
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ async def test_twin_asks_the_house_for_one_thing(
         {"action": "purge", "name": 7},
     ],
 )
-async def test_twin_says_what_is_missing(desk: Any, house: House, given: dict[str, Any]) -> None:
+async def test_twin_says_what_is_missing(desk: Any, daemon: FakeDaemon, given: dict[str, Any]) -> None:
     answer = await desk.text(TWIN, "Twin", **given)
     assert answer.startswith("Error: ")
     assert len(answer) < 400
-    assert house.asked == []
+    assert daemon.asked == []
 
 
-async def test_the_list_reads_well_without_a_model(desk: Any, house: House) -> None:
+async def test_the_list_reads_well_without_a_model(desk: Any, daemon: FakeDaemon) -> None:
     told = await desk.text(TWIN, "Twin", action="list")
     assert [one["name"] for one in json.loads(told)["twins"]] == ["Rose", "Ada Lovelace"], (
         "programs get all of it"
@@ -172,12 +172,14 @@ async def test_the_list_reads_well_without_a_model(desk: Any, house: House) -> N
         ({"egg_path": "/tmp/x.egg", "exclude_memory": True}, {"into": "/tmp/x.egg", "exclude_memory": True}),
     ],
 )  # fmt: skip
-async def test_lay_egg_takes_a_twins_name_for_a_twin(desk: Any, house: House, given: Any, asked: Any) -> None:
+async def test_lay_egg_takes_a_twins_name_for_a_twin(
+    desk: Any, daemon: FakeDaemon, given: Any, asked: Any
+) -> None:
     assert await desk.text(LAY, "LayEgg", **given) == PACKED["message"]
-    assert house.asked == [("eggs.pack", asked)]
+    assert daemon.asked == [("eggs.pack", asked)]
 
 
-async def test_what_is_long_is_told_in_a_sentence_first(desk: Any, house: House) -> None:
+async def test_what_is_long_is_told_in_a_sentence_first(desk: Any, daemon: FakeDaemon) -> None:
     looked = json.loads(await desk.text(TWIN, "Twin", action="inspect", egg_path="/r.egg"))
     assert looked["message"] == (
         "Rose, twin (rapp-egg/2.0), 3100 bytes, whole, signed by 4f4f4f4f4f4f4f4f: 1 soul, 5 agent."
@@ -188,19 +190,19 @@ async def test_what_is_long_is_told_in_a_sentence_first(desk: Any, house: House)
     assert asked["message"].endswith('"yes, purge Rose" does it.')
 
 
-async def test_lay_egg_does_not_pack_the_brainstem_for_a_twin(desk: Any, house: House) -> None:
+async def test_lay_egg_does_not_pack_the_brainstem_for_a_twin(desk: Any, daemon: FakeDaemon) -> None:
     assert (await desk.text(LAY, "LayEgg", form="twin")).startswith("Error: which twin")
-    assert house.asked == []
+    assert daemon.asked == []
 
 
-async def test_hatch_egg_takes_a_path_or_an_address(desk: Any, house: House) -> None:
+async def test_hatch_egg_takes_a_path_or_an_address(desk: Any, daemon: FakeDaemon) -> None:
     assert await desk.text(HATCH, "HatchEgg") == "egg_path is required (local file or URL)"
     assert await desk.text(HATCH, "HatchEgg", egg_path="/r.egg") == HATCHED["message"]
     await desk.text(HATCH, "HatchEgg", egg_path="https://x/r.egg")
     await desk.text(HATCH, "HatchEgg", egg_url="http://x/r.egg", expect_sha256="ab")
     planned = await desk.text(HATCH, "HatchEgg", egg_path="/r.egg", dry_run=True)
     assert planned.endswith("quarantine: 1, refuse: 1. Nothing was written.")
-    assert house.asked == [
+    assert daemon.asked == [
         ("eggs.hatch", {"path": "/r.egg"}),
         ("eggs.hatch", {"url": "https://x/r.egg"}),
         ("eggs.hatch", {"url": "http://x/r.egg", "expect_sha256": "ab"}),
@@ -218,9 +220,9 @@ async def test_hatch_egg_takes_a_path_or_an_address(desk: Any, house: House) -> 
     ],
 )
 async def test_a_refusal_is_told_in_the_houses_words(
-    desk: Any, house: House, file: str, agent: str, given: dict[str, Any]
+    desk: Any, daemon: FakeDaemon, file: str, agent: str, given: dict[str, Any]
 ) -> None:
-    house.refusal = "Only this machine's operator can do that."
+    daemon.refusal = "Only this machine's operator can do that."
     assert await desk.text(file, agent, **given) == "Error: Only this machine's operator can do that."
 
 

@@ -30,7 +30,7 @@ class Simple(BasicAgent):
 """
 
 
-class House:
+class WorkerHostClient:
     """A workspace and a way to ask its worker. Site-packages stand in for its ``.deps``."""
 
     def __init__(self, root: Path, supervisor: WorkerSupervisor) -> None:
@@ -86,16 +86,16 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def worker_host(tmp_path: Path) -> AsyncIterator[WorkerHostClient]:
     supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
-    yield House(tmp_path / "workspace", supervisor)
+    yield WorkerHostClient(tmp_path / "workspace", supervisor)
     await supervisor.close()
 
 
 @pytest.fixture
-async def collection(house: House) -> House:
-    shutil.copytree(COLLECTION, house.agents, dirs_exist_ok=True)
-    return house
+async def collection(worker_host: WorkerHostClient) -> WorkerHostClient:
+    shutil.copytree(COLLECTION, worker_host.agents, dirs_exist_ok=True)
+    return worker_host
 
 
 @pytest.fixture

@@ -71,8 +71,8 @@ SEVERAL_AGENTS = {
 }
 
 
-async def described(house: Any) -> dict[str, dict[str, Any]]:
-    answer = await house.ask("describe", {"files": house.files()})
+async def described(worker_host: Any) -> dict[str, dict[str, Any]]:
+    answer = await worker_host.ask("describe", {"files": worker_host.files()})
     return {found["rel"]: found for found in answer["files"]}
 
 

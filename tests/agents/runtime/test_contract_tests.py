@@ -29,8 +29,8 @@ class Hello(BasicAgent):
 '''
 
 
-async def tried(house: Any, rel: str) -> tuple[bool, dict[str, tuple[bool, str]]]:
-    answer = await house.ask("test", {"file": house.file(rel)})
+async def tried(worker_host: Any, rel: str) -> tuple[bool, dict[str, tuple[bool, str]]]:
+    answer = await worker_host.ask("test", {"file": worker_host.file(rel)})
     assert [one["test"] for one in answer["tests"]] == ORDER
     return answer["passed"], {one["test"]: (one["passed"], one["message"]) for one in answer["tests"]}
 
@@ -41,9 +41,9 @@ async def test_a_registry_agent_passes_everything(collection: Any) -> None:
     assert all(done for done, _ in tests.values()), tests
 
 
-async def test_a_plain_agent_passes_without_what_only_a_registry_wants(house: Any) -> None:
-    house.write("hello_agent.py", PLAIN)
-    passed, tests = await tried(house, "hello_agent.py")
+async def test_a_plain_agent_passes_without_what_only_a_registry_wants(worker_host: Any) -> None:
+    worker_host.write("hello_agent.py", PLAIN)
+    passed, tests = await tried(worker_host, "hello_agent.py")
     assert passed
     assert {name for name, (done, _) in tests.items() if not done} == {
         "has_manifest",
@@ -52,12 +52,12 @@ async def test_a_plain_agent_passes_without_what_only_a_registry_wants(house: An
     }
 
 
-async def test_faults_are_named(house: Any) -> None:
+async def test_faults_are_named(worker_host: Any) -> None:
     faulty = PLAIN.replace('"""Says hello."""', '__manifest__ = {"name": "hello", "version": "1"}')
     faulty = faulty.replace('super().__init__("Hello"', 'super().__init__("Hello there"')
     faulty = faulty.replace('return "hello"', 'token = "0123456789"\n        return 7')
-    house.write("hello_agent.py", faulty + '\n\nif __name__ == "__main__":\n    raise SystemExit(3)\n')
-    passed, tests = await tried(house, "hello_agent.py")
+    worker_host.write("hello_agent.py", faulty + '\n\nif __name__ == "__main__":\n    raise SystemExit(3)\n')
+    passed, tests = await tried(worker_host, "hello_agent.py")
     assert not passed
     assert tests["runtime_name_is_tool_safe"] == (False, "'Hello there' is offered to models as Hello_there")
     assert tests["perform_returns_str"] == (False, "perform() returned int")
@@ -78,11 +78,11 @@ async def test_one_fault_does_not_hide_the_others(collection: Any) -> None:
     assert tests["no_hardcoded_secrets"] == (True, "")
 
 
-async def test_the_worker_survives_a_script_that_calls_the_daemon(house: Any) -> None:
+async def test_the_worker_survives_a_script_that_calls_the_daemon(worker_host: Any) -> None:
     script = (
         PLAIN + '\n\nif __name__ == "__main__":\n    from utils.host import request\n\n    request("x")\n'
     )
-    house.write("hello_agent.py", script)
-    _, tests = await tried(house, "hello_agent.py")
+    worker_host.write("hello_agent.py", script)
+    _, tests = await tried(worker_host, "hello_agent.py")
     assert tests["standalone_execution"] == (False, "as a script it ended with 1")
-    assert await house.perform(house.file("hello_agent.py"), "Hello") == "hello"
+    assert await worker_host.perform(worker_host.file("hello_agent.py"), "Hello") == "hello"

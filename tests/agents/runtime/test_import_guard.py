@@ -82,16 +82,16 @@ def digest(path: Path) -> str:
 class Kitchen:
     """The house with code in it that may be held."""
 
-    def __init__(self, house: Any) -> None:
-        self.house = house
+    def __init__(self, worker_host: Any) -> None:
+        self.worker_host = worker_host
         self.held: dict[str, dict[str, str]] = {}
-        house.pool.request_context = self.standing
+        worker_host.pool.request_context = self.standing
 
     def standing(self) -> Mapping[str, Any]:
         return {"held": self.held} if self.held else {}
 
     def put(self, name: str, text: str) -> Path:
-        path: Path = self.house.root / name
+        path: Path = self.worker_host.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.name != "__init__.py" and path.parent.name == "stove":
             (path.parent / "__init__.py").touch()
@@ -107,10 +107,10 @@ class Kitchen:
 
     @property
     def ran(self) -> bool:
-        return (self.house.root / "RAN").exists()
+        return (self.worker_host.root / "RAN").exists()
 
     async def bakes(self, text: str) -> str:
-        result: str = await self.house.perform(self.house.write("baker_agent.py", text), "Baker")
+        result: str = await self.worker_host.perform(self.worker_host.write("baker_agent.py", text), "Baker")
         return result
 
     async def refuses(self, text: str, where: str) -> str:
@@ -123,8 +123,8 @@ class Kitchen:
 
 
 @pytest.fixture
-def kitchen(house: Any) -> Kitchen:
-    return Kitchen(house)
+def kitchen(worker_host: Any) -> Kitchen:
+    return Kitchen(worker_host)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -133,7 +133,7 @@ async def test_held_code_is_not_run_whichever_way_it_is_reached(kitchen: Kitchen
     kitchen.hold(kitchen.put(where, OVEN))
     await kitchen.refuses(late(WAYS[way]), where)
     await kitchen.refuses(early(WAYS[way]), where)
-    described = await kitchen.house.describe("baker_agent.py")
+    described = await kitchen.worker_host.describe("baker_agent.py")
     assert described["waits"] is True
     assert f"{where} is quarantined until you approve it: {WHY}" == described["failure"]["reason"]
     inner = "by_path" in WAYS[way]  # which leads on into the agent's own function
@@ -142,7 +142,7 @@ async def test_held_code_is_not_run_whichever_way_it_is_reached(kitchen: Kitchen
     )
     kitchen.approve()
     assert await kitchen.bakes(early(WAYS[way])) == "at 200"
-    assert (await kitchen.house.describe("baker_agent.py"))["waits"] is False
+    assert (await kitchen.worker_host.describe("baker_agent.py"))["waits"] is False
     assert kitchen.ran
 
 
@@ -150,13 +150,13 @@ async def test_the_same_worker_goes_on_when_code_is_approved_or_held(kitchen: Ki
     oven = kitchen.put("agents/oven.py", OVEN)
     kitchen.hold(oven)
     await kitchen.refuses(late("from oven import HEAT"), "agents/oven.py")
-    [worker] = kitchen.house.pool.stats()["pids"]
+    [worker] = kitchen.worker_host.pool.stats()["pids"]
     kitchen.approve()
     assert await kitchen.bakes(late("from oven import HEAT")) == "at 200"
-    (kitchen.house.root / "RAN").unlink()
+    (kitchen.worker_host.root / "RAN").unlink()
     kitchen.hold(oven)
     await kitchen.refuses(late("from oven import HEAT"), "agents/oven.py")
-    assert kitchen.house.pool.stats()["pids"] == [worker]
+    assert kitchen.worker_host.pool.stats()["pids"] == [worker]
 
 
 async def test_loaded_code_that_is_replaced_by_held_code_is_not_run_again(kitchen: Kitchen) -> None:
@@ -187,19 +187,19 @@ async def test_an_agent_that_would_do_without_gets_it_once_it_is_approved(kitche
 
 async def test_state_in_memory_outlives_what_does_not_concern_it(kitchen: Kitchen) -> None:
     counts = AGENT.format(early="HEAT = 0", late="global HEAT; HEAT += 1")
-    file = kitchen.house.write("baker_agent.py", counts)
-    assert [await kitchen.house.perform(file, "Baker") for _ in range(2)] == ["at 1", "at 2"]
+    file = kitchen.worker_host.write("baker_agent.py", counts)
+    assert [await kitchen.worker_host.perform(file, "Baker") for _ in range(2)] == ["at 1", "at 2"]
     kitchen.hold(kitchen.put("agents/oven.py", OVEN))
-    assert await kitchen.house.perform(file, "Baker") == "at 3"
+    assert await kitchen.worker_host.perform(file, "Baker") == "at 3"
     kitchen.approve()
-    assert await kitchen.house.perform(file, "Baker") == "at 4"
+    assert await kitchen.worker_host.perform(file, "Baker") == "at 4"
 
 
 async def test_a_held_agent_file_does_not_run_even_if_it_is_asked_for(kitchen: Kitchen) -> None:
     kitchen.put("agents/baker_agent.py", early("HEAT = 1; open('RAN', 'w').close()"))
-    kitchen.hold(kitchen.house.agents / "baker_agent.py")
+    kitchen.hold(kitchen.worker_host.agents / "baker_agent.py")
     with pytest.raises(AgentRaisedError, match=r"agents/baker_agent\.py is quarantined until you approve it"):
-        await kitchen.house.perform(kitchen.house.file("baker_agent.py"), "Baker")
+        await kitchen.worker_host.perform(kitchen.worker_host.file("baker_agent.py"), "Baker")
     assert not kitchen.ran
 
 
@@ -215,13 +215,13 @@ async def test_a_service_cannot_bring_held_code_in(kitchen: Kitchen, where: str)
         with pytest.raises(
             AgentRaisedError, match=r"stove_service\.py line 1: agents/oven\.py is quarantined"
         ):
-            await kitchen.house.ask("service", asked)
+            await kitchen.worker_host.ask("service", asked)
     else:
-        answer = await kitchen.house.ask("service", asked)
+        answer = await kitchen.worker_host.ask("service", asked)
         assert (answer["status"], said in _text(answer)) == (500, True)
     assert not kitchen.ran
     kitchen.approve()
-    assert '"heat":200' in _text(await kitchen.house.ask("service", asked))
+    assert '"heat":200' in _text(await kitchen.worker_host.ask("service", asked))
 
 
 def _text(answer: dict[str, Any]) -> str:
@@ -238,7 +238,7 @@ async def test_a_compiled_module_is_not_loaded_either(kitchen: Kitchen) -> None:
         "PyMODINIT_FUNC PyInit_oven(void) {\n"
         "PyObject *m = PyModule_Create(&def); PyModule_AddIntConstant(m, \"HEAT\", 7); return m; }\n",
     )  # fmt: skip
-    library = kitchen.house.agents / f"oven{sysconfig.get_config_var('EXT_SUFFIX')}"
+    library = kitchen.worker_host.agents / f"oven{sysconfig.get_config_var('EXT_SUFFIX')}"
     include = sysconfig.get_path("include")
     if not (Path(include) / "Python.h").exists():
         pytest.skip("no headers of Python here")

@@ -28,51 +28,51 @@ class Counter(BasicAgent):
 """
 
 
-async def test_a_file_is_loaded_once_and_again_when_it_changes(house: Any) -> None:
-    file = house.write("counter_agent.py", COUNTER)
-    where = f"in {house.agents / 'counter_agent.py'}"
-    assert await house.perform(file, "Counter") == f"1 {where}"
-    assert await house.perform(file, "Counter") == f"2 {where}"
-    changed = house.write("counter_agent.py", COUNTER.replace("self.count += 1", "self.count += 10"))
-    assert await house.perform(changed, "Counter") == f"10 {where}"
+async def test_a_file_is_loaded_once_and_again_when_it_changes(worker_host: Any) -> None:
+    file = worker_host.write("counter_agent.py", COUNTER)
+    where = f"in {worker_host.agents / 'counter_agent.py'}"
+    assert await worker_host.perform(file, "Counter") == f"1 {where}"
+    assert await worker_host.perform(file, "Counter") == f"2 {where}"
+    changed = worker_host.write("counter_agent.py", COUNTER.replace("self.count += 1", "self.count += 10"))
+    assert await worker_host.perform(changed, "Counter") == f"10 {where}"
 
 
-async def test_the_version_asked_for_is_run_from_its_kept_copy(house: Any, simple: str) -> None:
-    good = house.write("simple_agent.py", simple.format(text="good"))
-    kept = house.data / "kept.py"
-    kept.write_text((house.agents / "simple_agent.py").read_text())
-    house.write("simple_agent.py", "def broken(:\n")
-    assert (await house.describe("simple_agent.py"))["failure"]["line"] == 1
-    assert await house.perform({**good, "source_path": str(kept)}, "Simple") == "good"
+async def test_the_version_asked_for_is_run_from_its_kept_copy(worker_host: Any, simple: str) -> None:
+    good = worker_host.write("simple_agent.py", simple.format(text="good"))
+    kept = worker_host.data / "kept.py"
+    kept.write_text((worker_host.agents / "simple_agent.py").read_text())
+    worker_host.write("simple_agent.py", "def broken(:\n")
+    assert (await worker_host.describe("simple_agent.py"))["failure"]["line"] == 1
+    assert await worker_host.perform({**good, "source_path": str(kept)}, "Simple") == "good"
 
 
-async def test_a_kept_copy_sees_the_place_of_the_original(house: Any) -> None:
-    good = house.write("counter_agent.py", COUNTER)
-    kept = house.data / "kept.py"
+async def test_a_kept_copy_sees_the_place_of_the_original(worker_host: Any) -> None:
+    good = worker_host.write("counter_agent.py", COUNTER)
+    kept = worker_host.data / "kept.py"
     kept.write_text(COUNTER)
-    (house.agents / "counter_agent.py").unlink()
-    answer = await house.perform({**good, "source_path": str(kept)}, "Counter")
-    assert answer == f"1 in {house.agents / 'counter_agent.py'}"
+    (worker_host.agents / "counter_agent.py").unlink()
+    answer = await worker_host.perform({**good, "source_path": str(kept)}, "Counter")
+    assert answer == f"1 in {worker_host.agents / 'counter_agent.py'}"
 
 
-async def test_a_file_that_went_away_is_said_to_be_gone(house: Any, simple: str) -> None:
-    file = house.write("simple_agent.py", simple.format(text="here"))
-    (house.agents / "simple_agent.py").unlink()
+async def test_a_file_that_went_away_is_said_to_be_gone(worker_host: Any, simple: str) -> None:
+    file = worker_host.write("simple_agent.py", simple.format(text="here"))
+    (worker_host.agents / "simple_agent.py").unlink()
     with pytest.raises(
         AgentRaisedError, match=r"simple_agent\.py has no agent Simple now: it cannot be read"
     ):
-        await house.perform(file, "Simple")
+        await worker_host.perform(file, "Simple")
 
 
-async def test_an_agent_that_is_not_in_the_file(house: Any, simple: str) -> None:
-    file = house.write("simple_agent.py", simple.format(text="here"))
+async def test_an_agent_that_is_not_in_the_file(worker_host: Any, simple: str) -> None:
+    file = worker_host.write("simple_agent.py", simple.format(text="here"))
     with pytest.raises(AgentRaisedError, match=r"simple_agent\.py has no agent Other now"):
-        await house.perform(file, "Other")
+        await worker_host.perform(file, "Other")
 
 
-async def test_an_imported_neighbour_is_never_out_of_date(house: Any, simple: str) -> None:
-    house.write("simple_agent.py", simple.format(text="first"))
-    importer = house.write(
+async def test_an_imported_neighbour_is_never_out_of_date(worker_host: Any, simple: str) -> None:
+    worker_host.write("simple_agent.py", simple.format(text="first"))
+    importer = worker_host.write(
         "importer_agent.py",
         "from agents.basic_agent import BasicAgent\n"
         "from agents.simple_agent import Simple\n"
@@ -81,33 +81,33 @@ async def test_an_imported_neighbour_is_never_out_of_date(house: Any, simple: st
         "    def perform(self, **kwargs):\n"
         "        return words.WORD + ' ' + Simple().perform()\n",
     )
-    house.write("words.py", "WORD = 'the'\n")
-    assert await house.perform(importer, "Importer") == "the first"
-    house.write("simple_agent.py", simple.format(text="second"))
-    assert await house.perform(importer, "Importer") == "the second"
-    house.write("words.py", "WORD = 'a'\n")
-    assert await house.perform(importer, "Importer") == "a second"
+    worker_host.write("words.py", "WORD = 'the'\n")
+    assert await worker_host.perform(importer, "Importer") == "the first"
+    worker_host.write("simple_agent.py", simple.format(text="second"))
+    assert await worker_host.perform(importer, "Importer") == "the second"
+    worker_host.write("words.py", "WORD = 'a'\n")
+    assert await worker_host.perform(importer, "Importer") == "a second"
 
 
-async def test_the_workspaces_own_utils_go_on_to_work(house: Any) -> None:
-    (house.root / "utils").mkdir()
-    (house.root / "utils" / "greeting.py").write_text("WORD = 'hello'\n")
-    file = house.write(
+async def test_the_workspaces_own_utils_go_on_to_work(worker_host: Any) -> None:
+    (worker_host.root / "utils").mkdir()
+    (worker_host.root / "utils" / "greeting.py").write_text("WORD = 'hello'\n")
+    file = worker_host.write(
         "greeter_agent.py",
         "from basic_agent import BasicAgent\nfrom utils.greeting import WORD\n\n\n"
         "class Greeter(BasicAgent):\n    def perform(self, **kwargs):\n        return WORD\n",
     )
-    assert await house.perform(file, "Greeter") == "hello"
+    assert await worker_host.perform(file, "Greeter") == "hello"
 
 
-async def test_packages_come_from_the_workspace_before_anything_else(house: Any) -> None:
-    file = house.write(
+async def test_packages_come_from_the_workspace_before_anything_else(worker_host: Any) -> None:
+    file = worker_host.write(
         "path_agent.py",
         "import sys\nfrom basic_agent import BasicAgent\n\n\n"
         "class Path(BasicAgent):\n    def perform(self, **kwargs):\n        return sys.path[0]\n",
     )
-    assert await house.perform(file, "Path") == house.pool.plan.settings["deps_dir"]
-    assert sys.path[0] != house.pool.plan.settings["deps_dir"], "only the worker's path changes"
+    assert await worker_host.perform(file, "Path") == worker_host.pool.plan.settings["deps_dir"]
+    assert sys.path[0] != worker_host.pool.plan.settings["deps_dir"], "only the worker's path changes"
 
 
 async def test_system_context_is_the_callers_own(collection: Any) -> None:
@@ -141,8 +141,8 @@ async def test_memories_of_two_users_stay_apart(collection: Any) -> None:
     assert "coffee" in (memory / BOB / "user_memory.json").read_text()
 
 
-async def test_a_storage_forgets_whose_memory_an_earlier_call_chose(house: Any) -> None:
-    file = house.write(
+async def test_a_storage_forgets_whose_memory_an_earlier_call_chose(worker_host: Any) -> None:
+    file = worker_host.write(
         "diary_agent.py",
         "from agents.basic_agent import BasicAgent\n"
         "from utils.storage_factory import get_storage_manager\n\n"
@@ -153,8 +153,8 @@ async def test_a_storage_forgets_whose_memory_an_earlier_call_chose(house: Any) 
         "            STORE.set_memory_context(whose)\n"
         "        return str(STORE.current_guid)\n",
     )
-    assert await house.perform(file, "Diary", whose=ALICE) == ALICE
-    assert await house.perform(file, "Diary") == "None"
+    assert await worker_host.perform(file, "Diary", whose=ALICE) == ALICE
+    assert await worker_host.perform(file, "Diary") == "None"
 
 
 async def test_an_agent_asks_the_model_through_the_daemon(collection: Any) -> None:
@@ -200,8 +200,8 @@ async def test_an_agent_asks_the_house_and_hears_why_not(collection: Any) -> Non
     assert found["result"] == "['host', {'state': 'awake', 'operation': 'twins.list'}]"
 
 
-async def test_slush_that_is_not_json_still_arrives(house: Any) -> None:
-    file = house.write(
+async def test_slush_that_is_not_json_still_arrives(worker_host: Any) -> None:
+    file = worker_host.write(
         "clock_agent.py",
         "import datetime\nfrom basic_agent import BasicAgent\n\n\n"
         "class Clock(BasicAgent):\n"
@@ -210,11 +210,11 @@ async def test_slush_that_is_not_json_still_arrives(house: Any) -> None:
         "        return {'data_slush': {'span': day, (1, 2): 3}}\n",
     )
     body = {"file": file, "name": "Clock", "arguments": {}, "user_guid": ""}
-    assert (await house.ask("perform", body))["data_slush"] == {"span": "1 day, 0:00:00"}
+    assert (await worker_host.ask("perform", body))["data_slush"] == {"span": "1 day, 0:00:00"}
 
 
-async def test_upstream_slush_reaches_the_context(house: Any) -> None:
-    file = house.write(
+async def test_upstream_slush_reaches_the_context(worker_host: Any) -> None:
+    file = worker_host.write(
         "listener_agent.py",
         "from agents.basic_agent import BasicAgent\n\n\n"
         "class Listener(BasicAgent):\n"
@@ -227,7 +227,7 @@ async def test_upstream_slush_reaches_the_context(house: Any) -> None:
         "user_guid": "",
         "upstream_slush": {"mood": "calm"},
     }
-    assert (await house.ask("perform", body))["result"] == "calm"
+    assert (await worker_host.ask("perform", body))["result"] == "calm"
 
 
 async def test_memories_reach_the_context(collection: Any) -> None:
@@ -247,13 +247,13 @@ async def test_memories_reach_the_context(collection: Any) -> None:
     assert await collection.perform(echo, "Echo", BOB, query="are tomatoes dry") == ""
 
 
-async def test_an_unknown_request_is_refused(house: Any) -> None:
+async def test_an_unknown_request_is_refused(worker_host: Any) -> None:
     with pytest.raises(AgentRaisedError, match="a worker does not know 'dance'"):
-        await house.ask("dance", {})
+        await worker_host.ask("dance", {})
 
 
-async def test_a_service_answers_and_follows_its_file(house: Any) -> None:
-    service = house.services / "board_service.py"
+async def test_a_service_answers_and_follows_its_file(worker_host: Any) -> None:
+    service = worker_host.services / "board_service.py"
 
     def write(text: str) -> None:
         temporary = Path(f"{service}.tmp")
@@ -262,7 +262,7 @@ async def test_a_service_answers_and_follows_its_file(house: Any) -> None:
 
     async def ask(path: str = "") -> Any:
         body = {"file": {"path": str(service)}, "method": "GET", "path": path, "body": {}}
-        return await house.ask("service", body)
+        return await worker_host.ask("service", body)
 
     with pytest.raises(AgentRaisedError, match=r"board_service\.py cannot be read"):
         await ask()
@@ -276,8 +276,8 @@ async def test_a_service_answers_and_follows_its_file(house: Any) -> None:
     assert (await ask())["status"] == 201
 
 
-async def test_trusted_room_loads_the_standard_library_before_packages(house: Any) -> None:
-    packages = house.root / ".deps"
+async def test_trusted_room_loads_the_standard_library_before_packages(worker_host: Any) -> None:
+    packages = worker_host.root / ".deps"
     packages.mkdir()
     (packages / "colorsys.py").write_text("planted = True\n")
     text = (
@@ -285,10 +285,10 @@ async def test_trusted_room_loads_the_standard_library_before_packages(house: An
         .replace("{self.count} in {__file__}", "{hasattr(colorsys, 'planted')}")
         .replace("self.count = 0", "pass")
     )
-    file = house.write("counter_agent.py", text)
+    file = worker_host.write("counter_agent.py", text)
     answers = []
     for last in (False, True):
-        settings = {**house.pool.plan.settings, "deps_dir": str(packages), "deps_last": last}
-        house.pool.retire(replace(house.pool.plan, settings=settings))
-        answers.append(await house.perform(file, "Counter"))
+        settings = {**worker_host.pool.plan.settings, "deps_dir": str(packages), "deps_last": last}
+        worker_host.pool.retire(replace(worker_host.pool.plan, settings=settings))
+        answers.append(await worker_host.perform(file, "Counter"))
     assert answers == ["True", "False"]

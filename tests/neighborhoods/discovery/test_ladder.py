@@ -16,7 +16,7 @@ from neighborhoods.discovery.peers_file import PeersFile
 A, B = "aa" * 32, "bb" * 32
 
 
-class House:
+class KnownAddresses:
     def __init__(self, path: Path, entries: list[Any], environment: str = "") -> None:
         path.write_text(json.dumps({"peers": entries}))
         self.sightings = DiscoveredNodes()
@@ -41,11 +41,11 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
         {"url": "https://another:7443", "fingerprint": B},
         "http://legacy:7071",
     ]
-    house = House(path, entries, environment="https://from-environment")
-    house.saw("10.0.0.1", "fe80::1%2", at=1)
-    house.saw("10.0.0.2", at=2, port=7444)
-    house.saw("10.0.0.3", at=3, fingerprint=B)
-    assert await house.ladder.candidates(A, "10.0.0.9:7443") == [
+    known = KnownAddresses(path, entries, environment="https://from-environment")
+    known.saw("10.0.0.1", "fe80::1%2", at=1)
+    known.saw("10.0.0.2", at=2, port=7444)
+    known.saw("10.0.0.3", at=3, fingerprint=B)
+    assert await known.ladder.candidates(A, "10.0.0.9:7443") == [
         AddressCandidate("10.0.0.2:7444", "nearby"),
         AddressCandidate("10.0.0.1:7443", "nearby"),
         AddressCandidate("[fe80::1%2]:7443", "nearby"),
@@ -55,43 +55,43 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
         AddressCandidate("from-environment:7443", "list"),
         AddressCandidate("typed:7443", "typed"),
     ]
-    assert [entry.url for entry in await house.ladder.legacy()] == ["http://legacy:7071"]
+    assert [entry.url for entry in await known.ladder.legacy()] == ["http://legacy:7071"]
 
 
 async def test_an_address_on_two_rungs_is_given_once(path: Path) -> None:
-    house = House(path, ["https://10.0.0.1:7443"])
-    house.saw("10.0.0.1", at=1)
-    assert await house.ladder.candidates(A, "10.0.0.1:7443") == [AddressCandidate("10.0.0.1:7443", "nearby")]
+    known = KnownAddresses(path, ["https://10.0.0.1:7443"])
+    known.saw("10.0.0.1", at=1)
+    assert await known.ladder.candidates(A, "10.0.0.1:7443") == [AddressCandidate("10.0.0.1:7443", "nearby")]
 
 
 async def test_what_turned_out_to_be_another_machine_is_left_out(path: Path) -> None:
-    house = House(path, ["https://one:7443", "https://two:7443"])
-    house.ladder.learn("one:7443", B)
-    assert await house.ladder.candidates(A) == [AddressCandidate("two:7443", "list")]
-    assert [one.address for one in await house.ladder.candidates(B)] == ["one:7443", "two:7443"]
-    house.ladder.learn("one:7443", "")
-    assert [one.address for one in await house.ladder.candidates(A)] == ["one:7443", "two:7443"]
+    known = KnownAddresses(path, ["https://one:7443", "https://two:7443"])
+    known.ladder.learn("one:7443", B)
+    assert await known.ladder.candidates(A) == [AddressCandidate("two:7443", "list")]
+    assert [one.address for one in await known.ladder.candidates(B)] == ["one:7443", "two:7443"]
+    known.ladder.learn("one:7443", "")
+    assert [one.address for one in await known.ladder.candidates(A)] == ["one:7443", "two:7443"]
 
 
 async def test_a_damaged_last_address_is_passed_over(path: Path) -> None:
-    assert await House(path, []).ladder.candidates(A, "no address at all") == []
+    assert await KnownAddresses(path, []).ladder.candidates(A, "no address at all") == []
 
 
 async def test_a_long_list_is_cut_short(path: Path) -> None:
-    house = House(path, [f"https://machine{number}:7443" for number in range(500)])
-    house.saw("10.0.0.1", at=1)
-    found = await house.ladder.candidates(A)
+    known = KnownAddresses(path, [f"https://machine{number}:7443" for number in range(500)])
+    known.saw("10.0.0.1", at=1)
+    found = await known.ladder.candidates(A)
     assert len(found) == MOST_CANDIDATES
     assert found[0].rung == "nearby"
 
 
 async def test_each_rung_tells_how_it_is(path: Path) -> None:
-    house = House(path, ["https://a", {"url": "b", "typed": True}, 7])
-    house.saw("10.0.0.1", at=1)
-    house.saw("10.0.0.2", at=2)
-    house.nearby.trouble = "No network connection."
-    house.ladder.remember({A: "10.0.0.1:7443", B: ""})
-    assert [(one.rung, one.found, one.trouble) for one in await house.ladder.rungs()] == [
+    known = KnownAddresses(path, ["https://a", {"url": "b", "typed": True}, 7])
+    known.saw("10.0.0.1", at=1)
+    known.saw("10.0.0.2", at=2)
+    known.nearby.trouble = "No network connection."
+    known.ladder.remember({A: "10.0.0.1:7443", B: ""})
+    assert [(one.rung, one.found, one.trouble) for one in await known.ladder.rungs()] == [
         ("nearby", 1, "No network connection."),
         ("last address", 1, ""),
         ("list", 1, "peers.json: entry 2 has no URL."),
@@ -105,11 +105,11 @@ async def test_each_rung_is_told_by_the_address_that_led_to_it(path: Path) -> No
         "https://listed",
         {"url": "b:1", "fingerprint": B},
     ]
-    house = House(path, entries, environment="https://from-environment")
-    house.saw("10.0.0.1", "fe80::1%2", at=1)
-    await house.ladder.candidates(A)
+    known = KnownAddresses(path, entries, environment="https://from-environment")
+    known.saw("10.0.0.1", "fe80::1%2", at=1)
+    await known.ladder.candidates(A)
     told = {
-        address: house.ladder.reached_by(A, address)
+        address: known.ladder.reached_by(A, address)
         for address in (
             "10.0.0.1:7443", "[fe80::1%2]:7443", "10.0.0.1:7444", "typed", "listed:7443",
             "from-environment:7443", "b:1", "10.0.0.9:7443", "",
@@ -118,5 +118,5 @@ async def test_each_rung_is_told_by_the_address_that_led_to_it(path: Path) -> No
     assert list(told.values()) == [
         "nearby", "nearby", "last address", "typed", "list", "list", "last address", "last address", None,
     ]  # fmt: skip
-    house.saw("typed", at=2)
-    assert house.ladder.reached_by(A, "typed:7443") == "nearby", "the likelier rung is told"
+    known.saw("typed", at=2)
+    assert known.ladder.reached_by(A, "typed:7443") == "nearby", "the likelier rung is told"

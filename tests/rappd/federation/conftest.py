@@ -27,7 +27,7 @@ return "counted " + told
 """
 
 
-class House:
+class Node:
     """A daemon, what its owner does there, and whoever calls it."""
 
     def __init__(self, daemon: RunningDaemon, folder: Path) -> None:
@@ -37,7 +37,7 @@ class House:
         self.fingerprint = ""
         self.address = ""
 
-    def start(self) -> House:
+    def start(self) -> Node:
         self.daemon.start()
         found = self.daemon.wait_for(self._door, 30, "the door for other machines")
         self.fingerprint = found["self"]["fingerprint"]
@@ -91,7 +91,7 @@ class House:
         self.daemon.stop()
 
 
-def make_house(folder: Path, **environment: str) -> House:
+def make_node(folder: Path, **environment: str) -> Node:
     daemon = RunningDaemon(
         folder / "home",
         RAPPD_NAME="pi",
@@ -106,28 +106,28 @@ def make_house(folder: Path, **environment: str) -> House:
     daemon.drop("big_agent.py", agent_source("Big", 'return "x" * int(kwargs.get("size", 1))'))
     counting = COUNTED.strip().replace("\n", "\n        ")
     daemon.drop("counted_agent.py", agent_source("Counted", counting))
-    return House(daemon, folder / "machines")
+    return Node(daemon, folder / "machines")
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """One house with the scripted model, shared by the tests of a module."""
     folder = tmp_path_factory.mktemp("house")
-    found = make_house(folder, LLM_FAKE="1").start()
+    found = make_node(folder, LLM_FAKE="1").start()
     yield found
     found.close()
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., House]]:
+def make(tmp_path: Path) -> Iterator[Callable[..., Node]]:
     """A factory of houses (not started)."""
-    made: list[House] = []
+    made: list[Node] = []
 
-    def one(name: str = "house", **environment: str) -> House:
-        made.append(make_house(tmp_path / name, **{"LLM_FAKE": "1", **environment}))
+    def one(name: str = "house", **environment: str) -> Node:
+        made.append(make_node(tmp_path / name, **{"LLM_FAKE": "1", **environment}))
         return made[-1]
 
     yield one
-    for house in made:
-        house.close()
+    for node in made:
+        node.close()

@@ -14,19 +14,19 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.rappd.federation.conftest import House
+from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_line import PlainLine, line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
 @pytest.fixture(scope="module")
-def mine(house: House) -> PlainMachine:
-    return house.peer("mine")
+def mine(node: Node) -> PlainMachine:
+    return node.peer("mine")
 
 
 @pytest.fixture(scope="module")
-def other(house: House) -> PlainMachine:
-    return house.peer("other")
+def other(node: Node) -> PlainMachine:
+    return node.peer("other")
 
 
 def refused(got: Any, reason: str, status: int = 401) -> None:
@@ -71,7 +71,7 @@ def test_tokens_that_do_not_hold(mine: PlainMachine, change: dict[str, Any]) -> 
     assert got.data["reason"] in ("bad_token", "not_paired")
 
 
-def test_no_algorithm_but_one(house: House, mine: PlainMachine) -> None:
+def test_no_algorithm_but_one(node: Node, mine: PlainMachine) -> None:
     claims = mine.token().split(".")[1]
     for header in (
         {"alg": "none"},
@@ -85,7 +85,7 @@ def test_no_algorithm_but_one(house: House, mine: PlainMachine) -> None:
             refused(mine.post(mine.help(), certificate=False, token=text), "bad_token")
     whole = mine.token()
     refused(mine.post(mine.help(), certificate=False, token=whole[:-4] + "AAAA"), "bad_token")
-    stranger = house.stranger()
+    stranger = node.stranger()
     refused(stranger.post(stranger.help(), certificate=False, token=stranger.token()), "not_paired")
 
 
@@ -116,8 +116,8 @@ def test_a_signature_over_another_body_or_by_another_machine(mine: PlainMachine,
     refused(mine.post(mine.signed(mine.help()), certificate=False), "not_paired")
 
 
-def test_nobody_speaks_in_the_name_of_another_peer(house: House, mine: PlainMachine) -> None:
-    other = house.peer("liar")
+def test_nobody_speaks_in_the_name_of_another_peer(node: Node, mine: PlainMachine) -> None:
+    other = node.peer("liar")
     for verb, data in (
         ("HELP", {"agent": "Clock"}),
         ("HELLO", {}),
@@ -127,22 +127,22 @@ def test_nobody_speaks_in_the_name_of_another_peer(house: House, mine: PlainMach
         refused(other.post(other.envelope(verb, data, sender=mine.id)), "wrong_sender", 403)
     batch = other.request("POST", "/envelopes/batch", [other.help(sender=mine.id)])
     assert batch.json[0]["data"]["reason"] == "wrong_sender"
-    house.daemon.wait_for(lambda: "security" in house.daemon.log, 20, "the log, which is written apart")
+    node.daemon.wait_for(lambda: "security" in node.daemon.log, 20, "the log, which is written apart")
 
 
-def test_a_repeat_is_answered_from_the_record_and_done_once(house: House, mine: PlainMachine) -> None:
+def test_a_repeat_is_answered_from_the_record_and_done_once(node: Node, mine: PlainMachine) -> None:
     asked = mine.help("Counted", {"tell": "replayed"})
     answers = [mine.post(asked).data["result"] for _ in range(3)]
     assert answers == ["counted replayed"] * 3
     swapped = {**asked, "data": {"agent": "Counted", "args": {"tell": "swapped"}}}
     assert mine.post(swapped).data["result"] == "counted replayed"
-    assert house.counted().count("replayed") == 1
-    assert "swapped" not in house.counted()
+    assert node.counted().count("replayed") == 1
+    assert "swapped" not in node.counted()
 
 
-def test_without_the_capability_nobody_learns_what_exists(house: House) -> None:
-    friend = house.peer("friend", "friend", ["HELP.brainstem.Clock"])
-    status, found = house.owner("POST", "/twins", {"name": "Gardener"})
+def test_without_the_capability_nobody_learns_what_exists(node: Node) -> None:
+    friend = node.peer("friend", "friend", ["HELP.brainstem.Clock"])
+    status, found = node.owner("POST", "/twins", {"name": "Gardener"})
     assert status in (200, 201), found
     asked = [
         friend.help("Secret"),
@@ -168,8 +168,8 @@ def test_without_the_capability_nobody_learns_what_exists(house: House) -> None:
     assert (names["capabilities"], names["twins"]) == (["Clock"], [])
 
 
-def test_structural_agents_are_nobodys_from_elsewhere(house: House, mine: PlainMachine) -> None:
-    before = house.owner("GET", "/twins")[1]
+def test_structural_agents_are_nobodys_from_elsewhere(node: Node, mine: PlainMachine) -> None:
+    before = node.owner("GET", "/twins")[1]
     for name in ("Twin", "twin", "HatchEgg", "LayEgg", "LearnNew", "SwarmFactory"):
         got = mine.post(mine.help(name, {"action": "summon", "name": "mole"}))
         refused(got, "refused", 403)
@@ -178,12 +178,12 @@ def test_structural_agents_are_nobodys_from_elsewhere(house: House, mine: PlainM
         missing = mine.envelope("HELP", {"action": "summon"}, to=mine.to("Nothing"))
         shown, unknown = mine.post(to), mine.post(missing)
         assert (shown.status, shown.data["reason"]) == (unknown.status, unknown.data["reason"])
-    assert house.owner("GET", "/twins")[1] == before
+    assert node.owner("GET", "/twins")[1] == before
 
     def told() -> bool:
-        return any("security" in line and "Twin" in line for line in house.daemon.log.splitlines())
+        return any("security" in line and "Twin" in line for line in node.daemon.log.splitlines())
 
-    house.daemon.wait_for(told, 20, "the log, which is written apart")
+    node.daemon.wait_for(told, 20, "the log, which is written apart")
 
 
 def test_questions_that_come_round_or_go_too_far_end(mine: PlainMachine) -> None:
@@ -194,19 +194,19 @@ def test_questions_that_come_round_or_go_too_far_end(mine: PlainMachine) -> None
     assert mine.post(mine.help(_x_path=far[:6])).verb == "DONE"
 
 
-def test_an_unknown_certificate_is_not_let_in(house: House) -> None:
-    stranger = house.stranger()
+def test_an_unknown_certificate_is_not_let_in(node: Node) -> None:
+    stranger = node.stranger()
     with pytest.raises((ssl.SSLError, ConnectionError, OSError)):
         stranger.post(stranger.help())
     assert stranger.post(stranger.envelope("HELLO", {}), certificate=False).verb == "HELLO"
 
 
-def test_ended_trust_counts_on_connections_that_are_open(house: House) -> None:
-    gone = house.peer("gone")
+def test_ended_trust_counts_on_connections_that_are_open(node: Node) -> None:
+    gone = node.peer("gone")
     connection = gone.connect()
     assert gone.post(gone.help(), on=connection).verb == "DONE"
     token = gone.token()
-    status, found = house.owner("POST", f"/peers/{gone.fingerprint}/revoke")
+    status, found = node.owner("POST", f"/peers/{gone.fingerprint}/revoke")
     assert status == 200, found
     refused(gone.post(gone.help(), on=connection), "not_paired")
     refused(gone.post(gone.envelope("DONE", {"result": 1}), on=connection), "not_paired")
@@ -225,14 +225,14 @@ def test_ended_trust_counts_on_connections_that_are_open(house: House) -> None:
     raise AssertionError("its certificate is still let in")
 
 
-async def test_ended_trust_ends_the_lines_that_are_open(house: House) -> None:
-    gone = await asyncio.to_thread(house.peer, "lined")
+async def test_ended_trust_ends_the_lines_that_are_open(node: Node) -> None:
+    gone = await asyncio.to_thread(node.peer, "lined")
     async with line_of(gone) as first, line_of(gone) as second:
         for line in (first, second):
             asked = gone.help()
             await line.send(asked)
             assert await _reply(line, asked["id"])
-        await asyncio.to_thread(house.owner, "POST", f"/peers/{gone.fingerprint}/revoke")
+        await asyncio.to_thread(node.owner, "POST", f"/peers/{gone.fingerprint}/revoke")
         for line in (first, second):
             async with asyncio.timeout(20):
                 while (message := await line.receive()).type is aiohttp.WSMsgType.TEXT:
@@ -240,11 +240,11 @@ async def test_ended_trust_ends_the_lines_that_are_open(house: House) -> None:
             assert message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
 
 
-async def test_who_is_paired_anew_at_once_is_let_in(house: House) -> None:
-    back = await asyncio.to_thread(house.peer, "back")
+async def test_who_is_paired_anew_at_once_is_let_in(node: Node) -> None:
+    back = await asyncio.to_thread(node.peer, "back")
     for _ in range(3):
-        await asyncio.to_thread(house.owner, "POST", f"/peers/{back.fingerprint}/revoke")
-        await asyncio.to_thread(house.pair, back)
+        await asyncio.to_thread(node.owner, "POST", f"/peers/{back.fingerprint}/revoke")
+        await asyncio.to_thread(node.pair, back)
         await asyncio.sleep(0.5)
         assert (await asyncio.to_thread(back.post, back.help())).verb == "DONE"
 

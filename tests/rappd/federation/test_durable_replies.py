@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.rappd.federation.conftest import House
+from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_line import line_of
 from tests.slow_disk import hold_up, with_slow_disk
 
@@ -18,20 +18,20 @@ OFFERS = ("rappd.3", "rappd.2", "rappd.1")
 """The subprotocols that daemons offered while replies could be provisional."""
 
 
-async def test_reply_waits_for_the_disk(make: Callable[..., House], tmp_path: Path) -> None:
-    house = make(**with_slow_disk(tmp_path / "site")).start()
-    mine = house.peer("durable")
+async def test_reply_waits_for_the_disk(make: Callable[..., Node], tmp_path: Path) -> None:
+    node = make(**with_slow_disk(tmp_path / "site")).start()
+    mine = node.peer("durable")
     async with line_of(mine, "rappd.2", offers=OFFERS) as line:
         asked = mine.help("Counted", {"tell": "once"})
-        hold_up(house.daemon.home, 60)
+        hold_up(node.daemon.home, 60)
         await line.send(asked)
-        house.daemon.wait_for(lambda: house.counted() == ["once"], 20, "the agent to run")
+        node.daemon.wait_for(lambda: node.counted() == ["once"], 20, "the agent to run")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(line.receive(), 0.5)
-        hold_up(house.daemon.home, 0)
+        hold_up(node.daemon.home, 0)
         told = await asyncio.wait_for(line.receive(), 20)
         assert told.type is aiohttp.WSMsgType.TEXT
         assert json.loads(told.data)["data"]["result"] == "counted once"
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(line.receive(), 0.3)
-    assert [one["verb"] for one in house.records(asked["id"])] == ["HELP", "DONE"]
+    assert [one["verb"] for one in node.records(asked["id"])] == ["HELP", "DONE"]

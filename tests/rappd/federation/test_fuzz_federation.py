@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.rappd.federation.conftest import House, make_house
+from tests.rappd.federation.conftest import Node, make_node
 from tests.rappd.federation.plain_line import line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
@@ -54,16 +54,16 @@ SIGNATURE = {"alg": "Ed25519", "kid": "0" * 64, "key": "0" * 64, "t": 1, "s": "0
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    found = make_house(tmp_path_factory.mktemp("fuzz"), LLM_FAKE="1").start()
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    found = make_node(tmp_path_factory.mktemp("fuzz"), LLM_FAKE="1").start()
     yield found
     assert "Traceback" not in found.daemon.log
     found.close()
 
 
 @pytest.fixture(scope="module")
-def mine(house: House) -> PlainMachine:
-    return house.peer("mine")
+def mine(node: Node) -> PlainMachine:
+    return node.peer("mine")
 
 
 Connections = dict[bool, http.client.HTTPSConnection]
@@ -125,7 +125,7 @@ def is_reply(found: Any) -> bool:
 @FUZZ
 @given(envelope=envelopes(), certificate=st.booleans())
 def test_any_envelope(
-    house: House, mine: PlainMachine, kept: Connections, envelope: dict[str, Any], certificate: bool
+    node: Node, mine: PlainMachine, kept: Connections, envelope: dict[str, Any], certificate: bool
 ) -> None:
     got = mine.post(written(placed(mine, envelope)), on=kept[certificate])
     assert got.status != 500 or got.data["reason"] in ("agent", "interrupted")
@@ -138,7 +138,7 @@ def test_any_envelope(
 
 @FUZZ
 @given(body=st.one_of(st.binary(max_size=200), values.map(written)), token=st.text("ab.=-_", max_size=40))
-def test_any_body(house: House, mine: PlainMachine, kept: Connections, body: bytes, token: str) -> None:
+def test_any_body(node: Node, mine: PlainMachine, kept: Connections, body: bytes, token: str) -> None:
     for path in ("/envelopes", "/envelopes/batch"):
         got = mine.request("POST", path, body, token=token, on=kept[True])
         found = got.json
@@ -151,7 +151,7 @@ def test_any_body(house: House, mine: PlainMachine, kept: Connections, body: byt
 
 @FUZZ
 @given(batch=st.lists(st.one_of(envelopes(), values), max_size=6))
-def test_any_batch(house: House, mine: PlainMachine, kept: Connections, batch: list[Any]) -> None:
+def test_any_batch(node: Node, mine: PlainMachine, kept: Connections, batch: list[Any]) -> None:
     sent = [placed(mine, one) if isinstance(one, dict) else one for one in batch]
     got = mine.request("POST", "/envelopes/batch", written(sent), on=kept[True])
     if got.status != 200:
@@ -171,7 +171,7 @@ def test_any_batch(house: House, mine: PlainMachine, kept: Connections, batch: l
         st.one_of(envelopes(), values, st.binary(max_size=60), st.text(max_size=60)), min_size=1, max_size=5
     ),
 )
-def test_any_frames(house: House, mine: PlainMachine, protocol: str, frames: list[Any]) -> None:
+def test_any_frames(node: Node, mine: PlainMachine, protocol: str, frames: list[Any]) -> None:
     """After all of them a question on the same line is answered."""
 
     async def go() -> None:
@@ -203,12 +203,12 @@ def test_any_frames(house: House, mine: PlainMachine, protocol: str, frames: lis
 @given(
     ident=st.text("0123456789abcdef-./%?", min_size=1, max_size=40), last=st.text("0123456789x-", max_size=12)
 )
-def test_any_id(house: House, mine: PlainMachine, kept: Connections, ident: str, last: str) -> None:
+def test_any_id(node: Node, mine: PlainMachine, kept: Connections, ident: str, last: str) -> None:
     for path in (f"/envelopes/{ident}", f"/envelopes/{ident}/stream", f"/agents/{ident}/capabilities"):
         got = mine.request("GET", path, headers={"Last-Event-ID": last}, on=kept[True])
         assert got.status in (400, 404, 405)
 
 
-def test_it_is_well_after_all_that(house: House, mine: PlainMachine) -> None:
+def test_it_is_well_after_all_that(node: Node, mine: PlainMachine) -> None:
     assert mine.post(mine.help(_x_thread=str(uuid.uuid4()))).data["result"] == "it is now"
-    assert house.daemon.get("/readyz").status == 200
+    assert node.daemon.get("/readyz").status == 200

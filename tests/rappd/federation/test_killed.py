@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from daemon_under_test import agent_source
 
-from tests.rappd.federation.conftest import House
+from tests.rappd.federation.conftest import Node
 
 IDEMPOTENT = '"name": self.name, "idempotent": True,'
 
 
-def test_what_was_cut_off_is_said_so_and_what_may_be_repeated_is(make: Callable[..., House]) -> None:
-    house = make()
+def test_what_was_cut_off_is_said_so_and_what_may_be_repeated_is(make: Callable[..., Node]) -> None:
+    node = make()
     slow = """
 import pathlib, time
 with open(".brainstem_data/again.txt", "a") as file:
@@ -22,23 +22,23 @@ time.sleep(float(kwargs.get("seconds", 0)))
 return "again"
 """.strip().replace("\n", "\n        ")
     source = agent_source("Again", slow).replace('"name": self.name,', IDEMPOTENT)
-    house.daemon.drop("again_agent.py", source)
-    house.start()
-    mine = house.peer("mine")
+    node.daemon.drop("again_agent.py", source)
+    node.start()
+    mine = node.peer("mine")
     cut = mine.help("Counted", {"tell": "cut", "seconds": 3})
     again = mine.help("Again", {"seconds": 3})
     got = mine.request("POST", "/envelopes/batch", [cut, again])
     assert [one["data"]["state"] for one in got.json] == ["accepted", "accepted"]
     until = time.monotonic() + 20
-    while not (house.counted() and house.counted("again")) and time.monotonic() < until:
+    while not (node.counted() and node.counted("again")) and time.monotonic() < until:
         time.sleep(0.02)
-    house.daemon.kill()
-    house.start()
+    node.daemon.kill()
+    node.start()
     assert mine.waits_for(cut["id"], "ERROR")["data"]["reason"] == "interrupted"
     assert mine.waits_for(again["id"], "DONE")["data"]["result"] == "again"
-    assert house.counted() == ["cut"]
-    assert len(house.counted("again")) == 2
+    assert node.counted() == ["cut"]
+    assert len(node.counted("again")) == 2
     repeat = mine.post(cut)
     assert (repeat.status, repeat.data["reason"]) == (500, "interrupted")
-    assert [one["verb"] for one in house.records(cut["id"])] == ["HELP", "ERROR"]
-    assert [one["verb"] for one in house.records(again["id"])] == ["HELP", "DONE"]
+    assert [one["verb"] for one in node.records(cut["id"])] == ["HELP", "ERROR"]
+    assert [one["verb"] for one in node.records(again["id"])] == ["HELP", "DONE"]

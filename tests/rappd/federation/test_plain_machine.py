@@ -7,29 +7,29 @@ from typing import Any
 
 import pytest
 
-from tests.rappd.federation.conftest import House
+from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
 @pytest.fixture(scope="module")
-def mine(house: House) -> PlainMachine:
-    return house.peer("mine")
+def mine(node: Node) -> PlainMachine:
+    return node.peer("mine")
 
 
-def test_a_stranger_gets_the_public_card_and_nothing_else(house: House) -> None:
-    who = house.stranger()
+def test_a_stranger_gets_the_public_card_and_nothing_else(node: Node) -> None:
+    who = node.stranger()
     got = who.post(who.envelope("HELLO", {"capabilities": []}, to="broadcast"), certificate=False)
     assert got.status == 200
     assert got.verb == "HELLO"
     assert got.data["capabilities"] == []
     assert set(got.data) == {"capabilities", "verbs", "name", "protocol", "introduction"}
-    assert got.data["introduction"]["fingerprint"] == house.fingerprint
+    assert got.data["introduction"]["fingerprint"] == node.fingerprint
     for verb in ("HELP", "DONE", "ERROR", "ACK", "STREAM", "CANCEL", "PLEASE"):
         got = who.post(who.envelope(verb, {"agent": "Clock"}), certificate=False)
         assert (got.status, got.verb, got.data["reason"]) == (401, "ERROR", "not_paired")
 
 
-def test_a_peer_is_told_what_it_may_use_and_nothing_structural(house: House, mine: PlainMachine) -> None:
+def test_a_peer_is_told_what_it_may_use_and_nothing_structural(node: Node, mine: PlainMachine) -> None:
     got = mine.post(mine.envelope("HELLO", {"capabilities": []}))
     names = got.data["capabilities"]
     assert {"Clock", "Counted", "Secret"} <= set(names)
@@ -40,16 +40,16 @@ def test_a_peer_is_told_what_it_may_use_and_nothing_structural(house: House, min
     assert got.json["from"] == mine.to()
 
 
-def test_a_peer_may_call_itself_anything_and_it_stays_one_harmless_line(house: House) -> None:
-    who = house.peer("shed")
+def test_a_peer_may_call_itself_anything_and_it_stays_one_harmless_line(node: Node) -> None:
+    who = node.peer("shed")
     known = who.name
     who.name = "gar\x1b[2Jage\u202e\n<b>" + "x" * 500
     assert who.post(who.envelope("HELLO", {"name": who.name, "agents": []})).verb == "HELLO"
 
     def row() -> Any:
-        return house.owner("GET", f"/peers/{known}")[1]["peer"]
+        return node.owner("GET", f"/peers/{known}")[1]["peer"]
 
-    house.daemon.wait_for(lambda: row()["called"] != known, 30, "its new name")
+    node.daemon.wait_for(lambda: row()["called"] != known, 30, "its new name")
     called = row()["called"]
     assert called.isprintable()
     assert called.startswith("gar")
@@ -81,7 +81,7 @@ def test_a_brainstem_turn_has_result_and_response(mine: PlainMachine) -> None:
 
 
 def test_what_takes_longer_than_the_deadline_is_brought_and_can_be_fetched(
-    house: House, mine: PlainMachine
+    node: Node, mine: PlainMachine
 ) -> None:
     asked = mine.help("Counted", {"tell": "late", "seconds": 1.5}, _x_deadline=0.3)
     got = mine.post(asked)
@@ -90,13 +90,13 @@ def test_what_takes_longer_than_the_deadline_is_brought_and_can_be_fetched(
     assert mine.waits_for(asked["id"])["data"]["result"] == "counted late"
     fetched = mine.request("GET", f"/envelopes/{asked['id']}")
     assert (fetched.status, fetched.data["result"]) == (200, "counted late")
-    assert house.counted().count("late") == 1
+    assert node.counted().count("late") == 1
 
 
-def test_only_ones_own_envelopes_can_be_fetched(house: House, mine: PlainMachine) -> None:
+def test_only_ones_own_envelopes_can_be_fetched(node: Node, mine: PlainMachine) -> None:
     asked = mine.help("Secret")
     mine.post(asked)
-    other = house.peer("other")
+    other = node.peer("other")
     for path in (
         f"/envelopes/{asked['id']}",
         f"/envelopes/{asked['id']}?from={mine.id}",
@@ -109,7 +109,7 @@ def test_only_ones_own_envelopes_can_be_fetched(house: House, mine: PlainMachine
     assert again.data["result"] == "the secret"
 
 
-def test_a_batch_is_answered_in_order_and_the_work_is_brought(house: House, mine: PlainMachine) -> None:
+def test_a_batch_is_answered_in_order_and_the_work_is_brought(node: Node, mine: PlainMachine) -> None:
     first, bad, hello, unknown = (
         mine.help("Counted", {"tell": "batched"}),
         {**mine.help(), "id": "no id"},
@@ -125,7 +125,7 @@ def test_a_batch_is_answered_in_order_and_the_work_is_brought(house: House, mine
     assert mine.waits_for(first["id"])["data"]["result"] == "counted batched"
     again = mine.request("POST", "/envelopes/batch", [first, first]).json
     assert [one["data"].get("result") for one in again] == ["counted batched"] * 2
-    assert house.counted().count("batched") == 1
+    assert node.counted().count("batched") == 1
 
 
 def test_capabilities_of_agents(mine: PlainMachine) -> None:
@@ -176,7 +176,7 @@ def test_bodies_that_are_no_envelope_at_all(mine: PlainMachine) -> None:
     assert (got.status, got.data["reason"]) == (415, "media_type")
 
 
-def test_verbs_that_nobody_knows_and_wrong_ends(house: House, mine: PlainMachine) -> None:
+def test_verbs_that_nobody_knows_and_wrong_ends(node: Node, mine: PlainMachine) -> None:
     got = mine.post(mine.envelope("PLEASE", {}))
     assert (got.status, got.data["code"], got.data["reason"]) == (400, 400, "unknown_verb")
     assert "PLEASE" in got.data["msg"]
@@ -185,7 +185,7 @@ def test_verbs_that_nobody_knows_and_wrong_ends(house: House, mine: PlainMachine
     got = mine.post(mine.help(to=f"brainstem_{'0' * 16}"))
     assert (got.status, got.data["reason"]) == (404, "wrong_recipient")
     for verb in ("HELP", "HELLO", "DONE"):
-        got = mine.post(mine.envelope(verb, {}, sender=house.machines[0].id + "x"))
+        got = mine.post(mine.envelope(verb, {}, sender=node.machines[0].id + "x"))
         assert (got.status, got.data["reason"]) == (403, "wrong_sender")
 
 
@@ -205,7 +205,7 @@ def test_an_agent_that_fails_is_an_error_whose_code_is_the_status(mine: PlainMac
     assert (again.status, again.data["reason"]) == (500, got.data["reason"])
 
 
-def test_what_was_to_everybody_is_refused_in_this_machines_name(house: House, mine: PlainMachine) -> None:
+def test_what_was_to_everybody_is_refused_in_this_machines_name(node: Node, mine: PlainMachine) -> None:
     got = mine.post(mine.envelope("NONSENSE", {}, to="broadcast"))
     assert got.data["reason"] == "unknown_verb"
-    assert got.json["from"] == f"brainstem_{house.fingerprint[:16]}"
+    assert got.json["from"] == f"brainstem_{node.fingerprint[:16]}"

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from tests.rappd.federation.conftest import House, make_house
+from tests.rappd.federation.conftest import Node, make_node
 from tests.rappd.federation.plain_machine import JSON, PlainMachine
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    found = make_house(tmp_path_factory.mktemp("strangers"), LLM_FAKE="1").start()
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    found = make_node(tmp_path_factory.mktemp("strangers"), LLM_FAKE="1").start()
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def mine(house: House) -> PlainMachine:
-    return house.peer("mine")
+def mine(node: Node) -> PlainMachine:
+    return node.peer("mine")
 
 
 def still_works(mine: PlainMachine, connection: Any = None) -> None:
@@ -33,9 +33,9 @@ def still_works(mine: PlainMachine, connection: Any = None) -> None:
 
 
 def test_a_flood_of_hellos_is_limited_and_a_peer_is_answered_meanwhile(
-    house: House, mine: PlainMachine
+    node: Node, mine: PlainMachine
 ) -> None:
-    stranger = house.stranger()
+    stranger = node.stranger()
     kept = mine.connect()
     still_works(mine, kept)
     statuses: list[int] = []
@@ -67,10 +67,8 @@ def test_a_flood_of_hellos_is_limited_and_a_peer_is_answered_meanwhile(
     assert seconds < 60  # 50 calls, while three ask without a pause
 
 
-def test_connections_without_end_are_few_at_a_time_and_a_peer_gets_in(
-    house: House, mine: PlainMachine
-) -> None:
-    host, _, port = house.address.rpartition(":")
+def test_connections_without_end_are_few_at_a_time_and_a_peer_gets_in(node: Node, mine: PlainMachine) -> None:
+    host, _, port = node.address.rpartition(":")
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection((host, int(port)), 10)) for _ in range(150)]
         still_works(mine)
@@ -86,9 +84,9 @@ def test_connections_without_end_are_few_at_a_time_and_a_peer_gets_in(
         kept.close()
 
 
-def test_a_strangers_slow_request_ends_and_a_peers_is_answered(house: House, mine: PlainMachine) -> None:
-    stranger = house.stranger()
-    host, _, port = house.address.rpartition(":")
+def test_a_strangers_slow_request_ends_and_a_peers_is_answered(node: Node, mine: PlainMachine) -> None:
+    stranger = node.stranger()
+    host, _, port = node.address.rpartition(":")
     head = f"POST /envelopes HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: 1000\r\n\r\n"
     raw = socket.create_connection((host, int(port)), 60)
     with stranger.context(certificate=False).wrap_socket(raw) as line:
@@ -107,10 +105,8 @@ def test_a_strangers_slow_request_ends_and_a_peers_is_answered(house: House, min
     still_works(mine)
 
 
-def test_strangers_may_send_little_and_peers_no_more_than_they_should(
-    house: House, mine: PlainMachine
-) -> None:
-    stranger = house.stranger()
+def test_strangers_may_send_little_and_peers_no_more_than_they_should(node: Node, mine: PlainMachine) -> None:
+    stranger = node.stranger()
     body = b'{"x":"' + b"x" * (300 << 10) + b'"}'
     got = stranger.post(body, certificate=False)
     assert (got.status, got.verb, got.data["reason"]) == (413, "ERROR", "too_large")
@@ -160,7 +156,7 @@ HELLO = (
     ],
 )
 def test_requests_that_two_could_read_differently_are_read_by_nobody(
-    house: House, mine: PlainMachine, framing: bytes
+    node: Node, mine: PlainMachine, framing: bytes
 ) -> None:
     """What stands behind such a request is never taken for a second one."""
     smuggled = b"POST /envelopes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + (
@@ -195,16 +191,16 @@ def answer_to(machine: PlainMachine, octets: bytes, *, certificate: bool = True)
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-def test_what_is_no_request(house: House, mine: PlainMachine, octets: bytes) -> None:
+def test_what_is_no_request(node: Node, mine: PlainMachine, octets: bytes) -> None:
     found = answer_to(mine, octets)
     assert b"Traceback" not in found
     if found:
         assert found.split(b" ")[1][:1] == b"4"
     still_works(mine)
-    assert "Traceback" not in house.daemon.log
+    assert "Traceback" not in node.daemon.log
 
 
-def test_other_paths_and_methods_tell_nothing(house: House, mine: PlainMachine) -> None:
+def test_other_paths_and_methods_tell_nothing(node: Node, mine: PlainMachine) -> None:
     for method, path in (
         ("GET", "/"),
         ("GET", "/health"),

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from loopback_server import FakeModel, calls, says
 
-from tests.rappd.federation.conftest import House, make_house
+from tests.rappd.federation.conftest import Node, make_node
 from tests.rappd.federation.plain_line import PlainLine, line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
@@ -21,16 +21,16 @@ EVENTS = {"Accept": "text/event-stream"}
 
 
 @pytest.fixture(scope="module")
-def house(model: FakeModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def node(model: FakeModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("streams")
-    found = make_house(folder, OPENAI_BASE_URL=model.url, OPENAI_MODEL="small").start()
+    found = make_node(folder, OPENAI_BASE_URL=model.url, OPENAI_MODEL="small").start()
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def mine(house: House) -> PlainMachine:
-    return house.peer("mine")
+def mine(node: Node) -> PlainMachine:
+    return node.peer("mine")
 
 
 @pytest.fixture(autouse=True)
@@ -108,10 +108,10 @@ def test_a_post_that_takes_events_gets_them_and_one_that_does_not_never(
     assert (got.verb, got.data["result"]) == ("DONE", "plain")
 
 
-def test_refusals_are_no_events(house: House, mine: PlainMachine) -> None:
+def test_refusals_are_no_events(node: Node, mine: PlainMachine) -> None:
     got = mine.post(mine.help("NoSuch"), headers=EVENTS)
     assert (got.status, events(got.body)[-1][1]["data"]["code"]) == (200, 403)
-    friend = house.peer("friend", "friend")
+    friend = node.peer("friend", "friend")
     got = friend.post(friend.help(), headers=EVENTS)
     assert (got.status, got.verb) == (403, "ERROR")
     got = mine.post(mine.envelope("PLEASE"), headers=EVENTS)
@@ -132,7 +132,7 @@ def test_a_stream_is_taken_up_where_it_broke(mine: PlainMachine) -> None:
     assert repeat[-1][1]["data"]["result"] == "all of it"
 
 
-def test_two_follow_one_work(house: House, mine: PlainMachine) -> None:
+def test_two_follow_one_work(node: Node, mine: PlainMachine) -> None:
     asked = mine.envelope("HELP", {"user_input": "go"})
     got: list[Any] = []
     first = threading.Thread(target=lambda: got.append(mine.post(asked, headers=EVENTS)))
@@ -154,7 +154,7 @@ def test_events_end_with_an_ack_after_the_deadline_and_go_on_elsewhere(mine: Pla
 
 @pytest.mark.parametrize("way", ["line", "events", "wait"])
 async def test_a_cancel_stops_the_work_and_its_record_says_so(
-    house: House, mine: PlainMachine, model: FakeModel, way: str
+    node: Node, mine: PlainMachine, model: FakeModel, way: str
 ) -> None:
     model.hang = True
     asked = mine.envelope("HELP", {"user_input": "go", "stream": True})
@@ -171,7 +171,7 @@ async def test_a_cancel_stops_the_work_and_its_record_says_so(
             headers = EVENTS if way == "events" else {}
             waiting = asyncio.create_task(asyncio.to_thread(mine.post, asked, headers=headers))
             await asyncio.to_thread(model.reached.wait, 20)
-            other = await asyncio.to_thread(house.peer, f"other-{way}")
+            other = await asyncio.to_thread(node.peer, f"other-{way}")
             stolen = {**cancel, "from": other.id}
             got = await asyncio.to_thread(other.post, stolen)
             assert (got.verb, got.data["state"]) == ("ACK", "unknown")
@@ -185,8 +185,8 @@ async def test_a_cancel_stops_the_work_and_its_record_says_so(
                 status = data["code"]
     assert (status, data["code"], data["reason"]) == (499, 499, "stopped")
     assert await asyncio.to_thread(model.hung_up.wait, 20)  # the model is not asked on
-    assert [one["verb"] for one in house.records(asked["id"])] == ["HELP", "ERROR"]
-    assert house.records(asked["id"])[-1]["data"]["reason"] == "stopped"
+    assert [one["verb"] for one in node.records(asked["id"])] == ["HELP", "ERROR"]
+    assert node.records(asked["id"])[-1]["data"]["reason"] == "stopped"
     repeat = await asyncio.to_thread(mine.post, asked)
     assert (repeat.status, repeat.data["reason"]) == (499, "stopped")
 
@@ -228,7 +228,7 @@ async def test_answers_are_not_answered_without_end(mine: PlainMachine) -> None:
 
 
 async def test_too_much_at_once_on_a_line_is_put_off_and_nothing_else_suffers(
-    house: House, mine: PlainMachine
+    node: Node, mine: PlainMachine
 ) -> None:
     async with line_of(mine) as line:
         asked = [mine.help("Counted", {"tell": f"many{n}"}) for n in range(400)]
@@ -247,7 +247,7 @@ async def test_too_much_at_once_on_a_line_is_put_off_and_nothing_else_suffers(
         done = [one for one in answered.values() if one["verb"] == "DONE"]
         assert len(done) >= 256
         assert len(done) + len(put_off) + (answered[hello["id"]]["verb"] == "HELLO") == 401
-        assert len([one for one in house.counted() if one.startswith("many")]) == len(done)
+        assert len([one for one in node.counted() if one.startswith("many")]) == len(done)
 
 
 async def test_a_line_takes_no_frame_that_is_too_large(mine: PlainMachine) -> None:

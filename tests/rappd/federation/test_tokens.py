@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.rappd.federation.conftest import House
+from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
-def issued(house: House, caps: list[str], **more: Any) -> dict[str, Any]:
-    status, found = house.owner("POST", "/tokens", {"name": "phone", "caps": caps, **more})
+def issued(node: Node, caps: list[str], **more: Any) -> dict[str, Any]:
+    status, found = node.owner("POST", "/tokens", {"name": "phone", "caps": caps, **more})
     assert status == 200, found
     token: dict[str, Any] = found["token"]
     return token
 
 
-def permission(house: House, machine: PlainMachine, caps: list[str], **more: Any) -> dict[str, Any]:
+def permission(node: Node, machine: PlainMachine, caps: list[str], **more: Any) -> dict[str, Any]:
     body = {"fingerprint": machine.fingerprint, "caps": caps, **more}
-    status, found = house.owner("POST", "/tokens/capability", body)
+    status, found = node.owner("POST", "/tokens/capability", body)
     assert status == 200, found
     token: dict[str, Any] = found["token"]
     return token
@@ -34,18 +34,18 @@ def ask(who: PlainMachine, token: str, **more: Any) -> Any:
     return who.post(who.help(sender="my_phone", **more), certificate=False, token=token)
 
 
-def test_a_tokens_text_is_shown_once_and_never_kept(house: House) -> None:
-    token = issued(house, ["HELP.brainstem.Clock"])
+def test_a_tokens_text_is_shown_once_and_never_kept(node: Node) -> None:
+    token = issued(node, ["HELP.brainstem.Clock"])
     assert token["text"].count(".") == 2
-    listed = house.owner("GET", "/tokens")[1]["tokens"]
+    listed = node.owner("GET", "/tokens")[1]["tokens"]
     row = next(one for one in listed if one["jti"] == token["jti"])
     assert row["name"] == "phone"
     assert row["caps"] == ["HELP.brainstem.Clock"]
     assert 89 * 86400 < row["expires_at"] - time.time() < 90 * 86400 + 1
     assert "text" not in row
-    house.owner("GET", "/tokens")
+    node.owner("GET", "/tokens")
     signature = token["text"].split(".")[2].encode()
-    for path in house.daemon.home.rglob("*"):
+    for path in node.daemon.home.rglob("*"):
         assert not path.is_file() or signature not in path.read_bytes(), path
 
 
@@ -63,13 +63,13 @@ def test_a_tokens_text_is_shown_once_and_never_kept(house: House) -> None:
         ({"caps": ["HELP"]}, "name"),
     ],
 )
-def test_what_is_not_issued_says_what_to_type(house: House, body: dict[str, Any], says: str) -> None:
-    status, found = house.owner("POST", "/tokens", body)
+def test_what_is_not_issued_says_what_to_type(node: Node, body: dict[str, Any], says: str) -> None:
+    status, found = node.owner("POST", "/tokens", body)
     assert 400 <= status < 500
     assert says in found["do"] + found["error"]
 
 
-def test_tokens_are_the_owners_business(house: House) -> None:
+def test_tokens_are_the_owners_business(node: Node) -> None:
     for method, path in (
         ("GET", "/tokens"),
         ("POST", "/tokens"),
@@ -77,12 +77,12 @@ def test_tokens_are_the_owners_business(house: House) -> None:
         ("POST", "/tokens/narrow"),
         ("DELETE", f"/tokens/{uuid.uuid4()}"),
     ):
-        assert house.daemon.request(method, path, {} if method == "POST" else None).status == 403
+        assert node.daemon.request(method, path, {} if method == "POST" else None).status == 403
 
 
-def test_a_program_with_a_token_may_what_it_says_and_no_more(house: House) -> None:
-    who = house.stranger()
-    token = issued(house, ["HELP.brainstem.Clock"])
+def test_a_program_with_a_token_may_what_it_says_and_no_more(node: Node) -> None:
+    who = node.stranger()
+    token = issued(node, ["HELP.brainstem.Clock"])
     got = ask(who, token["text"])
     assert (got.status, got.data["result"]) == (200, "it is now")
     assert got.json["to"] == f"phone_token-{token['jti'][:8]}"
@@ -92,13 +92,13 @@ def test_a_program_with_a_token_may_what_it_says_and_no_more(house: House) -> No
     assert refused.data == missing.data
     hello = who.post(who.envelope("HELLO", {}), certificate=False, token=token["text"])
     assert hello.data["capabilities"] == ["Clock"]
-    row = next(one for one in house.owner("GET", "/tokens")[1]["tokens"] if one["jti"] == token["jti"])
+    row = next(one for one in node.owner("GET", "/tokens")[1]["tokens"] if one["jti"] == token["jti"])
     assert row["used_at"] is not None
 
 
-def test_a_program_may_fetch_its_own_answer(house: House) -> None:
-    who = house.stranger()
-    token = issued(house, ["HELP.brainstem.*"])["text"]
+def test_a_program_may_fetch_its_own_answer(node: Node) -> None:
+    who = node.stranger()
+    token = issued(node, ["HELP.brainstem.*"])["text"]
     asked = who.help("Counted", {"tell": "program", "seconds": 1}, _x_deadline=0.2)
     assert who.post(asked, certificate=False, token=token).verb == "ACK"
     path = f"/envelopes/{asked['id']}"
@@ -113,49 +113,49 @@ def test_a_program_may_fetch_its_own_answer(house: House) -> None:
     assert got.json[0]["verb"] in ("ACK", "DONE")
 
 
-def test_a_token_that_was_taken_back_is_refused_at_once_also_on_an_open_connection(house: House) -> None:
-    who = house.stranger()
-    token = issued(house, ["HELP.brainstem.Clock"])
+def test_a_token_that_was_taken_back_is_refused_at_once_also_on_an_open_connection(node: Node) -> None:
+    who = node.stranger()
+    token = issued(node, ["HELP.brainstem.Clock"])
     connection = who.connect(certificate=False)
     assert who.post(who.help(sender="p"), token=token["text"], on=connection).status == 200
-    status, found = house.owner("DELETE", f"/tokens/{token['jti']}")
+    status, found = node.owner("DELETE", f"/tokens/{token['jti']}")
     assert (status, found["revoked"]["name"]) == (200, "phone")
     got = who.post(who.help(sender="p"), token=token["text"], on=connection)
     connection.close()
     assert (got.status, got.data["reason"]) == (401, "bad_token")
     assert "taken back" in got.data["msg"]
-    row = next(one for one in house.owner("GET", "/tokens")[1]["tokens"] if one["jti"] == token["jti"])
+    row = next(one for one in node.owner("GET", "/tokens")[1]["tokens"] if one["jti"] == token["jti"])
     assert row["revoked_at"] is not None
-    assert house.owner("DELETE", "/tokens/nothing")[0] == 404
+    assert node.owner("DELETE", "/tokens/nothing")[0] == 404
 
 
-def test_a_machine_with_a_permission_needs_no_pairing(house: House) -> None:
-    holder = house.stranger("holder")
-    text = permission(house, holder, ["HELP.brainstem.Clock"])["text"]
+def test_a_machine_with_a_permission_needs_no_pairing(node: Node) -> None:
+    holder = node.stranger("holder")
+    text = permission(node, holder, ["HELP.brainstem.Clock"])["text"]
     got = holder.post(holder.signed(holder.help(_x_cap=text)), certificate=False)
     assert (got.status, got.data["result"]) == (200, "it is now")
     got = holder.post(holder.signed(holder.help("Secret", _x_cap=text)), certificate=False)
     assert (got.status, got.data["reason"]) == (403, "refused")
     alone = holder.post(holder.help(_x_cap=text), certificate=False)
     assert (alone.status, alone.data["reason"]) == (401, "bad_token")
-    thief = house.stranger("thief")
+    thief = node.stranger("thief")
     stolen = thief.post(thief.signed(thief.help(_x_cap=text)), certificate=False)
     assert (stolen.status, stolen.data["reason"]) == (401, "bad_token")
     bearer = thief.post(thief.help(), certificate=False, token=text)
     assert (bearer.status, bearer.data["reason"]) == (401, "bad_token")
 
 
-def test_a_peer_shows_a_permission_beside_its_certificate(house: House) -> None:
-    friend = house.peer("friend", "friend")
+def test_a_peer_shows_a_permission_beside_its_certificate(node: Node) -> None:
+    friend = node.peer("friend", "friend")
     assert friend.post(friend.help()).status == 403
-    text = permission(house, friend, ["HELP.brainstem.Clock"])["text"]
+    text = permission(node, friend, ["HELP.brainstem.Clock"])["text"]
     assert friend.post(friend.help(_x_cap=text)).data["result"] == "it is now"
     assert friend.post(friend.help("Secret", _x_cap=text)).status == 403
 
 
-def test_a_permission_is_passed_on_narrower_without_asking_and_never_wider(house: House) -> None:
-    first, second = house.stranger("first"), house.stranger("second")
-    root = permission(house, first, ["HELP.brainstem.Clock", "HELP.brainstem.Counted"])
+def test_a_permission_is_passed_on_narrower_without_asking_and_never_wider(node: Node) -> None:
+    first, second = node.stranger("first"), node.stranger("second")
+    root = permission(node, first, ["HELP.brainstem.Clock", "HELP.brainstem.Counted"])
     chain = first.narrowed([root["text"]], second.fingerprint, ["HELP.brainstem.Clock"])
     got = second.post(second.signed(second.help(_x_cap=chain)), certificate=False)
     assert got.data["result"] == "it is now"
@@ -166,40 +166,40 @@ def test_a_permission_is_passed_on_narrower_without_asking_and_never_wider(house
     assert (got.status, got.data["reason"]) == (401, "bad_token")
     cut = second.signed(second.help(_x_cap=chain[1:]))
     assert second.post(cut, certificate=False).status == 401
-    house.owner("DELETE", f"/tokens/{root['jti']}")
+    node.owner("DELETE", f"/tokens/{root['jti']}")
     got = second.post(second.signed(second.help(_x_cap=chain)), certificate=False)
     assert (got.status, got.data["reason"]) == (401, "bad_token")
 
 
-def test_this_machine_passes_on_what_another_permitted(house: House) -> None:
-    other, third = house.stranger("other"), house.stranger("third")
+def test_this_machine_passes_on_what_another_permitted(node: Node) -> None:
+    other, third = node.stranger("other"), node.stranger("third")
     now = int(time.time())
     claims = {
         "iss": other.fingerprint,
-        "sub": house.fingerprint,
+        "sub": node.fingerprint,
         "aud": other.fingerprint,
         "iat": now,
         "exp": now + 9000,
         "jti": str(uuid.uuid4()),
-        "cnf": {"kid": house.fingerprint},
+        "cnf": {"kid": node.fingerprint},
         "caps": ["HELP.brainstem.*"],
         "uses": 5,
     }
     root = other.jwt(claims, key=other.public.hex())
     body = {"chain": root, "to": third.fingerprint, "caps": ["HELP.brainstem.Lamp"], "uses": 2, "days": 9}
-    status, found = house.owner("POST", "/tokens/narrow", body)
+    status, found = node.owner("POST", "/tokens/narrow", body)
     assert status == 200, found
     child = json.loads(_claims(found["token"]["chain"][1]))
-    assert child["iss"] == house.fingerprint
+    assert child["iss"] == node.fingerprint
     assert child["sub"] == third.fingerprint
     assert (child["caps"], child["uses"], child["exp"]) == (["HELP.brainstem.Lamp"], 2, now + 9000)
     for wrong in ({"caps": ["EGG"]}, {"chain": ["x"]}, {"to": "nobody"}, {"chain": []}):
-        assert house.owner("POST", "/tokens/narrow", {**body, **wrong})[0] in (400, 401, 404)
+        assert node.owner("POST", "/tokens/narrow", {**body, **wrong})[0] in (400, 401, 404)
 
 
-def test_two_uses_are_two_whatever_comes_at_once(house: House) -> None:
-    holder = house.stranger("twice")
-    text = permission(house, holder, ["HELP.brainstem.Counted"], uses=2)["text"]
+def test_two_uses_are_two_whatever_comes_at_once(node: Node) -> None:
+    holder = node.stranger("twice")
+    text = permission(node, holder, ["HELP.brainstem.Counted"], uses=2)["text"]
     asked = [
         holder.signed(holder.help("Counted", {"tell": f"use{n}", "seconds": 0.3}, _x_cap=text))
         for n in range(8)
@@ -208,12 +208,12 @@ def test_two_uses_are_two_whatever_comes_at_once(house: House) -> None:
         got = list(pool.map(lambda one: holder.post(one, certificate=False), asked))
     assert sorted(one.status for one in got) == [200] * 2 + [403] * 6
     assert {one.data["reason"] for one in got if one.status == 403} == {"used_up"}
-    assert len([one for one in house.counted() if one.startswith("use")]) == 2
+    assert len([one for one in node.counted() if one.startswith("use")]) == 2
 
 
-def test_repeats_and_refusals_use_nothing_up(house: House) -> None:
-    holder = house.stranger("repeats")
-    text = permission(house, holder, ["HELP.brainstem.Counted"], uses=2)["text"]
+def test_repeats_and_refusals_use_nothing_up(node: Node) -> None:
+    holder = node.stranger("repeats")
+    text = permission(node, holder, ["HELP.brainstem.Counted"], uses=2)["text"]
 
     def signed(envelope: dict[str, Any]) -> dict[str, Any]:
         return holder.signed({**envelope, "_x_cap": text})
@@ -226,7 +226,7 @@ def test_repeats_and_refusals_use_nothing_up(house: House) -> None:
     for refused in (
         signed(holder.help("Secret")),
         signed(holder.help("Counted", to="brainstem_0000000000000000")),
-        signed(holder.help("Counted", _x_path=[house.fingerprint[:16]])),
+        signed(holder.help("Counted", _x_path=[node.fingerprint[:16]])),
     ):
         assert holder.post(refused, certificate=False).status in (403, 404, 508)
     second = signed(holder.help("Counted", {"tell": "repeat2"}))
@@ -234,13 +234,13 @@ def test_repeats_and_refusals_use_nothing_up(house: House) -> None:
     assert {one["verb"] for one in batch.json} <= {"ACK", "DONE"}
     third = holder.post(signed(holder.help("Counted", {"tell": "repeat3"})), certificate=False)
     assert (third.status, third.data["reason"]) == (403, "used_up")
-    house.daemon.wait_for(lambda: "repeat2" in house.counted(), 20, "the batch to be worked on")
-    assert [one for one in house.counted() if one.startswith("repeat")] == ["repeat", "repeat2"]
+    node.daemon.wait_for(lambda: "repeat2" in node.counted(), 20, "the batch to be worked on")
+    assert [one for one in node.counted() if one.startswith("repeat")] == ["repeat", "repeat2"]
 
 
-def test_uses_of_a_chain_are_counted_for_each_link(house: House) -> None:
-    first, second = house.stranger("root"), house.stranger("leaf")
-    root = permission(house, first, ["HELP.brainstem.*"], uses=2)["text"]
+def test_uses_of_a_chain_are_counted_for_each_link(node: Node) -> None:
+    first, second = node.stranger("root"), node.stranger("leaf")
+    root = permission(node, first, ["HELP.brainstem.*"], uses=2)["text"]
     chain = first.narrowed([root], second.fingerprint, ["HELP.brainstem.Clock"], uses=1)
     statuses = [
         second.post(second.signed(second.help(_x_cap=chain)), certificate=False).status for _ in range(2)
@@ -250,14 +250,14 @@ def test_uses_of_a_chain_are_counted_for_each_link(house: House) -> None:
     assert statuses == [200, 403]
 
 
-def test_uses_and_revocation_outlive_the_daemon(house: House) -> None:
-    holder = house.stranger("outlives")
-    text = permission(house, holder, ["HELP.brainstem.Clock"], uses=1)["text"]
-    token = issued(house, ["HELP.brainstem.Clock"])
+def test_uses_and_revocation_outlive_the_daemon(node: Node) -> None:
+    holder = node.stranger("outlives")
+    text = permission(node, holder, ["HELP.brainstem.Clock"], uses=1)["text"]
+    token = issued(node, ["HELP.brainstem.Clock"])
     assert holder.post(holder.signed(holder.help(_x_cap=text)), certificate=False).status == 200
-    house.owner("DELETE", f"/tokens/{token['jti']}")
-    house.daemon.stop()
-    house.start()
+    node.owner("DELETE", f"/tokens/{token['jti']}")
+    node.daemon.stop()
+    node.start()
     got = holder.post(holder.signed(holder.help(_x_cap=text)), certificate=False)
     assert (got.status, got.data["reason"]) == (403, "used_up")
     assert ask(holder, token["text"]).status == 401

@@ -15,24 +15,24 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from spake2 import SPAKE2_Symmetric
 
 from envelopes.codecs import wire
-from tests.rappd.federation.conftest import House
+from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.federation.wire_page import PAGE, Json, blocks, introductions, plain, rows, shown
 
 
 @pytest.fixture(scope="module")
-def mine(house: House) -> PlainMachine:
-    return house.peer("mine")
+def mine(node: Node) -> PlainMachine:
+    return node.peer("mine")
 
 
 @pytest.fixture
-def filled(house: House) -> Callable[[str, PlainMachine], Any]:
+def filled(node: Node) -> Callable[[str, PlainMachine], Any]:
     """An example with the keys of the two that talk."""
 
     def fill(mark: str, machine: PlainMachine) -> Any:
         (text,) = blocks(mark)
         desk, pi = (introductions()[name]["fingerprint"][:16] for name in ("desk", "pi"))
-        text = text.replace(desk, machine.fingerprint[:16]).replace(pi, house.fingerprint[:16])
+        text = text.replace(desk, machine.fingerprint[:16]).replace(pi, node.fingerprint[:16])
         return json.loads(text)
 
     return fill
@@ -61,8 +61,8 @@ def test_the_batch_is_answered_as_it_stands_there(mine: PlainMachine, filled: Fi
     assert mine.waits_for(asked[0]["id"])["data"]["result"]
 
 
-def test_a_strangers_hello_is_answered_with_the_card_that_stands_there(house: House, filled: Filled) -> None:
-    who = house.stranger()
+def test_a_strangers_hello_is_answered_with_the_card_that_stands_there(node: Node, filled: Filled) -> None:
+    who = node.stranger()
     got = who.post(filled("request-hello", who), certificate=False)
     told = filled("response-hello-200", who)
     assert got.status == 200
@@ -98,10 +98,10 @@ def test_progress_comes_as_events_that_end_with_the_answer(mine: PlainMachine) -
     assert again.body.startswith(b"id: 2\n")
 
 
-def test_an_egg_arrives_as_the_page_says(house: House, mine: PlainMachine) -> None:
-    assert house.daemon.cli("twins", "new", "Rose").returncode == 0
-    egg = house.folder / "rose.egg"
-    packed = house.daemon.cli("egg", "pack", "Rose", "--output", str(egg))
+def test_an_egg_arrives_as_the_page_says(node: Node, mine: PlainMachine) -> None:
+    assert node.daemon.cli("twins", "new", "Rose").returncode == 0
+    egg = node.folder / "rose.egg"
+    packed = node.daemon.cli("egg", "pack", "Rose", "--output", str(egg))
     assert packed.returncode == 0, packed.stderr
     octets = egg.read_bytes()
     headers = {"Content-Type": "application/octet-stream", "X-Rappd-Name": "rose%20of%20mine.egg"}
@@ -113,13 +113,13 @@ def test_an_egg_arrives_as_the_page_says(house: House, mine: PlainMachine) -> No
         "name": "rose of mine.egg",
         "size": len(octets),
     }
-    friend = house.peer("friend", scopes=[])
+    friend = node.peer("friend", scopes=[])
     refused = friend.request("POST", "/eggs", octets, headers=headers)
     assert (refused.status, refused.json["code"]) == (403, "refused")
 
 
-def test_a_machine_that_follows_the_page_pairs_by_words(house: House) -> None:
-    who = house.stranger()
+def test_a_machine_that_follows_the_page_pairs_by_words(node: Node) -> None:
+    who = node.stranger()
     met = who.post(who.envelope("HELLO", {"capabilities": []}, to="broadcast"), certificate=False)
     theirs = met.data["introduction"]
     attempt, nonce = str(uuid.uuid4()), hashlib.sha256(who.public).digest()
@@ -138,9 +138,9 @@ def test_a_machine_that_follows_the_page_pairs_by_words(house: House) -> None:
     said = plain(who.introduction) + plain(theirs) + nonce + bytes.fromhex(offered["nonce"])
     seen = hashlib.sha256(b"rappd/pairing-words\n" + said).digest()
     (listed,) = blocks("words")
-    shown_there = house.owner("GET", f"/pairings/{attempt}")[1]["pairing"]
+    shown_there = node.owner("GET", f"/pairings/{attempt}")[1]["pairing"]
     assert shown_there["words"] == [listed.split()[byte] for byte in seen[:4]]
-    status, _ = house.owner("POST", f"/pairings/{attempt}", {"same": True, "whose": "mine"})
+    status, _ = node.owner("POST", f"/pairings/{attempt}", {"same": True, "whose": "mine"})
     assert status == 200
     assert step("poll")["state"] == "waiting"
     yes = who.key.sign(b"rappd/pairing-verdict\n" + seen + b"1")
@@ -151,9 +151,9 @@ def test_a_machine_that_follows_the_page_pairs_by_words(house: House) -> None:
     assert who.post(who.help(args={"zone": "UTC"})).data["result"] == "it is UTC"
 
 
-def test_a_machine_that_follows_the_page_pairs_by_code(house: House) -> None:
-    who = house.stranger()
-    status, found = house.owner("POST", "/pairings", {"offer_code": True, "whose": "mine"})
+def test_a_machine_that_follows_the_page_pairs_by_code(node: Node) -> None:
+    who = node.stranger()
+    status, found = node.owner("POST", "/pairings", {"offer_code": True, "whose": "mine"})
     assert status == 200, found
     met = who.post(who.envelope("HELLO", {"capabilities": []}, to="broadcast"), certificate=False)
     theirs, attempt = met.data["introduction"], str(uuid.uuid4())

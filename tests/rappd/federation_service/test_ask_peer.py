@@ -39,7 +39,7 @@ class AskPeerAgent(BasicAgent):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, FakeModel]]:
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, FakeModel]]:
     """desk, with a scripted model, and pi, with none; pi is desk's owner's, too."""
     folder = tmp_path_factory.mktemp("asking")
     model = FakeModel()
@@ -68,9 +68,9 @@ def asked_by(model: FakeModel, **arguments: Any) -> None:
 
 
 def test_the_model_asks_a_peers_brainstem_and_both_records_have_it(
-    house: tuple[Machine, Machine, FakeModel],
+    network: tuple[Machine, Machine, FakeModel],
 ) -> None:
-    desk, pi, model = house
+    desk, pi, model = network
     asked_by(model, peer="pi", text="how warm is it?")
     answer = desk.talk("ask pi how warm it is", session_id="warm")
     assert answer["response"] == "There."
@@ -90,15 +90,15 @@ def test_the_model_asks_a_peers_brainstem_and_both_records_have_it(
     assert [e["data"]["user_input"] for e in there] == ["how warm is it?"]
 
 
-def test_one_agent_of_a_peer_gets_the_arguments(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, _, model = house
+def test_one_agent_of_a_peer_gets_the_arguments(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, _, model = network
     asked_by(model, peer="pi", agent="thermometer", arguments={"place": "attic"})
     desk.talk("let pi's thermometer look")
     assert results(model) == "18.4 degrees"
 
 
-def test_a_twin_of_a_peer_answers(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, pi, model = house
+def test_a_twin_of_a_peer_answers(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, pi, model = network
     pi.owner("POST", "/twins", {"name": "Rose of the Garden", "text": "You are the gardener."})
     asked_by(model, peer="pi", twin="rose of the garden", text="what can you do?")
     desk.talk("ask the gardener on pi what it can do")
@@ -110,8 +110,8 @@ def test_a_twin_of_a_peer_answers(house: tuple[Machine, Machine, FakeModel]) -> 
     )
 
 
-def test_peers_are_listed_with_what_they_can_do(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, _, model = house
+def test_peers_are_listed_with_what_they_can_do(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, _, model = network
     asked_by(model, action="list")
     desk.talk("which machines are there?")
     assert results(model).startswith("pi: here; ")
@@ -129,16 +129,16 @@ def test_peers_are_listed_with_what_they_can_do(house: tuple[Machine, Machine, F
     ],
 )
 def test_what_goes_wrong_is_told_in_words(
-    house: tuple[Machine, Machine, FakeModel], arguments: dict[str, Any], told: str
+    network: tuple[Machine, Machine, FakeModel], arguments: dict[str, Any], told: str
 ) -> None:
-    desk, _, model = house
+    desk, _, model = network
     asked_by(model, **arguments)
     assert desk.talk("ask")["response"] == "There."
     assert results(model).startswith(told)
 
 
-def test_who_is_no_operator_may_ask_too(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, _, model = house
+def test_who_is_no_operator_may_ask_too(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, _, model = network
     asked_by(model, peer="pi", agent="Thermometer")
     desk.talk("how warm is it on pi?", operator=False)
     assert results(model) == "18.4 degrees"
@@ -146,9 +146,9 @@ def test_who_is_no_operator_may_ask_too(house: tuple[Machine, Machine, FakeModel
 
 
 def test_without_a_model_the_sentence_finds_the_peer(
-    house: tuple[Machine, Machine, FakeModel], tmp_path: Path
+    network: tuple[Machine, Machine, FakeModel], tmp_path: Path
 ) -> None:
-    _, pi, _ = house
+    _, pi, _ = network
     shed = Machine(tmp_path / "shed", "shed")
     shed.drop("thermometer_agent.py", WARM.replace("18.4", "-3"))  # its own must not answer for pi
     shed.start()
@@ -225,9 +225,9 @@ def test_two_brainstems_that_ask_each_other_come_to_an_end(tmp_path: Path, fake_
 
 @pytest.mark.parametrize("scopes", [["HELP.brainstem", "HELP.brainstem.Thermometer"], ["HELP.brainstem.*"]])
 def test_a_friend_reaches_nobody_through_this_machine(
-    house: tuple[Machine, Machine, FakeModel], tmp_path: Path, scopes: list[str]
+    network: tuple[Machine, Machine, FakeModel], tmp_path: Path, scopes: list[str]
 ) -> None:
-    desk, pi, model = house
+    desk, pi, model = network
     friend = Machine(tmp_path / "friend", "friend", LLM_FAKE="1").start()
     try:
         pair(friend, desk, "friend")
@@ -243,9 +243,9 @@ def test_a_friend_reaches_nobody_through_this_machine(
 
 
 def test_a_machine_of_the_same_owner_may_ask_through_this_one(
-    house: tuple[Machine, Machine, FakeModel], tmp_path: Path
+    network: tuple[Machine, Machine, FakeModel], tmp_path: Path
 ) -> None:
-    desk, _, model = house
+    desk, _, model = network
     lap = Machine(tmp_path / "lap", "lap", LLM_FAKE="1").start()
     try:
         pair(lap, desk)
@@ -259,9 +259,9 @@ def test_a_machine_of_the_same_owner_may_ask_through_this_one(
 
 
 def test_what_takes_longer_ends_up_in_the_conversations_record(
-    house: tuple[Machine, Machine, FakeModel],
+    network: tuple[Machine, Machine, FakeModel],
 ) -> None:
-    desk, pi, model = house
+    desk, pi, model = network
     pi.drop("slow_agent.py", SLOW.replace("time.sleep(30)", "time.sleep(27)"))
     pi.wait_for(lambda: "Slow" in pi.agent_names(), 20, "the slow agent")
     asked_by(model, peer="pi", agent="Slow")

@@ -20,7 +20,7 @@ GRUMPY = agent_source("Grumpy", 'raise ValueError("no mood for it")', "Never doe
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, Machine, Machine]]:
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, Machine, Machine]]:
     """desk, which asks; quick; slow; and gone, which is switched off."""
     folder = tmp_path_factory.mktemp("many")
     desk = Machine(folder / "desk", "desk", LLM_FAKE="1")
@@ -50,9 +50,9 @@ def ends(machine: Machine, thread: str) -> list[tuple[str, str]]:
 
 
 def test_the_first_that_is_done_wins_and_the_others_are_stopped(
-    house: tuple[Machine, Machine, Machine, Machine],
+    network: tuple[Machine, Machine, Machine, Machine],
 ) -> None:
-    desk, _, slow, _ = house
+    desk, _, slow, _ = network
     done = desk.cli("call", "--first", "slow,quick:Sleepy", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -69,8 +69,8 @@ def test_the_first_that_is_done_wins_and_the_others_are_stopped(
     slow.wait_for(stopped_there, 10, "the slow one's record to say that it was stopped")
 
 
-def test_everybody_within_a_time(house: tuple[Machine, Machine, Machine, Machine]) -> None:
-    desk, *_ = house
+def test_everybody_within_a_time(network: tuple[Machine, Machine, Machine, Machine]) -> None:
+    desk, *_ = network
     body = {"which": "all", "peers": "all", "agent": "Sleepy", "wait": 6}
     found = desk.owner("POST", "/call/broadcast", body)
     states = {row["peer"]: row["state"] for row in found["calls"]}
@@ -81,8 +81,8 @@ def test_everybody_within_a_time(house: tuple[Machine, Machine, Machine, Machine
     assert desk.owner("GET", "/outbox?waiting=1")["outbox"] == []  # nothing of it comes later
 
 
-def test_a_screen_for_everybody(house: tuple[Machine, Machine, Machine, Machine]) -> None:
-    desk, *_ = house
+def test_a_screen_for_everybody(network: tuple[Machine, Machine, Machine, Machine]) -> None:
+    desk, *_ = network
     partly = desk.cli("call", "--all", "quick,slow:Grumpy")
     assert partly.returncode == 1
     assert "slow: " in partly.stdout
@@ -98,8 +98,8 @@ def test_a_screen_for_everybody(house: tuple[Machine, Machine, Machine, Machine]
     assert "gone: gone is away" in nobody.stdout
 
 
-def test_a_refusal_does_not_win(house: tuple[Machine, Machine, Machine, Machine]) -> None:
-    desk, *_ = house
+def test_a_refusal_does_not_win(network: tuple[Machine, Machine, Machine, Machine]) -> None:
+    desk, *_ = network
     found = desk.owner(
         "POST", "/call/broadcast", {"which": "first", "peers": ["slow", "quick"], "agent": "Grumpy"}
     )
@@ -119,22 +119,22 @@ def test_a_refusal_does_not_win(house: tuple[Machine, Machine, Machine, Machine]
     ],
 )
 def test_what_cannot_be_asked_is_refused_and_asks_nobody(
-    house: tuple[Machine, Machine, Machine, Machine], body: dict[str, object], status: int
+    network: tuple[Machine, Machine, Machine, Machine], body: dict[str, object], status: int
 ) -> None:
-    desk, *_ = house
+    desk, *_ = network
     before = len(desk.threads())
     assert desk.request("POST", "/call/broadcast", body, control=True).status == status
     assert len(desk.threads()) == before
 
 
-def test_only_the_owner_may(house: tuple[Machine, Machine, Machine, Machine]) -> None:
-    desk, *_ = house
+def test_only_the_owner_may(network: tuple[Machine, Machine, Machine, Machine]) -> None:
+    desk, *_ = network
     for path in ("/call/broadcast", "/peers/hello"):
         assert desk.post(path, {"peers": "all", "text": "x"}).status == 403
 
 
-def test_hello_to_everybody(house: tuple[Machine, Machine, Machine, Machine]) -> None:
-    desk, *_ = house
+def test_hello_to_everybody(network: tuple[Machine, Machine, Machine, Machine]) -> None:
+    desk, *_ = network
     done = desk.cli("peers", "hello", "--json")
     assert done.returncode == 7
     rows = {row["name"]: row for row in json.loads(done.stdout)["hello"]}

@@ -95,7 +95,7 @@ def _gone(line: socket.socket) -> bool:
     return bool(watch.poll(0))
 
 
-class House:
+class Network:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.answer = b""
@@ -164,8 +164,8 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    made = House(tmp_path)
+def network(tmp_path: Path) -> Iterator[Network]:
+    made = Network(tmp_path)
     try:
         yield made
     finally:
@@ -174,165 +174,165 @@ def house(tmp_path: Path) -> Iterator[House]:
         made.pi.stop()
 
 
-def test_an_egg_for_a_peer_that_is_away_waits_and_goes_by_itself(house: House) -> None:
-    desk, pi = house.desk, house.pi
-    egg = house.egg()
+def test_an_egg_for_a_peer_that_is_away_waits_and_goes_by_itself(network: Network) -> None:
+    desk, pi = network.desk, network.pi
+    egg = network.egg()
     pi.stop()
     told = desk.cli("egg", "send", str(egg), "pi")
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout.splitlines()[0] == "! Egg garden.egg to pi, waiting: pi is away. It goes by itself."
     assert "rappd outbox list" in told.stdout
-    (row,) = house.outbox()
+    (row,) = network.outbox()
     assert (row["kind"], row["what"], row["to"], row["state"]) == ("egg", "garden.egg", "pi", "queued")
     listed = desk.cli("outbox", "list").stdout.splitlines()
     assert listed[1].split("  ")[1:4] == ["pi", "Egg garden.egg", "waiting"]
-    (file,) = house.staged()
+    (file,) = network.staged()
     assert file.stat().st_mode & 0o777 == 0o600
     assert b"Garden" not in file.read_bytes(), "it lies there sealed"
     egg.unlink()  # what waits is a copy
     desk.kill()
     assert desk.cli("outbox", "list").stdout.splitlines()[1].split("  ")[2] == "Egg garden.egg"
     desk.start()
-    assert house.outbox()[0]["state"] in ("queued", "delivered")
+    assert network.outbox()[0]["state"] in ("queued", "delivered")
     pi.start()
-    house.waits_for_nothing()
-    assert [row["state"] for row in house.outbox()] == ["done"]
-    (there,) = house.arrived()
+    network.waits_for_nothing()
+    assert [row["state"] for row in network.outbox()] == ["done"]
+    (there,) = network.arrived()
     assert (there["name"], there["from"]) == ("garden.egg", "desk")
     assert pi.owner("POST", "/eggs/hatch", {"path": there["path"]})["hatched"]["name"] == "Garden"
-    house.pi.wait_for(house.is_tidy, 30, "nothing to be left over")
+    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
 
 
-def test_where_the_peer_is_there_the_command_says_delivered(house: House) -> None:
-    egg = house.egg()
-    told = house.desk.cli("egg", "send", str(egg), "pi")
+def test_where_the_peer_is_there_the_command_says_delivered(network: Network) -> None:
+    egg = network.egg()
+    told = network.desk.cli("egg", "send", str(egg), "pi")
     assert told.stdout.startswith("✓ Delivered: pi has garden.egg.") or "Delivered: pi has" in told.stdout
-    (there,) = house.arrived()
-    found = json.loads(house.desk.cli("egg", "send", str(egg), "pi", "--json").stdout)["sent"]
+    (there,) = network.arrived()
+    found = json.loads(network.desk.cli("egg", "send", str(egg), "pi", "--json").stdout)["sent"]
     assert (found["state"], found["id"]) == ("done", there["id"])
-    house.pi.stop()
-    away = house.desk.cli("egg", "send", str(egg), "pi", "--json")
+    network.pi.stop()
+    away = network.desk.cli("egg", "send", str(egg), "pi", "--json")
     assert (away.returncode, json.loads(away.stdout)["sent"]["state"]) == (0, "queued")
 
 
-def test_a_sealed_egg_is_sent_as_it_is(house: House) -> None:
-    into = house.folder / "rose.egg"
-    packed = house.desk.owner("POST", "/eggs/pack", {"twin": "Garden", "to": "pi", "into": str(into)})
+def test_a_sealed_egg_is_sent_as_it_is(network: Network) -> None:
+    into = network.folder / "rose.egg"
+    packed = network.desk.owner("POST", "/eggs/pack", {"twin": "Garden", "to": "pi", "into": str(into)})
     sealed = Path(packed["packed"]["path"])
-    house.pi.stop()
-    assert house.sends(sealed)["sent"]["state"] == "queued"
-    assert house.staged()[0].read_bytes() == sealed.read_bytes()
-    house.pi.start()
-    house.waits_for_nothing()
-    assert [row["name"] for row in house.arrived()] == ["rose.egg"]
+    network.pi.stop()
+    assert network.sends(sealed)["sent"]["state"] == "queued"
+    assert network.staged()[0].read_bytes() == sealed.read_bytes()
+    network.pi.start()
+    network.waits_for_nothing()
+    assert [row["name"] for row in network.arrived()] == ["rose.egg"]
 
 
 @pytest.mark.parametrize("killed", ["who sends", "who receives"])
-def test_killed_in_the_middle_of_an_upload_it_arrives_whole_and_once(house: House, killed: str) -> None:
-    egg = house.egg(size=8 * SOME)
-    house.wire.hold(4 * SOME)
-    house.begins_to_send(egg)
-    house.is_held_up()
-    assert house.arrived() == []
-    one = house.desk if killed == "who sends" else house.pi
+def test_killed_in_the_middle_of_an_upload_it_arrives_whole_and_once(network: Network, killed: str) -> None:
+    egg = network.egg(size=8 * SOME)
+    network.wire.hold(4 * SOME)
+    network.begins_to_send(egg)
+    network.is_held_up()
+    assert network.arrived() == []
+    one = network.desk if killed == "who sends" else network.pi
     one.kill()
     one.start()
-    assert house.arrived() == [], "half an egg is none"
-    assert [row["state"] for row in house.outbox()] in (["queued"], ["delivered"])
-    house.wire.free()
-    house.waits_for_nothing()
-    (there,) = house.arrived()
+    assert network.arrived() == [], "half an egg is none"
+    assert [row["state"] for row in network.outbox()] in (["queued"], ["delivered"])
+    network.wire.free()
+    network.waits_for_nothing()
+    (there,) = network.arrived()
     assert Path(there["path"]).read_bytes() == egg.read_bytes()
-    assert [row["state"] for row in house.outbox()] == ["done"]
-    house.pi.wait_for(house.is_tidy, 30, "nothing to be left over")
+    assert [row["state"] for row in network.outbox()] == ["done"]
+    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
 
 
-def test_an_egg_whose_receipt_was_lost_does_not_come_twice(house: House) -> None:
-    egg = house.egg(size=SOME)
-    house.wire.mute(after=SOME)
-    house.begins_to_send(egg)
-    house.pi.wait_for(house.arrived, 60, "the egg")
-    house.desk.kill()
-    (there,) = house.arrived()
-    house.pi.owner("DELETE", f"/eggs/arrived/{there['id']}")
-    house.wire.free()
-    house.desk.start()
-    house.waits_for_nothing()
-    assert [row["state"] for row in house.outbox()] == ["done"]
-    assert house.arrived() == [], "its owner threw it away; it is not sent again"
-    house.pi.wait_for(house.is_tidy, 30, "nothing to be left over")
+def test_an_egg_whose_receipt_was_lost_does_not_come_twice(network: Network) -> None:
+    egg = network.egg(size=SOME)
+    network.wire.mute(after=SOME)
+    network.begins_to_send(egg)
+    network.pi.wait_for(network.arrived, 60, "the egg")
+    network.desk.kill()
+    (there,) = network.arrived()
+    network.pi.owner("DELETE", f"/eggs/arrived/{there['id']}")
+    network.wire.free()
+    network.desk.start()
+    network.waits_for_nothing()
+    assert [row["state"] for row in network.outbox()] == ["done"]
+    assert network.arrived() == [], "its owner threw it away; it is not sent again"
+    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
 
 
-def test_one_that_nobody_wants_any_more_stays_here(house: House) -> None:
-    egg = house.egg(size=8 * SOME)
-    house.wire.hold(4 * SOME)
-    house.begins_to_send(egg)
-    house.is_held_up()
-    (row,) = house.outbox()
-    dropped = house.desk.cli("outbox", "drop", row["id"][:8])
+def test_one_that_nobody_wants_any_more_stays_here(network: Network) -> None:
+    egg = network.egg(size=8 * SOME)
+    network.wire.hold(4 * SOME)
+    network.begins_to_send(egg)
+    network.is_held_up()
+    (row,) = network.outbox()
+    dropped = network.desk.cli("outbox", "drop", row["id"][:8])
     assert dropped.stdout.rstrip().endswith("Dropped: Egg garden.egg to pi.")
-    house.desk.wait_for(lambda: not house.staged(), 30, "its bytes to be gone")
-    house.wire.free()
-    assert house.sends(house.egg("other.egg"))["sent"]["state"] == "done", "the next one goes"
-    assert [row["name"] for row in house.arrived()] == ["other.egg"]
-    assert [row["state"] for row in house.outbox()] == ["dropped", "done"]
-    house.pi.wait_for(house.is_tidy, 30, "nothing to be left over")
+    network.desk.wait_for(lambda: not network.staged(), 30, "its bytes to be gone")
+    network.wire.free()
+    assert network.sends(network.egg("other.egg"))["sent"]["state"] == "done", "the next one goes"
+    assert [row["name"] for row in network.arrived()] == ["other.egg"]
+    assert [row["state"] for row in network.outbox()] == ["dropped", "done"]
+    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
 
 
-def test_what_waited_too_long_is_not_sent_any_more(house: House) -> None:
-    house.pi.stop()
-    house.sends(house.egg())
-    house.desk.stop()
-    with sqlite3.connect(house.desk.home / "rappd.db") as record:  # as if a day had passed
+def test_what_waited_too_long_is_not_sent_any_more(network: Network) -> None:
+    network.pi.stop()
+    network.sends(network.egg())
+    network.desk.stop()
+    with sqlite3.connect(network.desk.home / "rappd.db") as record:  # as if a day had passed
         record.execute("UPDATE outbox SET expires_at = ?", (time.time_ns() // 1000 - 1,))
-    house.desk.start()
-    house.pi.start()
-    house.waits_for_nothing()
-    assert [row["state"] for row in house.outbox()] == ["expired"]
-    house.desk.wait_for(lambda: not house.staged(), 30, "its bytes to be gone")
-    house.desk.knows("pi")
-    assert house.arrived() == []
+    network.desk.start()
+    network.pi.start()
+    network.waits_for_nothing()
+    assert [row["state"] for row in network.outbox()] == ["expired"]
+    network.desk.wait_for(lambda: not network.staged(), 30, "its bytes to be gone")
+    network.desk.knows("pi")
+    assert network.arrived() == []
 
 
-def test_a_refusal_is_told_at_once_and_nothing_waits(house: House) -> None:
-    (house.folder / "poem.egg").write_text("Roses are red.")
-    house.sends(house.folder / "poem.egg", status=400)
-    assert house.outbox() == []
-    house.pi.owner("POST", "/peers/desk/scopes", {"scopes": []})
-    refused = house.sends(house.egg(), status=502)
+def test_a_refusal_is_told_at_once_and_nothing_waits(network: Network) -> None:
+    (network.folder / "poem.egg").write_text("Roses are red.")
+    network.sends(network.folder / "poem.egg", status=400)
+    assert network.outbox() == []
+    network.pi.owner("POST", "/peers/desk/scopes", {"scopes": []})
+    refused = network.sends(network.egg(), status=502)
     assert refused["error"] == "pi did not take the egg: Not allowed."
-    assert [row["state"] for row in house.outbox()] == ["failed"]
-    house.pi.owner("POST", "/peers/desk/revoke")
-    house.sends(house.egg("again.egg"), status=403)
-    assert house.desk.owner("GET", "/outbox?waiting=1")["outbox"] == []
-    house.desk.wait_for(lambda: not house.staged(), 30, "their bytes to be gone")
+    assert [row["state"] for row in network.outbox()] == ["failed"]
+    network.pi.owner("POST", "/peers/desk/revoke")
+    network.sends(network.egg("again.egg"), status=403)
+    assert network.desk.owner("GET", "/outbox?waiting=1")["outbox"] == []
+    network.desk.wait_for(lambda: not network.staged(), 30, "their bytes to be gone")
 
 
-def test_calls_do_not_wait_behind_an_egg(house: House) -> None:
-    house.wire.hold(4 * SOME)
-    house.begins_to_send(house.egg(size=8 * SOME))
-    house.is_held_up()
-    assert house.desk.call("pi", text="hello")["state"] == "done"
-    house.wire.free()
+def test_calls_do_not_wait_behind_an_egg(network: Network) -> None:
+    network.wire.hold(4 * SOME)
+    network.begins_to_send(network.egg(size=8 * SOME))
+    network.is_held_up()
+    assert network.desk.call("pi", text="hello")["state"] == "done"
+    network.wire.free()
 
 
-def test_bytes_that_no_row_waits_for_go_at_the_start(house: House) -> None:
-    house.pi.stop()
-    house.sends(house.egg())
-    (kept,) = house.staged()
-    house.desk.kill()
+def test_bytes_that_no_row_waits_for_go_at_the_start(network: Network) -> None:
+    network.pi.stop()
+    network.sends(network.egg())
+    (kept,) = network.staged()
+    network.desk.kill()
     orphan = kept.with_name("00000000-0000-4000-8000-000000000000")
     for left in (orphan, kept.with_name(".half.sealing.tmp")):
         left.write_bytes(b"x")
-    house.desk.start()
-    assert house.staged() == [kept]
+    network.desk.start()
+    assert network.staged() == [kept]
 
 
-def test_two_for_one_peer_go_one_after_the_other(house: House) -> None:
-    house.pi.stop()
-    first, second = house.egg("first.egg"), house.egg("second.egg", size=10)
-    house.sends(first)
-    house.sends(second)
-    house.pi.start()
-    house.waits_for_nothing()
-    assert [row["name"] for row in reversed(house.arrived())] == ["first.egg", "second.egg"]
+def test_two_for_one_peer_go_one_after_the_other(network: Network) -> None:
+    network.pi.stop()
+    first, second = network.egg("first.egg"), network.egg("second.egg", size=10)
+    network.sends(first)
+    network.sends(second)
+    network.pi.start()
+    network.waits_for_nothing()
+    assert [row["name"] for row in reversed(network.arrived())] == ["first.egg", "second.egg"]

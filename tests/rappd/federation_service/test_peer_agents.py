@@ -28,7 +28,7 @@ HUGE = agent_source(
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, FakeModel]]:
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Machine, FakeModel]]:
     folder = tmp_path_factory.mktemp("offered")
     model = FakeModel()
     model.start()
@@ -62,9 +62,9 @@ def tools(desk: Machine, model: FakeModel) -> dict[str, Any]:
 
 
 def test_they_are_tools_only_where_the_owner_switched_it_on(
-    house: tuple[Machine, Machine, FakeModel],
+    network: tuple[Machine, Machine, FakeModel],
 ) -> None:
-    desk, _, model = house
+    desk, _, model = network
     assert not [name for name in tools(desk, model) if name.endswith("_on_pi")]
     offer(desk, True)
     found = tools(desk, model)
@@ -77,8 +77,8 @@ def test_they_are_tools_only_where_the_owner_switched_it_on(
     assert "Clock_on_pi" not in tools(desk, model)
 
 
-def test_a_call_brings_the_result_and_its_slush(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, pi, model = house
+def test_a_call_brings_the_result_and_its_slush(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, pi, model = network
     offer(desk, True)
     model.will(calls(("Clock_on_pi", {})), says("There."))
     answer = desk.talk("what time is it on pi?", session_id="clock")
@@ -91,8 +91,8 @@ def test_a_call_brings_the_result_and_its_slush(house: tuple[Machine, Machine, F
     assert {e["data"]["agent"] for e in there} == {"Clock", "Slosh"}
 
 
-def test_an_agent_here_keeps_its_name(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, _, model = house
+def test_an_agent_here_keeps_its_name(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, _, model = network
     offer(desk, True)
     desk.drop("own_agent.py", OWN)
     desk.wait_for(lambda: "Clock_on_pi" in desk.agent_names(), 20, "the agent here")
@@ -108,9 +108,9 @@ def test_an_agent_here_keeps_its_name(house: tuple[Machine, Machine, FakeModel])
 
 
 def test_without_a_model_they_are_found_too(
-    house: tuple[Machine, Machine, FakeModel], tmp_path_factory: pytest.TempPathFactory
+    network: tuple[Machine, Machine, FakeModel], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    _, pi, _ = house
+    _, pi, _ = network
     shed = Machine(tmp_path_factory.mktemp("offline") / "shed", "shed").start()
     try:
         pair(shed, pi)
@@ -130,9 +130,9 @@ def traces(machine: Machine, thread: str) -> set[str]:
 
 
 def test_the_callers_trace_goes_on_at_the_next_machine(
-    house: tuple[Machine, Machine, FakeModel], tmp_path_factory: pytest.TempPathFactory
+    network: tuple[Machine, Machine, FakeModel], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    desk, pi, model = house
+    desk, pi, model = network
     offer(desk, True)
     lap = Machine(tmp_path_factory.mktemp("trace") / "lap", "lap").start()
     try:
@@ -151,9 +151,9 @@ def test_the_callers_trace_goes_on_at_the_next_machine(
 
 
 def test_a_guest_is_told_of_nothing_that_it_may_not_use(
-    house: tuple[Machine, Machine, FakeModel],
+    network: tuple[Machine, Machine, FakeModel],
 ) -> None:
-    desk, pi, model = house
+    desk, pi, model = network
     desk.drop("secret_project_agent.py", "class A(:\n")
     desk.owner("POST", "/peers/pi/scopes", {"scopes": ["HELP.brainstem", "HELP.brainstem.Level"]})
     offer(desk, True)
@@ -173,8 +173,8 @@ def test_a_guest_is_told_of_nothing_that_it_may_not_use(
         (desk.agents / "secret_project_agent.py").unlink()
 
 
-def test_they_go_with_the_peer_and_with_the_trust(house: tuple[Machine, Machine, FakeModel]) -> None:
-    desk, pi, model = house
+def test_they_go_with_the_peer_and_with_the_trust(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, pi, model = network
     offer(desk, True)
     assert "Clock_on_pi" in tools(desk, model)
     pi.stop()

@@ -37,14 +37,14 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
     from rappd.store.store import Store
 
     store = await Store.open(folder / "rappd.db")
-    gate = Dispatcher(store)
+    dispatcher = Dispatcher(store)
     key, peer = IdentityKey.generate(), IdentityKey.generate()
     own, theirs = agent_id("brainstem", key.fingerprint), agent_id("brainstem", peer.fingerprint)
 
-    async def handler(passage: Any) -> dict[str, Any]:
-        return {"result": passage.envelope.data["prompt"]}
+    async def handler(context: Any) -> dict[str, Any]:
+        return {"result": context.envelope.data["prompt"]}
 
-    gate.route(own, "brainstem", handler)
+    dispatcher.route(own, "brainstem", handler)
     caller = Caller("federation", peer=peer.fingerprint, caps=("*",))
     turns = TURNS // 4 if signed else TURNS
     asked = [Envelope(new_id(), theirs, own, HELP, {"prompt": "hello"}) for _ in range(turns)]
@@ -58,9 +58,9 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
             if signed:
                 verify(one, time.time())
             if once:
-                reply = await gate.dispatch_exactly_once(one, caller)
+                reply = await dispatcher.dispatch_exactly_once(one, caller)
             else:
-                reply = await gate.dispatch(one, caller, session="bench")
+                reply = await dispatcher.dispatch(one, caller, session="bench")
             if signed:
                 sign(reply, key, time.time())
 
