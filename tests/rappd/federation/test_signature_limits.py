@@ -14,7 +14,7 @@ from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 from rappd.dispatch.context import Caller
 from rappd.federation.request_auth import STRANGER
 from rappd.http.federation.envelopes import _By
-from rappd.http.federation.keys import ENTRANCE, HELLO_LIMIT, MACHINES, SIGNED_LIMIT
+from rappd.http.federation.keys import ENTRANCE, FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 
 GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))
 
@@ -34,7 +34,7 @@ def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> _By:
     app = app or {
         HELLO_LIMIT: RateLimit(5, 60),
         SIGNED_LIMIT: RateLimit(5, 60),
-        MACHINES: SimpleNamespace(credentials=checks),
+        FEDERATION: SimpleNamespace(credentials=checks),
         ENTRANCE: SimpleNamespace(mark_authenticated=lambda protocol: None),
     }
     request = SimpleNamespace(app=app, remote="192.0.2.1", protocol=None)
