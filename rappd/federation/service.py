@@ -34,7 +34,7 @@ from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.settings.load import Settings
-from rappd.store.inbox_table import InboxTable
+from rappd.store.inbox_table import InboxTable, Unfinished
 from rappd.store.outbox_table import OutboxTable
 from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
@@ -95,6 +95,7 @@ class FederationService(FederationComponents):
         """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
         self.port = port
         await build_components(self)
+        unfinished = await self.inbox_rows.unfinished()  # before anything new can come in
         self._started = True
         self.peer_store.listen(self._peer_changed)
         self._know_peers()
@@ -111,7 +112,7 @@ class FederationService(FederationComponents):
         await requeue_interrupted_calls(self)
         await self._clear_up_eggs()
         self.ready.set()
-        await self._catch_up()
+        await self._catch_up(unfinished)
 
     async def available(self) -> FederationService:
         """Itself, once ``start`` is through. Raises ``ConflictError`` when that takes too long."""
@@ -342,12 +343,10 @@ class FederationService(FederationComponents):
         except OSError as error:  # what is in the way is told, and stops nothing else
             log.warning("left-over eggs could not be cleared up: %s", error)
 
-    async def _catch_up(self) -> None:
+    async def _catch_up(self, unfinished: list[Unfinished]) -> None:
         await self.tenants.host.ready.wait()
         by_prefix = {peer.prefix: self.caller(peer) for peer in self.peer_store.all()}
-        rows: list[tuple[str, bytes]] = [
-            (row.state, row.body) for row in await self.inbox_rows.unfinished() if row.body
-        ]
+        rows: list[tuple[str, bytes]] = [(row.state, row.body) for row in unfinished if row.body]
         await self.receiver.resume(by_prefix.get, rows)
         await self.outbox.resume()
         self.spawn(self._tidy())
