@@ -149,9 +149,12 @@ class InboundHandler:
             except ReportableError as problem:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
-            work = self._start(inner, tenant, caller, begun=state == "accepted")
-            work.pushed = True
-            self._spawn(self._push_when_done(work, envelope))
+            work = self._work.find(inner.sender, inner.id) or self._start(
+                inner, tenant, caller, begun=state == "accepted"
+            )
+            if not work.pushed:
+                work.pushed = True
+                self._spawn(self._push_when_done(work, envelope))
 
     def find(self, sender: str, id: str) -> ActiveRequest | None:
         """The work of that id, if it is under way."""
