@@ -119,9 +119,12 @@ def _detach(home: Home) -> None:
 
 
 def _ready(client: ControlClient) -> bool:
+    """True once it started, also when it says that something keeps it from being ready; the screen says what."""
     try:
         client.get("/readyz")
-    except (ResponseError, RappdError):
+    except ResponseError as answer:
+        return answer.as_json().get("status") == "not ready"
+    except RappdError:
         return False
     return True
 

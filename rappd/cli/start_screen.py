@@ -33,11 +33,7 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         _first_screen(found, attached=attached)
     else:
         _later_line(found)
-    if problems := found["anchor"]["problems"]:
-        print_status(
-            "bad",
-            f"The event log does not match its anchor: {problems[0]}. {command('rappd threads verify')}",
-        )
+    log_problems(found)
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
@@ -46,6 +42,15 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
     _over_ssh(int(found["port"]), attached=attached)
     if not attached:
         print_out(dim("Stop it: ") + command("rappd stop"))
+
+
+def log_problems(found: dict[str, Any]) -> None:
+    """Says that the event log does not match its anchor, if so."""
+    if problems := found["anchor"]["problems"]:
+        print_status(
+            "bad",
+            f"The event log does not match its anchor: {problems[0]}. {command('rappd threads verify')}",
+        )
 
 
 def _first_screen(found: dict[str, Any], *, attached: bool) -> None:

@@ -22,6 +22,7 @@ from rappd.daemon.local_models import WorkerServerCheck, describe_local, local_u
 from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.pending_notices import PendingNotices
 from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.readiness import Readiness
 from rappd.daemon.upgrade import settle_in
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
@@ -112,6 +113,7 @@ class Daemon:
         self.federation = FederationService(
             home, settings, identity, self.name, store, self.dispatcher, self.tenants, self.anchoring
         )
+        self.readiness = Readiness(store, self.federation)
         self.activity.peers = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
@@ -155,7 +157,10 @@ class Daemon:
         """What happens after the door listens: workers, agents, the model, the watch over files."""
         self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
-        await self.federation.peer_store.load()
+        try:
+            await self.federation.peer_store.load()
+        except ReportableError as problem:  # a damaged table: it tries again, and the brainstem works without
+            self.federation.failure = problem
         await self.supervisor.start()
         self.providers.start()
         self.tell(await self.host.start(), quiet=True)

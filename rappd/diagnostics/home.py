@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from envelopes.identity.anchor import read_anchor
 from envelopes.problem import ReportableError
 from rappd.cli.formatting import count, size, tilde
 from rappd.daemon.ports import another, holder, is_free
@@ -19,13 +20,14 @@ from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
 from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
+from rappd.store.connections import open_reading
 from rappd.store.former_journal import check_journal
 from rappd.store.schema import VERSION, version_of
 from twins.fs.refused_links import refused_links_of_home
 from twins.workspace.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
-_FROM_BACKUP = "stop rappd and put rappd.db back from a backup"
+_FROM_BACKUP = "rappd stop, move the home away, rappd restore BACKUP"
 
 
 def check_data(visit: CheckContext) -> Iterator[Finding]:
@@ -97,12 +99,16 @@ def check_key(visit: CheckContext) -> Iterator[Finding]:
 
 def check_store(visit: CheckContext) -> Iterator[Finding]:
     path = visit.home.database
-    if not path.exists():
+    if not path.exists() and not path.with_name(NAME).exists():
         return
-    # Without a log of unfinished writes nothing else is needed, and nothing is made beside the file.
-    waiting = path.with_name(f"{path.name}-wal").exists()
-    where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
-    connection = sqlite3.connect(where, uri=True, timeout=2)
+    try:
+        connection = _open_database(path)
+    except StoreError as error:
+        yield Finding("Record", "bad", str(error).rstrip("."), error.do)
+        return
+    except sqlite3.DatabaseError as error:
+        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}{_signed(visit)}", _FROM_BACKUP)
+        return
     try:
         check_journal(path, connection)
         anchor = _anchor_problems(visit, connection)
@@ -112,7 +118,7 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
         yield Finding("Record", "bad", str(error).rstrip("."), error.do)
         return
     except sqlite3.DatabaseError as error:
-        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}", _FROM_BACKUP)
+        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}{_signed(visit)}", _FROM_BACKUP)
         return
     finally:
         connection.close()
@@ -121,7 +127,36 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
         for what in anchor:
             yield Finding("Record", "bad", what, "rappd threads verify")
     else:
-        yield Finding("Record", "bad", f"rappd.db is damaged: {' '.join(verdict.split())}", _FROM_BACKUP)
+        what = verdict.partition("***")[2].partition("***")[2] or verdict
+        yield Finding(
+            "Record", "bad", f"rappd.db is damaged: {' '.join(what.split())}{_signed(visit)}", _FROM_BACKUP
+        )
+
+
+def _open_database(path: Path) -> sqlite3.Connection:
+    """The database for reading; an empty one for a file that is missing or empty."""
+    if not path.exists():
+        return open_reading(path)
+    # Without a log of unfinished writes nothing else is needed, and nothing is made beside the file.
+    waiting = path.with_name(f"{path.name}-wal").exists()
+    where = f"{path.absolute().as_uri()}?mode=ro{'' if waiting else '&immutable=1'}"
+    db = sqlite3.connect(where, uri=True, timeout=2)
+    if version_of(db):
+        return db
+    db.close()
+    return open_reading(path.with_name("missing"))
+
+
+def _signed(visit: CheckContext) -> str:
+    """The number of events that the newest anchor covers, for a database that cannot be read."""
+    try:
+        with AnchorFile(visit.home.database.with_name(NAME), traceless=True) as file:
+            newest = read_anchor(file.newest() or {}, visit.home.identity().public)
+    except (ReportableError, ValueError):
+        return ""
+    return (
+        f"; {count(newest.events, 'event')} were signed, and `rappd threads verify` says which cannot be read"
+    )
 
 
 def _anchor_problems(visit: CheckContext, db: sqlite3.Connection) -> list[str]:

@@ -25,7 +25,7 @@ from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import Home
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.errors import ConflictError
+from rappd.errors import ConflictError, RappdError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.components import EggInbox, FederationComponents
 from rappd.federation.crash_recovery import requeue_interrupted_calls
@@ -34,6 +34,7 @@ from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.settings.load import Settings
+from rappd.store.connections import explain
 from rappd.store.inbox_table import InboxTable, Unfinished
 from rappd.store.outbox_table import OutboxTable
 from rappd.store.peer_table import PeerTable
@@ -54,6 +55,7 @@ PROBE_SECONDS = 4.0
 """Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
 PARTING_SECONDS = 1.0
 READY_SECONDS = 30.0
+RETRY_SECONDS = 5.0
 TIDY_SECONDS = 6 * 3600.0
 
 
@@ -88,15 +90,21 @@ class FederationService(FederationComponents):
         """Why a peer that answers is not talked to, by fingerprint."""
         self.eggs: EggInbox | None = None
         self.ready = asyncio.Event()
+        self._settled = asyncio.Event()  # ready, or failed at least once
+        self.failure: ReportableError | None = None
+        """The reason why it could not start yet; it tries again."""
         self._started = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self, port: int) -> None:
         """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
         self.port = port
-        await build_components(self)
-        unfinished = await self.inbox_rows.unfinished()  # before anything new can come in
-        self._started = True
+        try:
+            unfinished = await self._opened()
+        except Exception:
+            self.failure = RappdError("Something went wrong inside; the log has it.", do="rappd logs")
+            self._settled.set()
+            raise
         self.peer_store.listen(self._peer_changed)
         self._know_peers()
         for peer in self.peer_store.all():
@@ -109,20 +117,44 @@ class FederationService(FederationComponents):
         self.sightings.listen(self.presence.on_sighting)
         if self.settings.on("peers.nearby"):
             self.nearby.start()
-        await requeue_interrupted_calls(self)
         await self._clear_up_eggs()
         self.ready.set()
+        self._settled.set()
         await self._catch_up(unfinished)
 
+    async def _opened(self) -> list[Unfinished]:
+        """Builds what needs the store and returns what was interrupted, before anything new can come in.
+
+        Tries again until the store can be read.
+        """
+        while True:
+            try:
+                if self.failure is not None:
+                    await self.peer_store.load()
+                await build_components(self)
+                self._started = True
+                unfinished = await self.inbox_rows.unfinished()
+                await requeue_interrupted_calls(self)
+            except (ReportableError, OSError) as error:
+                problem = error if isinstance(error, ReportableError) else explain(error, self.home.database)
+                if str(problem) != str(self.failure):
+                    log.error("other machines cannot be reached: %s", problem)
+                self.failure = problem
+                self._settled.set()
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                self.failure = None
+                return unfinished
+
     async def available(self) -> FederationService:
-        """Itself, once ``start`` is through. Raises ``ConflictError`` when that takes too long."""
-        if self.ready.is_set():
-            return self
+        """Itself, once ``start`` is through. Raises why it cannot start, or ``ConflictError`` when that takes too long."""
         try:
             async with asyncio.timeout(READY_SECONDS):
-                await self.ready.wait()
+                await self._settled.wait()
         except TimeoutError:
             raise ConflictError("Other machines cannot be reached yet.", do="rappd logs") from None
+        if self.failure is not None:
+            raise self.failure
         return self
 
     async def close(self) -> None:

@@ -50,7 +50,7 @@ class BroadcastOperations:
         ``state``: done, failed (it said so), away, late (``wait`` passed), stopped (another was faster). Who
         is late or not needed is told to stop. Nothing of it is queued: what comes late is worth nothing.
         """
-        m = await self._ready()
+        m = await self._machines.available()
         peers = self._peers(selectors)
         wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
         asked = {
@@ -79,7 +79,7 @@ class BroadcastOperations:
 
     async def hello(self) -> dict[str, Any]:
         """Says HELLO to every peer; ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``."""
-        m = await self._ready()
+        m = await self._machines.available()
 
         async def say(peer: Peer) -> Envelope:
             said = m.catalogue.hello(m.caller(peer))
@@ -91,11 +91,6 @@ class BroadcastOperations:
 
         heard = await hello_all(m.peer_store.all(), say, within=PROBE_SECONDS + 1)
         return {"hello": [_hello_row(one) for one in heard]}
-
-    async def _ready(self) -> FederationService:
-        async with asyncio.timeout(30):
-            await self._machines.ready.wait()
-        return self._machines
 
     def _peers(self, selectors: Sequence[str]) -> list[Peer]:
         """Whom that means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""

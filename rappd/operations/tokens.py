@@ -31,12 +31,12 @@ class TokenOperations:
 
     async def listing(self) -> dict[str, Any]:
         """What was issued, the latest first."""
-        m = await self._ready()
+        m = await self._machines.available()
         return {"tokens": [self._row(token) for token in await m.token_rows.tokens()]}
 
     async def issue(self, name: str, caps: Sequence[str], days: float) -> dict[str, Any]:
         """A token for a program that has no key of its own; ``name`` is what it is called here."""
-        m = await self._ready()
+        m = await self._machines.available()
         if not _LABEL.fullmatch(name):
             raise UsageProblemError(
                 f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
@@ -53,7 +53,7 @@ class TokenOperations:
         self, to: str, caps: Sequence[str], days: float, uses: int | None = None
     ) -> dict[str, Any]:
         """A permission for the machine ``to``, a peer or a whole fingerprint, which it may pass on narrower."""
-        m = await self._ready()
+        m = await self._machines.available()
         holder = self._fingerprint(to)
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), holder, allowed, now, seconds)
@@ -78,7 +78,7 @@ class TokenOperations:
         Raises ``BadTokenError`` for a chain that does not hold or was given to another machine, ``BadCapabilityError``
         when nothing of ``caps`` is in it.
         """
-        m = await self._ready()
+        m = await self._machines.available()
         holder, now = self._fingerprint(to), time.time()
         links = await asyncio.to_thread(
             narrow,
@@ -94,7 +94,7 @@ class TokenOperations:
 
     async def revoke(self, jti: str) -> dict[str, Any]:
         """Takes one back, at once. One that another machine made is taken back by its whole ID."""
-        m = await self._ready()
+        m = await self._machines.available()
         wanted = jti.strip().lower()
         known = [one for one in await m.token_rows.tokens() if one.jti == wanted]
         if not known and not is_uuid(wanted):
@@ -126,11 +126,6 @@ class TokenOperations:
     def _fingerprint(self, to: str) -> str:
         wanted = to.strip().lower()
         return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.peer_store.find(to).fingerprint
-
-    async def _ready(self) -> FederationService:
-        async with asyncio.timeout(30):
-            await self._machines.ready.wait()
-        return self._machines
 
 
 def _allowed(caps: Sequence[str]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from envelopes.identity.anchor import (
 )
 from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor_file import NAME, AnchorFile
-from rappd.store.connections import in_words, open_reading
+from rappd.store.connections import in_words, is_damage, open_reading
 from rappd.store.fsync import SqliteWalFile
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,8 @@ _ALL = f"{_ROW} WHERE threads.count > 0"
 _BY_NUMBER = f"{_ROW} WHERE threads.number = ?"
 _SOME = f"{_ROW} WHERE threads.number IN (SELECT value FROM json_each(?))"  # noqa: S608
 _BY_ID = f"{_ROW} WHERE (substr(threads.id, 25), threads.id) = (substr(?1, 25), ?1)"
-_STATE = "SELECT (SELECT coalesce(max(seq), 0) FROM events), (SELECT counter FROM anchored)"
+_STATE = """SELECT (SELECT coalesce(max(seq), 0) FROM events), (SELECT counter FROM anchored),
+    (SELECT id FROM database_id)"""
 
 
 @dataclass(slots=True)
@@ -90,13 +91,13 @@ def check(db: sqlite3.Connection, file: AnchorFile, public: bytes) -> AnchorRepo
     """
     for _ in range(_TRIES):
         body = file.newest()
-        events, counter = db.execute(_STATE).fetchone()
+        events, counter, database = db.execute(_STATE).fetchone()
         if file.newest() == body:  # else another was signed in between
             break
     report = AnchorReport(events=events)
     report.anchor = _trusted(body, public, report)
     if not report.problems:
-        _compare_totals(report, counter, file, at_start=events, restored=file.restored)
+        _compare_totals(report, counter, file, database, at_start=events, restored=file.restored)
     return report
 
 
@@ -105,6 +106,15 @@ def continues(db: sqlite3.Connection, number: int, old: bytes) -> str:
 
     ``number`` is the one that it had then; it is looked for under others as well.
     """
+    try:
+        return _continues(db, number, old)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return "has events that cannot be read"
+
+
+def _continues(db: sqlite3.Connection, number: int, old: bytes) -> str:
     key, count, head, names = parts(old)
     row = db.execute(_BY_NUMBER, (number,)).fetchone()
     if row is None or thread_key(row[1]) != key:
@@ -142,6 +152,7 @@ class Anchorer:
         self._newest: Anchor | None = None
         self._root: EventRoot | None = None
         self._at_start: int | None = None
+        self._id = ""
 
     @property
     def is_new(self) -> bool:
@@ -182,7 +193,7 @@ class Anchorer:
         with in_words(self._database):
             self._db.execute("BEGIN")
             try:
-                events, counter = self._db.execute(_STATE).fetchone()
+                events, counter, self._id = self._db.execute(_STATE).fetchone()
                 return self._sign_anew("accepted", events, counter, self._claimed_newest(), closed=True)
             finally:
                 self._db.execute("COMMIT")
@@ -191,7 +202,7 @@ class Anchorer:
         with in_words(self._database):
             self._db.execute("BEGIN")
             try:
-                events, counter = self._db.execute(_STATE).fetchone()
+                events, counter, self._id = self._db.execute(_STATE).fetchone()
                 report = AnchorReport(events=events)
                 if opening and self._at_start is None:
                     self._at_start = events
@@ -200,7 +211,9 @@ class Anchorer:
                     self._read(report, restored=restored)
                 report.anchor = self._newest
                 if not report.problems:
-                    _compare_totals(report, counter, self._file, at_start=self._at_start, restored=restored)
+                    _compare_totals(
+                        report, counter, self._file, self._id, at_start=self._at_start, restored=restored
+                    )
                 if report.problems:
                     return self._contradicted(report)
                 if self._newest is None:
@@ -287,7 +300,7 @@ class Anchorer:
             closed=closed,
             note=note,
         )
-        self._file.save(anchor, changed, anew=anew)
+        self._file.save(anchor, changed, self._id, anew=anew)
         root.forget()
         self._newest = anchor
         return anchor
@@ -317,8 +330,22 @@ def _trusted(body: dict[str, Any] | None, public: bytes, report: AnchorReport) -
         return None
 
 
+MADE_ANEW = "rappd.db is another file than the one that was anchored: what was recorded before is gone"
+
+
+def made_anew(anchored: str, database: str | None) -> bool:
+    """True when the database with the id ``database`` (None: not known) is not the one that the newest anchor is of."""
+    return bool(anchored) and database is not None and anchored != database
+
+
 def _compare_totals(
-    report: AnchorReport, counter: int, file: AnchorFile, *, at_start: int | None, restored: bool
+    report: AnchorReport,
+    counter: int,
+    file: AnchorFile,
+    database: str,
+    *,
+    at_start: int | None,
+    restored: bool,
 ) -> None:
     """``at_start``: number of events before the daemon appended any, None where it is not known."""
     anchor = report.anchor
@@ -336,6 +363,8 @@ def _compare_totals(
             f"the database is behind its anchor: {report.events} of {anchor.events} events are there,"
             f" {gone} are gone"
         )
+    elif made_anew(file.database, database) and not restored:
+        report.problems.append(MADE_ANEW)
     elif anchor.closed and at_start is not None and at_start > anchor.events and not restored:
         more = at_start - anchor.events
         report.problems.append(f"{more} events were put in while rappd was stopped")

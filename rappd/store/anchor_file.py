@@ -97,8 +97,13 @@ class AnchorFile:
         rows = self._rows("SELECT entries FROM buckets WHERE number = ?", (number,))
         return bytes(rows[0][0]) if rows else b""
 
-    def save(self, anchor: Anchor, buckets: Iterable[tuple[int, bytes]], *, anew: bool = False) -> None:
-        """Adds an anchor with the buckets that changed; ``anew`` replaces all buckets. On the disk afterwards."""
+    def save(
+        self, anchor: Anchor, buckets: Iterable[tuple[int, bytes]], database: str, *, anew: bool = False
+    ) -> None:
+        """Adds an anchor of the database with that id, with the buckets that changed; on the disk afterwards.
+
+        ``anew`` replaces all buckets.
+        """
         with self._transaction():
             if anew:
                 self._db.execute("DELETE FROM buckets")
@@ -113,6 +118,7 @@ class AnchorFile:
                     f" (SELECT counter FROM anchors WHERE {which} ORDER BY counter DESC LIMIT {KEPT})"
                 )
             self._db.execute("DELETE FROM marks")
+            self._db.execute("INSERT INTO marks VALUES('database', ?)", (database,))
 
     def mark_restored(self, backup: str) -> None:
         """Notes that this home came from a backup made at ``backup``; the next anchor says so."""
@@ -132,6 +138,11 @@ class AnchorFile:
     def contradicted(self) -> str:
         """The contradiction between event log and newest anchor when that was first seen, "" when it does not."""
         return self._marked("contradicted")
+
+    @property
+    def database(self) -> str:
+        """The id of the database that the newest anchor is of, "" when it was signed before databases had one."""
+        return self._marked("database")
 
     def witnessed(self, node: str = "") -> list[Witnessed]:
         """Peers' anchors, of one node or of all, in the order in which they came."""

@@ -21,7 +21,7 @@ from envelopes.identity.anchor import (
     root_of,
     thread_key,
 )
-from rappd.store.anchor import continues, entries_at, thread_name
+from rappd.store.anchor import MADE_ANEW, continues, entries_at, made_anew, thread_name
 from rappd.store.anchor_file import NAME, AnchorFile
 
 _LISTED = 50
@@ -81,6 +81,7 @@ class AnchorProof:
             self._buckets = list(file.buckets())
             self._restored = file.restored
             self._contradicted_before = file.contradicted
+            self._database = file.database
         self._own = self._chained(bodies)
         for anchor in self._own:
             self._hold(anchor, "")
@@ -110,7 +111,11 @@ class AnchorProof:
 
     def finish(self, db: sqlite3.Connection, events: int) -> None:
         """The pass is over; ``db`` stands at its last moment."""
-        counter = db.execute("SELECT counter FROM anchored").fetchone()[0]
+        counter, database = db.execute(
+            "SELECT counter, (SELECT id FROM database_id) FROM anchored"
+        ).fetchone()
+        if made_anew(self._database, database) and not self._restored and not self._contradicted_before:
+            self._add(MADE_ANEW)
         for last in sorted(self._held):
             for anchor, source in self._held[last]:
                 gone = f"{last - events} of {last} events that were signed are gone from the end"

@@ -89,7 +89,8 @@ def explain(error: BaseException, path: Path) -> StoreError:
     if family in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreError(
             f"{path.name} is damaged.",
-            do=f"`rappd threads verify` says where; or move {path} away and start anew.",
+            do=f"`rappd doctor` says what is missing. `rappd restore` puts a backup back; without one, move"
+            f" {path} away: the next start makes a new one, and the old records are lost.",
         )
     if family in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or isinstance(
         error, PermissionError
@@ -111,6 +112,11 @@ def is_full(error: BaseException) -> bool:
         == sqlite3.SQLITE_IOERR_SHMSIZE  # no room for the log's index
         or getattr(error, "errno", 0) == errno.ENOSPC
     )
+
+
+def is_damage(error: BaseException) -> bool:
+    """True for an error of SQLite that says that the file is damaged or cannot be read from the disk."""
+    return _family(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 
 
 def _family(error: BaseException) -> int:

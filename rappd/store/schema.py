@@ -188,6 +188,11 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # SQLite's own log is the only one.
     ("DROP TABLE intake",),
+    # A random id, repeated in ``anchors.db``: a file that was made anew is not taken for the one before it.
+    (
+        "CREATE TABLE database_id(id TEXT NOT NULL) STRICT",
+        "INSERT INTO database_id VALUES(lower(hex(randomblob(16))))",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -120,6 +120,18 @@ class Store:
         return self._put(change, strict)
 
     @property
+    def trouble(self) -> StoreError | None:
+        """The error of the last commit of a record that failed, None after one that succeeded."""
+        return self._writer.trouble
+
+    async def probe(self) -> None:
+        """Commits a small change and reads it back. Raises the ``StoreError`` that a record would get now."""
+        await self.change(SqlStatement("UPDATE anchored SET counter = counter"), strict=False)
+        await self.counts()
+        if (trouble := self.trouble) is not None and not await asyncio.to_thread(self._writer.has_room_again):
+            raise trouble
+
+    @property
     def last_seq(self) -> int | None:
         """The highest committed ``seq``; None while it is not known without reading."""
         return self._writer.last_seq

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from envelopes.codecs.hash_chain import GENESIS, link
+from rappd.store import schema
 from rappd.store.anchor_proof import Anchored, AnchorProof
-from rappd.store.connections import in_words, open_reading
+from rappd.store.connections import in_words, is_damage, open_reading
 
 CHUNK = 20_000
 LISTED = 1_000
@@ -76,17 +77,15 @@ def verify(path: Path, progress: Progress | None = None, proof: AnchorProof | No
     Finds events that were changed, removed, put in or moved, and threads whose count or head is not
     their last event's. Whether someone recomputed a chain to its end, thread row included, is only known
     with a ``proof``: the anchors that were signed.
-    ``StoreError`` when the file cannot be read at all; a file that breaks off midway is reported.
+    What is damaged is reported, and all that can be read besides it is checked. ``StoreError`` for other
+    reasons why the file cannot be read.
     """
     started = time.perf_counter()
     check = _Check(proof)
-    with in_words(path):
-        db = open_reading(path)
+    db = _open(path, check)
     try:
-        check.run(db, progress)
-    except sqlite3.DatabaseError as error:
-        check.note(0, 0, f"the file cannot be read after event {check.seq}: {error}")
-        check.name_threads(db)
+        with in_words(path):
+            check.run(db, progress)
     finally:
         db.close()
     if proof is not None:
@@ -96,6 +95,21 @@ def verify(path: Path, progress: Progress | None = None, proof: AnchorProof | No
             check.report.problems.append(Finding(thread, 0, what))
     check.report.seconds = time.perf_counter() - started
     return check.report
+
+
+def _open(path: Path, check: _Check) -> sqlite3.Connection:
+    """The database; an empty one, with a problem noted, for a file that is too damaged to be opened."""
+    with in_words(path):
+        try:
+            return open_reading(path)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            check.note(0, 0, f"{path.name} cannot be opened: {error}")
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    schema.bring_up_to_date(db)
+    db.execute("DELETE FROM database_id")  # it is not known which file this was
+    return db
 
 
 class _Columns(msgspec.Struct, rename={"sender": "from", "recipient": "to"}):
@@ -123,7 +137,18 @@ class _Check:
         self._missing = 0  # missing n, told already
 
     def run(self, db: sqlite3.Connection, progress: Progress | None) -> None:
-        total: int = db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
+        try:
+            self._run(db, progress)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self.note(0, 0, f"the list of threads cannot be read: {error}")
+        self.name_threads(db)
+        if progress:
+            progress(self.report.events, self.report.events)
+
+    def _run(self, db: sqlite3.Connection, progress: Progress | None) -> None:
+        total = _last_seq(db)
         for events in self._proof.stops(total) if self._proof else ():
             while self._chunk(db, events) == CHUNK:
                 if progress:
@@ -140,10 +165,6 @@ class _Check:
         if self._proof is not None:
             self._proof.finish(db, self.seq)
         self._threads(db)
-        self.name_threads(db)
-        db.execute("COMMIT")
-        if progress:
-            progress(self.report.events, self.report.events)
 
     def note(self, number: int, n: int, what: str) -> None:
         self.report.found += 1
@@ -161,17 +182,46 @@ class _Check:
             self.report.problems.append(Finding(name, n, what))
 
     def _chunk(self, db: sqlite3.Connection, last_seq: int = _WHOLE) -> int:
+        """Checks up to ``CHUNK`` events and returns their number, ``CHUNK`` also where some cannot be read."""
+        try:
+            return self._rows(db, last_seq)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            return CHUNK if self._skip(db, error) else 0
+
+    def _skip(self, db: sqlite3.Connection, error: sqlite3.DatabaseError) -> bool:
+        """Notes the events after the last one that cannot be read, and goes on to the next; False when there is none."""
+        first = bad = self.seq + 1
+        good = first + 1
+        while not _readable(db, good):
+            bad, good = good, good + 2 * (good - first)
+            if good > _WHOLE:
+                break
+        while good <= _WHOLE and good - bad > 1:
+            middle = (bad + good) // 2
+            bad, good = (bad, middle) if _readable(db, middle) else (middle, good)
+        following = "SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1"
+        row = db.execute(following, (good,)).fetchone() if good <= _WHOLE else None
+        if row is None:
+            self.note(0, 0, f"the events after event {first - 1} of the log cannot be read: {error}")
+            return False
+        many = f"events {first} to {row[0] - 1}" if row[0] - 1 > first else f"event {first}"
+        self.note(0, 0, f"{many} of the log cannot be read: {error}")
+        self.seq = row[0] - 1
+        return True
+
+    def _rows(self, db: sqlite3.Connection, last_seq: int) -> int:
         ends = self._ends
         touched = self._proof.touched if self._proof is not None else set()
         nothing = (0, GENESIS)
-        previous = self.seq
-        rows = 0
-        for seq, thread, n, at, body, prev, digest, start in db.execute(_ROWS, (previous, last_seq, CHUNK)):
-            rows += 1
+        before = self.report.events
+        for seq, thread, n, at, body, prev, digest, start in db.execute(_ROWS, (self.seq, last_seq, CHUNK)):
+            self.report.events += 1
             touched.add(thread)
-            if seq != previous + 1:
-                self._gaps += seq - previous - 1
-            previous = seq
+            if seq != self.seq + 1:
+                self._gaps += seq - self.seq - 1
+            self.seq = seq
             last, end = ends.get(thread, nothing)
             if n > last:  # one that stands too late leaves the chain where it is
                 ends[thread] = (n, digest)
@@ -187,9 +237,7 @@ class _Check:
                 self.note(thread, n, "its text, time or hash was changed")
             elif not body.startswith(start) and self._contradicted(db, seq, body):
                 self.note(thread, n, "its columns differ from its envelope")
-        self.seq = previous
-        self.report.events += rows
-        return rows
+        return self.report.events - before
 
     def _contradicted(self, db: sqlite3.Connection, seq: int, body: bytes) -> bool:
         try:
@@ -224,3 +272,24 @@ class _Check:
             self.note(number, 0, f"the thread of {last} events is not listed")
         if self._gaps > self._missing:
             self.note(0, 0, f"{self._gaps - self._missing} events are gone with all of their thread")
+
+
+def _readable(db: sqlite3.Connection, seq: int) -> bool:
+    """True when the first event from ``seq`` on can be read, or there is none."""
+    try:
+        db.execute(_ROWS, (seq - 1, _WHOLE, 1)).fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return False
+    return True
+
+
+def _last_seq(db: sqlite3.Connection) -> int:
+    """The number of the last event; 0 for none, or when the page that it is on cannot be read."""
+    try:
+        return int(db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return 0

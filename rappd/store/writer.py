@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import sqlite3
 import threading
 from collections import OrderedDict, deque
@@ -26,6 +27,8 @@ LINGER_SECONDS = 0.02
 BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
+ROOM_BYTES = 4 << 20
+"""Free bytes from which on a disk that was full counts as having room."""
 
 
 class Writer:
@@ -43,6 +46,9 @@ class Writer:
         self._lingering: asyncio.TimerHandle | None = None
         self._woken = False  # since the timer was set
         self.group_commit = GroupCommitPolicy(self._wakeup.notify)
+        self.trouble: StoreError | None = None
+        """The error of the last commit, None after one that succeeded. Thread-safe."""
+        self._full = False
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._completions = CompletionQueue(self.group_commit)
@@ -79,6 +85,12 @@ class Writer:
     def last_seq(self) -> int | None:
         """The highest committed ``seq``; None before the first commit."""
         return self._transactions.known_seq
+
+    def has_room_again(self) -> bool:
+        """Ends the trouble of a disk that was full and has room now."""
+        if self._full and shutil.disk_usage(self._path.parent).free >= ROOM_BYTES:
+            self.trouble = None
+        return self.trouble is None
 
     def stop_accepting(self) -> None:
         """Ends ``put``. Called on the event loop, so that nothing is queued behind the last entry."""
@@ -152,8 +164,14 @@ class Writer:
                 error,
                 exc_info=not isinstance(error, sqlite3.Error),
             )
-            self._fail(batch, connections.explain(error, self._path))
+            explained = connections.explain(error, self._path)
+            if isinstance(error, sqlite3.DatabaseError | OSError):
+                self._full = connections.is_full(error)
+                self.trouble = explained
+            self._fail(batch, explained)
         else:
+            if self.trouble is not None and any(isinstance(item, Record) for item, _, _ in batch):
+                self.trouble = None
             self._committed(written)
 
     def _committed(self, written: CommitResult) -> None:

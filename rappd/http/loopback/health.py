@@ -75,11 +75,12 @@ async def healthz(request: web.Request) -> web.Response:
 
 @routes.get("/readyz")
 async def readyz(request: web.Request) -> web.Response:
-    """Whether agents are described and the store takes records."""
-    daemon = request.app[DAEMON]
-    await daemon.store.counts()
-    ready = tenant_of(request).ready.is_set()
-    return ok({"status": "ready" if ready else "starting"}, 200 if ready else 503)
+    """Ready (200) when agents are described and a turn could be recorded now; else 503 with the problems."""
+    if not tenant_of(request).ready.is_set():
+        return ok({"status": "starting"}, 503)
+    if problems := await request.app[DAEMON].readiness.problems():
+        return ok({"status": "not ready", "problems": problems}, 503)
+    return ok({"status": "ready"})
 
 
 @routes.get("/metrics")

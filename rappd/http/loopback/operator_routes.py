@@ -68,7 +68,8 @@ async def key(request: web.Request) -> web.Response:
 @operator_only
 async def status(request: web.Request) -> web.Response:
     """What the start screen and `rappd status` tell."""
-    return ok(describe(request.app[DAEMON]))
+    daemon = request.app[DAEMON]
+    return ok({**describe(daemon), "problems": await daemon.readiness.problems()})
 
 
 @routes.get("/activity")

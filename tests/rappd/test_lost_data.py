@@ -1,0 +1,171 @@
+"""Lost and damaged records are noticed: at the start, by ``threads verify`` and by ``doctor``."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_under_test import RunningDaemon
+
+
+def _delete(home: Path) -> None:
+    for name in ("rappd.db", "rappd.db-wal", "rappd.db-shm"):
+        (home / name).unlink(missing_ok=True)
+
+
+def _delete_log(home: Path) -> None:
+    (home / "rappd.db-wal").unlink()
+    (home / "rappd.db-shm").unlink(missing_ok=True)
+
+
+def _truncate(home: Path) -> None:
+    with (home / "rappd.db").open("r+b") as file:
+        file.truncate((home / "rappd.db").stat().st_size // 2 // 4096 * 4096)
+
+
+def _overwrite_page(home: Path) -> None:
+    """Makes a page in the middle of the events unreadable."""
+    db = sqlite3.connect(home / "rappd.db")
+    (page,) = db.execute(
+        "SELECT pageno FROM dbstat WHERE name = 'events' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2"
+    ).fetchone()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    with (home / "rappd.db").open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+
+
+@pytest.mark.parametrize(
+    ("damage", "kill", "verified", "examined"),
+    [
+        (
+            _delete,
+            False,
+            "24 of 24 events that were signed are gone",
+            "0 of 24 events are there, 24 are gone",
+        ),
+        (_delete, True, "rappd.db is another file", "rappd.db is another file"),
+        (_delete_log, True, "rappd.db is another file", "rappd.db is another file"),
+        (_truncate, False, "rappd.db cannot be opened", "24 events were signed"),
+        (_overwrite_page, False, "of the log cannot be read", "24 events were signed"),
+    ],
+    ids=["deleted", "deleted at once", "log deleted", "truncated", "damaged page"],
+)
+def test_lost_records_are_reported(
+    tmp_path: Path, damage: Callable[[Path], None], kill: bool, verified: str, examined: str
+) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    for number in range(6):
+        daemon.chat(f"message {number} " + "x" * 900)
+    daemon.kill() if kill else daemon.stop()
+    damage(daemon.home)
+
+    doctor, verify = daemon.cli("doctor"), daemon.cli("threads", "verify")
+    assert doctor.returncode == 1 and examined in doctor.stdout, doctor.stdout
+    assert verify.returncode == 1 and verified in verify.stdout + verify.stderr, verify.stdout
+    assert "none changed" not in verify.stdout
+
+    start = daemon.cli("start", "--detach")
+    said = start.stdout + start.stderr
+    try:
+        if damage is _truncate:
+            assert start.returncode == 1 and "rappd.db is damaged" in said
+        elif damage is not _overwrite_page:
+            assert "does not match its anchor" in said, said
+            status = daemon.cli("status")
+            assert "does not match its anchor" in status.stdout, status.stdout
+    finally:
+        daemon.cli("stop")
+
+
+def test_verify_names_the_unreadable_events_and_checks_the_rest(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    for number in range(40):
+        daemon.chat(f"message {number} " + "x" * 900)
+    daemon.stop()
+    total = daemon.cli("threads", "verify").stdout.split()[1]
+    _overwrite_page(daemon.home)
+    verify = daemon.cli("threads", "verify")
+    (line,) = [line for line in verify.stdout.splitlines() if "of the log cannot be read" in line]
+    first, last = (int(word) for word in line.split("events ")[1].split(" of ")[0].split(" to "))
+    assert 1 < first <= last < int(total)
+    assert f"in {int(total) - (last - first + 1)} events" in verify.stdout
+
+
+def test_damaged_page_makes_no_route_hang(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    for number in range(40):
+        daemon.chat(f"message {number} " + "x" * 900)
+    daemon.stop()
+    _overwrite_page(daemon.home)
+    daemon.cli("start", "--detach")
+    try:
+        for path in ("/peers", "/outbox", "/tokens", "/threads", "/operator/status", "/readyz"):
+            started = time.monotonic()
+            daemon.request("GET", path, control=True)
+            assert time.monotonic() - started < 5, path
+    finally:
+        daemon.cli("stop")
+
+
+def test_full_disk_is_not_ready_until_there_is_room(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
+    try:
+        daemon = RunningDaemon(disk / "home", LLM_FAKE="1").start()
+        try:
+            assert daemon.get("/readyz").status == 200
+            assert daemon.request("GET", "/peers", control=True).status == 200  # nothing starts any more
+            filler = disk / "filler"
+            with filler.open("wb") as file, contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * 65_536)
+                    file.flush()
+
+            def turn_fails() -> bool:
+                return daemon.post("/chat", {"user_input": "x" * 100_000}).status == 503
+
+            daemon.wait_for(turn_fails, 30, "a turn that cannot be recorded")
+            answer = daemon.get("/readyz")
+            assert (answer.status, answer.json()["status"]) == (503, "not ready")
+            assert "disk is full" in answer.json()["problems"][0]["what"]
+            status = daemon.cli("status")
+            assert "Not ready" in status.stdout and "disk is full" in status.stdout
+            filler.unlink()
+            daemon.wait_for(lambda: daemon.get("/readyz").status == 200, 10, "readiness")
+            assert daemon.post("/chat", {"user_input": "again"}).status == 200
+        finally:
+            daemon.stop()
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_damaged_peers_table_is_reported_and_the_brainstem_answers(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    daemon.chat("hello")
+    daemon.stop()
+    db = sqlite3.connect(daemon.home / "rappd.db")
+    (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'peers'").fetchone()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    with (daemon.home / "rappd.db").open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    daemon.cli("start", "--detach")
+    try:
+        assert daemon.chat("hello again")["response"]
+        answer = daemon.get("/readyz")
+        assert (answer.status, answer.json()["problems"][0]["what"]) == (503, "rappd.db is damaged")
+        started = time.monotonic()
+        assert daemon.request("GET", "/peers", control=True).status == 503
+        assert time.monotonic() - started < 2
+        assert "Not ready: rappd.db is damaged" in daemon.cli("status").stdout
+    finally:
+        daemon.cli("stop")
