@@ -158,7 +158,7 @@ class Daemon:
         self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
         try:
-            await self.federation.peer_store.load()
+            await self.federation.load_peers()
         except ReportableError as problem:  # a damaged table: it tries again, and the brainstem works without
             self.federation.failure = problem
         await self.supervisor.start()

@@ -31,6 +31,7 @@ from rappd.federation.components import EggInbox, FederationComponents
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.revocations import Revocations
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.settings.load import Settings
@@ -78,10 +79,12 @@ class FederationService(FederationComponents):
         self.id = own_id(identity.fingerprint)
         self.port = 0
         self.loopback_port = settings.number("port")
-        self.token_rows = TokenTable(store)
+        self.revocations = Revocations(anchoring)
+        self.peer_rows = PeerTable(store, self.revocations.note)
+        self.token_rows = TokenTable(store, self.revocations.note)
         self.outbox_rows = OutboxTable(store)
         self.inbox_rows = InboxTable(store)
-        self.peer_store = PeerStore(PeerTable(store))
+        self.peer_store = PeerStore(self.peer_rows)
         self.witness = AnchorWitness(anchoring, self.peer_store)
         self.pending_replies = PendingReplies()
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
@@ -122,6 +125,11 @@ class FederationService(FederationComponents):
         self._settled.set()
         await self._catch_up(unfinished)
 
+    async def load_peers(self) -> None:
+        """Reads the peers, without those whose trust was ended. Raises ``StoreError``."""
+        await self.revocations.restore(self.token_rows, self.peer_rows)
+        await self.peer_store.load()
+
     async def _opened(self) -> list[Unfinished]:
         """Builds what needs the store and returns what was interrupted, before anything new can come in.
 
@@ -130,7 +138,7 @@ class FederationService(FederationComponents):
         while True:
             try:
                 if self.failure is not None:
-                    await self.peer_store.load()
+                    await self.load_peers()
                 await build_components(self)
                 self._started = True
                 unfinished = await self.inbox_rows.unfinished()

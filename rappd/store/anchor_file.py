@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,22 @@ _TABLES = (
         body BLOB NOT NULL
     ) STRICT""",
 )
+
+
+_REVOKED = """CREATE TABLE IF NOT EXISTS revoked(
+    kind TEXT NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY(kind, id)) STRICT, WITHOUT ROWID"""
+
+
+class Revoked(NamedTuple):
+    """Trust that was ended: a peer by its fingerprint, or a token by its ``jti``; ``at`` in microseconds."""
+
+    kind: str
+    id: str
+    at: int
+
+
+Note = Callable[[Revoked], Awaitable[None]]
+"""Writes one revocation down outside of the database."""
 
 
 class Witnessed(NamedTuple):
@@ -169,6 +185,18 @@ class AnchorFile:
         with self._transaction():
             return self._db.execute("DELETE FROM witnessed WHERE node = ?", (node,)).rowcount
 
+    def revoked(self) -> list[Revoked]:
+        """Every revocation that was added."""
+        return [Revoked(*row) for row in self._rows("SELECT kind, id, at FROM revoked")]
+
+    def add_revoked(self, revoked: Iterable[Revoked]) -> None:
+        """Adds revocations; of two of the same, the later one stays. On the disk afterwards."""
+        with self._transaction():
+            self._db.executemany(
+                "INSERT INTO revoked VALUES(?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+                revoked,
+            )
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All reads inside see one moment."""
@@ -232,6 +260,7 @@ def _open(path: Path, *, writing: bool, traceless: bool) -> sqlite3.Connection:
         db.execute("PRAGMA trusted_schema = OFF")
         if not _has_tables(db):
             _create(db)
+        db.execute(_REVOKED)  # also for a file of an earlier version
     except BaseException:
         db.close()
         raise

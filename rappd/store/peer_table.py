@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 
 from neighborhoods.peer import Peer
+from rappd.store.anchor_file import Note, Revoked
 from rappd.store.operations import Row, SqlStatement
 from rappd.store.store import Store
 
@@ -24,8 +25,10 @@ _SEEN = "UPDATE peers SET address = ?, seen_at = ? WHERE fingerprint = ? AND see
 class PeerTable:
     """See ``neighborhoods.storage.PeerStorage``. All methods raise ``StoreError``."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, note: Note | None = None) -> None:
+        """``note`` gets each revocation, to write it down outside of the database; None for reading only."""
         self._store = store
+        self._note = note
 
     async def peers(self) -> list[Peer]:
         """Every peer, in order of name."""
@@ -46,6 +49,8 @@ class PeerTable:
 
     async def remove_peer(self, fingerprint: str, at: int) -> None:
         """Ends the trust and remembers that it was ended."""
+        if self._note is not None:
+            await self._note(Revoked("peer", fingerprint, at))
         await self._store.change(
             SqlStatement(_REVOKE, (fingerprint, at), SqlStatement(_REMOVE, (fingerprint,)))
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 
 from neighborhoods.storage import IssuedToken
+from rappd.store.anchor_file import Note, Revoked
 from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
 
@@ -20,8 +21,10 @@ _TOKENS = """SELECT jti, name, caps, issued_at, expires_at, coalesce(revoked_tok
 class TokenTable:
     """See ``neighborhoods.storage.TokenStorage``. All methods raise ``StoreError``."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, note: Note | None = None) -> None:
+        """``note`` gets each revocation, to write it down outside of the database; None for reading only."""
         self._store = store
+        self._note = note
 
     async def issue(self, token: IssuedToken) -> None:
         """Writes an issued token down; ``revoked_at`` and ``used_at`` come of ``revoke`` and ``use``."""
@@ -36,6 +39,8 @@ class TokenTable:
 
     async def revoke(self, jti: str, at: int) -> None:
         """Ends a token, issued here or anywhere; the first moment stays."""
+        if self._note is not None:
+            await self._note(Revoked("token", jti, at))
         await self._store.change(SqlStatement(_REVOKE, (jti, at)))
 
     async def revoked(self) -> dict[str, int]:
