@@ -11,7 +11,7 @@ from benchmarks.daemon import free_port
 
 
 def missing() -> str:
-    """What must be installed first."""
+    """Returns the packages that must be installed first."""
     try:
         import a2a  # noqa: F401
         import uvicorn  # noqa: F401

@@ -1,4 +1,4 @@
-"""What a durable call cannot do without, each in its barest form: a record, a worker process, and a door."""
+"""The indispensable steps of a durable call, each in its barest form: a record, a worker process, a listener."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class BareWorker:
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._read)
 
     def ask(self, text: str) -> asyncio.Future[str]:
-        """What it answers."""
+        """Returns the answer."""
         self._last += 1
         self._waiting[self._last] = future = asyncio.get_running_loop().create_future()
         self._socket.send(orjson.dumps((self._last, text)))

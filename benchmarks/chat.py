@@ -42,7 +42,7 @@ web.run_app(
 
 
 BUDGETED = {"rate": 18_500.0, "p50": 0.13}
-"""What the bare handler does on the machine that the budgets (5,000/s, 0.6 ms) are written for."""
+"""Figures of the bare handler on the machine that the budgets (5,000/s, 0.6 ms) are written for."""
 _ROUNDS = 5
 
 
@@ -157,7 +157,7 @@ def _wait_for(port: int) -> None:
 
 
 def missing() -> str:
-    """What this benchmark needs and does not find."""
+    """Returns the programs that this benchmark needs and does not find."""
     return (
         ""
         if shutil.which("wrk") and shutil.which("taskset")

@@ -97,7 +97,7 @@ def _on_all_cores(root: Path, size: int) -> list[tuple[str, str]]:
 
 
 def _opening(root: Path) -> list[tuple[str, str]]:
-    """How long it takes to look through the records of an archive and refuse what is hostile."""
+    """Measures reading an archive's records and refusing hostile ones."""
     rows = []
     for count in (150, 1_500, 15_000):
         path = root / "opened.egg"

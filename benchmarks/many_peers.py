@@ -177,7 +177,7 @@ def _measure(daemon: BenchDaemon, script: Path) -> Figures:
 
 
 def _idle(alone: BenchDaemon, among: BenchDaemon) -> list[tuple[str, str]]:
-    """What both use of a core while nobody asks anything."""
+    """Measures the use of a core by both while nobody asks anything."""
     time.sleep(5)
     before = [_used(alone), _used(among)]
     time.sleep(_IDLE_SECONDS)

@@ -36,13 +36,13 @@ class EchoAgent(BasicAgent):
 
 
 ABREAST = (32, 128)
-"""How many calls are under way at a time."""
+"""Numbers of calls at a time."""
 TURNS, ONE_BY_ONE, CALLS = 8, 150, 2560
 FIRST = 30
 """Of each turn, not counted: what was asked lately is not in the processor's caches."""
 BOTH = f"{THEIRS},{OURS}"
 BUDGETED = (0.29, 15_000)
-"""What a call that is kept does on the machine that the budgets (1 ms, 4,000/s) are written for."""
+"""Figures of a durable call on the machine that the budgets (1 ms, 4,000/s) are written for."""
 BARE: tuple[tuple[bare_line.What, str], ...] = (
     ("line", "a line that only parses and answers"),
     ("kept", "start and answer committed by whom is asked, no sync"),
@@ -129,7 +129,7 @@ class Figures:
         return statistics.median(self.rates[abreast])
 
     def times(self, other: Figures) -> float:
-        """How many times as long as the other's one takes; the median of what each turn says."""
+        """Returns the ratio of the times to the other's; the median of all turns."""
         turns = zip(self.took, other.took, strict=True)
         return statistics.median(statistics.median(mine) / statistics.median(its) for mine, its in turns)
 

@@ -1,4 +1,4 @@
-"""What waking up with a context costs an agent, read and unread."""
+"""Measures the cost of an agent's context, read and unread."""
 
 from __future__ import annotations
 

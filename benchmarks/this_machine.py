@@ -1,4 +1,4 @@
-"""How fast this machine is beside the one that the budgets were written on: the same few things, done here."""
+"""Compares this machine with the one that the budgets were written on, by a few simple operations."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_uuid(text: object) -> bool:
-    """Whether ``text`` is a UUID in its usual 8-4-4-4-12 form, any version, any case."""
+    """True when ``text`` is a UUID in its usual 8-4-4-4-12 form, any version, any case."""
     return isinstance(text, str) and _UUID.fullmatch(text) is not None
 
 

@@ -51,7 +51,7 @@ class BadCertificateError(EnvelopeError):
 
 
 class BadNodeCardError(EnvelopeError):
-    """What a machine says of itself has another shape, or its key does not stand behind it."""
+    """A node card has another shape, or is not signed by its key."""
 
     code = "bad_introduction"
 
@@ -64,10 +64,10 @@ class BadCapabilityError(EnvelopeError):
 
 
 class BadTokenError(EnvelopeError):
-    """What a caller presents does not hold; ``reason`` is a slug that is never renamed.
+    """A caller's token is not valid; ``reason`` is a slug that is never renamed.
 
     ``malformed algorithm signature issuer audience expired not_yet revoked binding disagree`` for any,
-    ``chain widened holder`` for capabilities that were passed on.
+    ``chain widened holder`` for capabilities that were delegated.
     """
 
     code = "bad_token"

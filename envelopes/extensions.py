@@ -50,7 +50,7 @@ def check_extensions(extensions: Mapping[str, Any]) -> None:
 
 
 def is_signature(value: object) -> bool:
-    """Whether ``value`` has the shape of a ``_x_sig``, in its one spelling (lower-case hex)."""
+    """True when ``value`` has the shape of a ``_x_sig``, in its one spelling (lower-case hex)."""
     return (
         isinstance(value, dict)
         and value.keys() == {"alg", "kid", "key", "t", "s"}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class ReportableError(Exception):
-    """What happened, and what to do next.
+    """An error for its reader: what happened, and what to do next.
 
     Each package derives one root from this, and each leaf names its ``code`` (a slug that is
     never renamed), its HTTP ``status`` and its process ``exit_code``. ``str(problem)`` is the

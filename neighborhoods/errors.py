@@ -20,7 +20,7 @@ class NoSuchPeerError(NeighborhoodError):
 
 
 class NotPairedError(NeighborhoodError):
-    """Whoever asks, or is asked, is not trusted here."""
+    """The other machine is not trusted here, or does not trust this one."""
 
     code = "not_paired"
     status = 401

@@ -10,9 +10,9 @@ import msgspec
 Whose = Literal["mine", "friend"]
 
 MINE: tuple[str, ...] = ("*",)
-"""What a machine of the same owner may do."""
+"""The scopes of a machine of the same owner."""
 FRIEND: tuple[str, ...] = ("EGG",)
-"""What somebody else's may do before its owner's friend shares more: send eggs, which are staged."""
+"""The scopes of a friend's machine at first: sending eggs, which are staged."""
 
 
 class Peer(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ Heard = Callable[[str, Peer], None]
 """(what happened: "paired", "changed", "renamed itself" or "revoked"; the peer as it now is, or last was)."""
 
 NAME_SECONDS = 60.0
-"""How long a new name that a peer gives itself counts before the next is taken."""
+"""Seconds after a peer's renaming of itself before another one is accepted."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
@@ -144,17 +144,17 @@ class PeerStore:
             return await self._keep(replace(peer, name=wanted))
 
     async def set_scopes(self, selector: str, scopes: tuple[str, ...]) -> Peer:
-        """What a peer may do here, from its very next request on."""
+        """Sets what a peer may do here, from its very next request on."""
         async with self._changing:
             return await self._keep(replace(self.find(selector), scopes=scopes))
 
     async def offer(self, selector: str, on: bool) -> Peer:
-        """Whether the brainstem here may use a peer's agents as its own tools."""
+        """Sets if the brainstem here may use a peer's agents as its own tools."""
         async with self._changing:
             return await self._keep(replace(self.find(selector), offered=on))
 
     async def calls_itself(self, fingerprint: str, called: str) -> None:
-        """What a peer says that it is called; taken at most once a minute, since it may say so at any time.
+        """Notes the name that a peer gives itself, at most once a minute.
 
         Its name here does not change.
         """
@@ -178,11 +178,11 @@ class PeerStore:
         return peer
 
     def was_revoked(self, fingerprint: str) -> bool:
-        """Whether that key was trusted here once, and is no more."""
+        """True for a key that was trusted here once, and is no more."""
         return fingerprint in self._revoked
 
     def was_seen(self, fingerprint: str, address: str) -> bool:
-        """Whether ``seen`` would have nothing to note."""
+        """True when ``seen`` would have nothing to note."""
         peer = self._by_key.get(fingerprint)
         return peer is None or (peer.address == address and _now() - peer.seen_at < 60_000_000)
 

@@ -1,4 +1,4 @@
-"""What this floor needs of the daemon: durable rows, handed in. Every write is on the disk when it returns."""
+"""The durable tables that this package needs of the daemon. Every write is on the disk when it returns."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OutboxStorage(Protocol):
         ...
 
     async def due(self, peer: str, at: int, most: int, *, eggs: bool = False) -> list[OutgoingEnvelope]:
-        """What may be sent to a peer now, in order: queued, and delivered without a word since.
+        """Returns rows that may be sent to a peer now, in order: queued, and delivered without a reply since.
 
         Either eggs, or everything else.
         """
@@ -126,7 +126,7 @@ class OutboxStorage(Protocol):
         ...
 
     async def peers_waiting(self) -> dict[str, int]:
-        """How many rows wait, by peer."""
+        """Returns the number of waiting rows, by peer."""
         ...
 
 

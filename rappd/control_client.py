@@ -37,7 +37,7 @@ class ResponseError(ReportableError):
         self._status = status
 
     def as_json(self) -> dict[str, Any]:
-        """What the daemon said, whole."""
+        """The daemon's answer, whole."""
         return {**self._body, **super().as_json()}
 
     @property
@@ -74,7 +74,7 @@ class ControlClient:
         self._timeout = timeout
 
     def running(self) -> bool:
-        """Whether somebody listens."""
+        """True when a daemon listens."""
         try:
             self._connect().close()
         except NotRunningError:

@@ -34,12 +34,12 @@ def canonical(value: Any) -> bytes:
 
 
 def _sorted_alike(octets: bytes) -> bool:
-    """Whether keys stand by code points (orjson's order) as they do by UTF-16 units."""
+    """True when keys sorted by code points (orjson's order) are sorted by UTF-16 units, too."""
     return octets.isascii() or not (_BEYOND_THE_PLANE(octets) and _BEHIND_SURROGATES(octets))
 
 
 def _written_alike(value: Any) -> bool:
-    """Whether orjson writes every number as the RFC does; it also takes types that are no JSON."""
+    """True when orjson writes every number as the RFC does; it also takes types that are no JSON."""
     waiting = [value]
     for one in waiting:
         kind = type(one)

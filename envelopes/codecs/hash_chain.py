@@ -6,7 +6,7 @@ from hashlib import sha256
 from struct import Struct
 
 GENESIS = bytes(32)
-"""What the first event of a thread links to."""
+"""The hash that the first event of a thread links to."""
 
 _MOMENT = Struct(">Q").pack
 

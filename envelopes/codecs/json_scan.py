@@ -1,4 +1,4 @@
-"""What JSON text tells before, or without, being built: how deep it goes, whether a key comes twice."""
+"""Facts about JSON text without building it: its depth, and repeated keys."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _RUNS = re.compile(rb"(\[*)(\]*)").findall
 
 
 def deeper_than(octets: bytes, limit: int) -> bool:
-    """Whether JSON text has more than ``limit`` levels of objects and lists, the outermost being 1.
+    """True when JSON text has more than ``limit`` levels of objects and lists, the outermost being 1.
 
-    Never says yes to JSON that is within the limit; of what is no JSON it may say either. A byte of
+    Never true for JSON that is within the limit; for other text the result may be either. A byte of
     hostile text costs nanoseconds, and nothing is built from it.
     """
     if octets.count(b"{") + octets.count(b"[") <= limit:
@@ -33,14 +33,14 @@ def deeper_than(octets: bytes, limit: int) -> bool:
 
 
 def outside_strings(octets: bytes) -> bytes:
-    """What is left of JSON text without its strings."""
+    """Returns JSON text without its strings."""
     if b"\\" in octets:
         octets = octets.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(octets.split(b'"')[::2])
 
 
 def says_a_key_twice(octets: bytes, found: Any) -> bool:
-    """Whether an object of the text has a key more than once; ``found`` is what the text was read as.
+    """True when an object of the text has a key more than once; ``found`` is the parsed text.
 
     Each key has one colon, and of a key's repeats the reader keeps one: so text that lost nothing has
     as many colons as what is written from it anew. ``found`` may have at most 254 levels.

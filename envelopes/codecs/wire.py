@@ -123,17 +123,17 @@ def http_status(reply: Envelope) -> int:
 
 
 def is_content_type(header: str | None) -> bool:
-    """Whether a Content-Type header says JSON in UTF-8 (Rulebook §1); without a charset JSON is that."""
+    """True for a Content-Type header of JSON in UTF-8 (Rulebook §1); without a charset JSON is that."""
     return header is not None and _CONTENT_TYPE(header.strip(" \t")) is not None
 
 
 def is_uuid4(value: object) -> bool:
-    """Whether ``value`` is a UUID of version 4 as text, in any case."""
+    """True when ``value`` is a UUID of version 4 as text, in any case."""
     return isinstance(value, str) and _UUID4(value) is not None
 
 
 def is_agent_id(value: object) -> bool:
-    """Whether ``value`` can name an agent: 1 to 200 characters that can be seen, no blanks."""
+    """True when ``value`` can name an agent: 1 to 200 visible characters, no blanks."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID and value.isprintable() and " " not in value
 
 

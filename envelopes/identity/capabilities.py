@@ -1,7 +1,7 @@
-"""What a caller may do: dotted texts ``VERB[.tenant[.agent]]``, and which of them holds which.
+"""Capabilities of callers: dotted texts ``VERB[.tenant[.agent]]``, and their inclusion.
 
-The last segment may be ``*``, which stands for zero or more segments: ``HELP.brainstem.*`` is a turn of
-the brainstem and each of its agents. ``*`` alone is everything. ``HELP`` brings ``HELLO``, ``STREAM`` and
+The last segment may be ``*``, which stands for zero or more segments: ``HELP.brainstem.*`` is a turn of the
+brainstem and each of its agents. ``*`` alone is everything. ``HELP`` brings ``HELLO``, ``STREAM`` and
 ``CANCEL`` of the same thing along.
 """
 
@@ -49,7 +49,7 @@ def capability(verb: str, *path: str) -> str:
 
 
 def covers(held: Iterable[str], wanted: str) -> bool:
-    """Whether one of ``held`` allows all of ``wanted``."""
+    """True when one of ``held`` allows all of ``wanted``."""
     verb, dot, path = wanted.partition(".")
     path = dot + path
     for one in held:
@@ -63,7 +63,7 @@ def covers(held: Iterable[str], wanted: str) -> bool:
 
 
 def meet(one: str, other: str) -> str | None:
-    """What both allow: always a single capability, or None for nothing."""
+    """Returns what both allow: always a single capability, or None for nothing."""
     if one in (EVERYTHING, other):
         return other
     if other == EVERYTHING:
@@ -82,7 +82,7 @@ def meet(one: str, other: str) -> str | None:
 
 
 def attenuate(parent: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
-    """What a child gets that declares ``declared``: never more than ``parent``; empty when nothing is left."""
+    """Returns the capabilities of a child that declares ``declared``: never more than ``parent``; may be empty."""
     parent = tuple(parent)
     met = (meet(one, wanted) for wanted in declared for one in parent)
     return reduced(both for both in met if both is not None)
@@ -97,7 +97,7 @@ def reduced(capabilities: Iterable[str]) -> tuple[str, ...]:
 
 
 def _inside(path: str, other: str) -> bool:
-    """Whether ``other`` (with its dot in front, "" for a bare verb) holds all of ``path``."""
+    """True when ``other`` (with its dot in front, "" for a bare verb) holds all of ``path``."""
     if not other.endswith(".*"):
         return path == other
     stem = other[:-2]

@@ -22,7 +22,7 @@ MOST_LINKS = 8
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What a verified chain gives to ``holder`` (a fingerprint) until ``expires`` (seconds since 1970).
+    """The rights that a verified chain gives to ``holder`` (a fingerprint) until ``expires`` (seconds since 1970).
 
     ``jtis`` are the links' names, root first; ``signers`` the keys that signed them. ``uses`` says how often
     each limited link may be used, by the name to count it under: the ``jti`` of the root, and for others
@@ -38,7 +38,7 @@ class Grant(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it depends on: each link's name, each key that signed one, and the holder."""
+        """Names that it depends on: each link, each key that signed one, and the holder."""
         return (*self.jtis, *self.signers, self.holder)
 
 

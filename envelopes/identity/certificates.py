@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # x509 takes 40 ms to import, and most commands never look at
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 
 EXTENSION: Final = "2.25.266237281911542817306372926513482013417"
-"""Where a certificate keeps its identity; not critical, so that everybody else reads past it."""
+"""The extension that holds a certificate's identity; not critical, so that other software ignores it."""
 BINDING: Final = b"rappd/tls-key\n"
 MOST_BYTES: Final = 8192
 """A certificate is 700 bytes; what is longer than this is not even parsed."""
@@ -28,7 +28,7 @@ _EARLIER = timedelta(days=1)  # clocks of two machines differ
 
 @dataclass(slots=True, frozen=True)
 class TlsMaterial:
-    """What a door and a caller need: the key (PKCS8 PEM, unencrypted) and its certificate, twice."""
+    """The TLS files of a listener and a client: the key (PKCS8 PEM, unencrypted) and its certificate, twice."""
 
     key_pem: bytes = field(repr=False)
     certificate_pem: bytes

@@ -56,7 +56,7 @@ def fingerprint_of(public: bytes) -> str:
 
 
 def verify(public: bytes, signature: bytes, message: bytes) -> bool:
-    """Whether ``signature`` over ``message`` was made by the key ``public`` (32 raw bytes)."""
+    """True when ``signature`` over ``message`` was made by the key ``public`` (32 raw bytes)."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):

@@ -1,4 +1,4 @@
-"""What a machine says of itself, in HELLO and in pairing; whoever reads it can check every word but the name."""
+"""The node card of a machine, in HELLO and in pairing; its reader can verify all of it but the name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 
 SCHEMA: Final = "rappd-introduction/1.0"
 SEALING: Final = b"rappd/sealing-key\n"
-"""What the identity signs before the recipient text."""
+"""The prefix of the recipient text that the identity signs."""
 LONGEST_NAME: Final = 60
 
 _TYPES: Final[dict[str, type]] = {

@@ -1,10 +1,10 @@
-"""What two machines prove to each other while they pair: by words that people compare, or by a code.
+"""Proofs that two machines exchange while they pair: by words that people compare, or by a code.
 
 *Words*: the one that asks commits to a nonce, the other shows its own, then the first is revealed. Whoever
-stands between them with keys of its own gets other words, except for one try in 2^32. Each then signs what
-its owner said. *Code*: SPAKE2 turns the short code into a key that nobody can guess at in the background,
-and both confirm with it, and with their identity, that they saw the same two introductions.
-``asks`` is always the machine that began, ``answers`` the other. Nonces are 32 bytes.
+stands between them with keys of its own gets other words, except for one try in 2^32. Each then signs its
+owner's verdict. *Code*: SPAKE2 turns the short code into a key that nobody can guess at in the background,
+and both confirm with it, and with their identity, that they saw the same two node cards. ``asks`` is always
+the machine that began, ``answers`` the other. Nonces are 32 bytes.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _CODE_WORDS: Final = 3
 
 
 class BadCodeError(EnvelopeError):
-    """What was typed is no code; nothing was sent."""
+    """The typed text is no code; nothing was sent."""
 
     code = "bad_code"
     exit_code = 2
 
 
 class BadCodeMessageError(EnvelopeError):
-    """What the other side sent for a code is no message of this exchange."""
+    """The other side's message for a code is not one of this exchange."""
 
     code = "bad_pairing"
 
@@ -55,7 +55,7 @@ def commitment(nonce: bytes, asks: str, answers: str) -> str:
 
 
 def keeps(promise: str, nonce: bytes, asks: str, answers: str) -> bool:
-    """Whether ``nonce`` is the one that was promised."""
+    """True when ``nonce`` is the one that was promised."""
     return len(nonce) == NONCE_BYTES and hmac.compare_digest(
         promise.encode(), commitment(nonce, asks, answers).encode()
     )
@@ -75,12 +75,12 @@ def pairing_words(of: bytes) -> tuple[str, ...]:
 
 
 def sign_verdict(key: IdentityKey, of: bytes, same: bool) -> bytes:
-    """What the owner said of the words, signed."""
+    """Signs the owner's verdict on the words."""
     return key.sign(_VERDICT + of + (b"1" if same else b"0"))
 
 
 def verdict_holds(public: bytes, of: bytes, same: bool, signature: bytes) -> bool:
-    """Whether the owner of the key ``public`` said that of these words."""
+    """True when the owner of the key ``public`` gave that verdict on these words."""
     return verify(public, signature, _VERDICT + of + (b"1" if same else b"0"))
 
 
@@ -111,7 +111,7 @@ class CodeExchange:
 
         self._side = SPAKE2_Symmetric(code.encode(), idSymmetric=_CODE)
         self.message: bytes = self._side.start()
-        """What the other side gets."""
+        """The message for the other side."""
 
     def key(self, message: bytes) -> bytes:
         """The key (32 bytes) that both have when their codes are the same. Once. Raises ``BadCodeMessageError``."""
@@ -144,7 +144,7 @@ def sign_code(identity: IdentityKey, role: Role, of: bytes) -> bytes:
 
 
 def confirms(key: bytes, role: Role, of: bytes, proof: bytes, *, public: bytes, signature: bytes) -> bool:
-    """Whether ``role`` knew the code, saw the same two introductions, and owns the key ``public``."""
+    """True when ``role`` knew the code, saw the same two node cards, and owns the key ``public``."""
     knew = hmac.compare_digest(proof, confirmation(key, role, of))
     return knew and verify(public, signature, _CODE + role.encode() + b"\n" + of)
 

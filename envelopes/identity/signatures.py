@@ -90,7 +90,7 @@ def _signed(envelope: Envelope, said: dict[str, Any]) -> bytes:
 
 
 def _rounds(value: Any) -> bool:
-    """Whether the canonical form, which is binary64, changes an integer: two records, one signature."""
+    """True when the canonical form, which is binary64, changes an integer: two values, one signature."""
     waiting = [value]
     for one in waiting:
         if isinstance(one, dict):

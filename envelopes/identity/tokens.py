@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LONGEST = 8192
 """Characters in one token; longer texts are refused unread."""
 PEER_SECONDS = 600
-"""How long a token lives at most that a peer signs for itself."""
+"""The longest lifetime of a token that a peer signs for itself."""
 MOST_CAPABILITIES = 32
 """In one token: each link of a chain is compared with the one before it, text by text."""
 LEEWAY = 60
@@ -49,7 +49,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a token says, once it is verified. ``iat`` is 0 and the others empty where it does not say it."""
+    """The claims of a verified token. ``iat`` is 0 and the others are empty where it has none."""
 
     iss: _Fingerprint
     sub: _Short
@@ -70,12 +70,12 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it depends on: its own name and the key that signed it."""
+        """Names that it depends on: its own and the key that signed it."""
         return (self.jti, self.iss)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What stands before the claims: ``kid`` and ``key`` are the issuer's fingerprint and public key (hex)."""
+    """The header of a token: ``kid`` and ``key`` are the issuer's fingerprint and public key (hex)."""
 
     alg: str
     typ: str = "JWT"

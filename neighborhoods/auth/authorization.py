@@ -1,4 +1,4 @@
-"""What a caller may do: its own scopes, and capabilities that were passed on to it."""
+"""Authorization of a caller: by its own scopes, and by capabilities that were delegated to it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def effective(scopes: Iterable[str], grants: Iterable[Grant] = ()) -> tuple[str,
 async def permits(
     wanted: str, *, scopes: Iterable[str], grants: Iterable[Grant] = (), uses: Uses, now: float
 ) -> bool:
-    """Whether a caller may do ``wanted``, by its scopes, or else by the first grant that still counts.
+    """True when a caller may do ``wanted``, by its scopes, or else by the first grant that still counts.
 
     A grant's use is counted for every limited link of it, the last one first. Raises ``UsedUpError`` when there
     are grants for it, and none may be used any more.

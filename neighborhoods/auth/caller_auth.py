@@ -1,4 +1,4 @@
-"""Who a caller is, by the token and the certificate that came with its request."""
+"""Authenticates a caller by the token and the certificate of its request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which certificate the other end of an open connection showed."""
+"""The certificate of the other end of an open connection."""
 
 from __future__ import annotations
 

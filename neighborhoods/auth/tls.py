@@ -25,7 +25,7 @@ _KEPT: Final = 1024  # of 29 KB; to make one takes longer than to ask a peer
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
-    """Where this machine's certificate and its key lie, as PEM; OpenSSL takes them from files only."""
+    """Paths of this machine's certificate and key, as PEM; OpenSSL reads them from files only."""
 
     certificate: Path
     key: Path
@@ -69,7 +69,7 @@ class ServerTrust:
                 self._pins = left
 
     def pinned(self, der: bytes) -> bool:
-        """Whether this certificate is let in."""
+        """True for a certificate that is accepted."""
         return pin_of(der) in self._pins
 
     def _anchored(self, pins: dict[bytes, bytes]) -> ssl.SSLContext:

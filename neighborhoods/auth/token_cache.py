@@ -1,4 +1,4 @@
-"""What was verified once: a signature is not looked at again until the token ends or is taken back."""
+"""Cache of verified tokens: a signature is not verified again until the token expires or is revoked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FOR_GOOD = frozenset({"malformed", "algorithm", "signature", "expired", "audien
 
 
 class VerifiedToken(Protocol):
-    """What is kept: until ``expires``, and only as long as nothing of ``names`` is taken back."""
+    """A cached result, valid until ``expires`` and while none of ``names`` is revoked."""
 
     @property
     def expires(self) -> int:
@@ -52,7 +52,7 @@ class TokenCache(Generic[_T]):
         return len(self._kept) + len(self._refused)
 
     def read(self, text: str, now: float, verify: Callable[[], _T]) -> _T:
-        """What ``verify()`` gave for ``text``, or gives now. Raises its ``BadTokenError``, anew or again."""
+        """Returns the result of ``verify()`` for ``text``, cached or new. Raises its ``BadTokenError``, also from the cache."""
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
         kept = self._kept.get(digest)
         if kept is not None:

@@ -21,11 +21,11 @@ _CANCEL_SECONDS = 5.0
 
 
 class PeerResult(msgspec.Struct, frozen=True):
-    """What came of one peer.
+    """The result of one peer.
 
     ``answered``: it did what was asked; ``refused``: it replied with something else (an ERROR); ``failed``:
     it could not be asked, ``trouble`` says why; ``late``: the deadline passed; ``not_needed``: another was
-    faster. ``seconds`` is how long it took.
+    faster. ``seconds`` is the time it took.
     """
 
     peer: Peer

@@ -1,4 +1,4 @@
-"""What waits for peers: durable, in order for each, sent as soon as they are there, answered once."""
+"""The outbox: envelopes for peers, durable, in order for each, sent once they are reachable, answered once."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Outbox:
             lane.heard()
 
     def cleared(self, peer: str) -> None:
-        """What had stopped a peer's queue is settled: it was paired again, or its key is known."""
+        """Restarts a peer's queue: it was paired again, or its key is known."""
         for lane in self._lanes_of(peer):
             lane.clear(ask=True)
 
@@ -205,11 +205,11 @@ class Outbox:
         return [self._as_held(row, now) for row in rows]
 
     def trouble(self, peer: str) -> str:
-        """Why nothing goes to a peer; "" when nothing is in the way, or nothing waits."""
+        """Returns the reason why nothing goes to a peer; "" when nothing is in the way, or nothing waits."""
         return next((lane.trouble for lane in self._lanes_of(peer) if lane.trouble), "")
 
     def stopped(self, peer: str, *, eggs: bool = False) -> bool:
-        """Whether nothing goes to a peer until its owner, or the peer itself, does something about it."""
+        """True when a peer's queue is stopped until its owner, or the peer itself, does something about it."""
         lane = self._lanes.get((peer, eggs))
         return lane is not None and lane.stopped
 

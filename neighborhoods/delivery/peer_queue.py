@@ -29,7 +29,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     first_pause: float = 1.0
     longest_pause: float = 300.0
     ask_every: float = 60.0
-    """How often the answers of accepted envelopes are asked for."""
+    """Seconds between two requests for the replies of accepted envelopes."""
     ask_gap: float = 10.0
     """Signs of life make this machine ask earlier, but not more often than this."""
     try_gap: float = 0.5
@@ -45,10 +45,10 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 
 class QueueContext(msgspec.Struct, frozen=True):
-    """What every lane works with.
+    """Collaborators that all queues share.
 
-    ``unwanted`` hears of what a peer accepted after it was dropped. ``eggs``: these lanes carry eggs, the
-    others everything else, so that no call waits behind a file.
+    ``unwanted`` gets the replies of what a peer accepted after it was dropped. ``eggs``: these queues carry eggs,
+    the others everything else, so that no call waits behind a file.
     """
 
     ledger: OutboxTransitions
@@ -94,7 +94,7 @@ class PeerQueue:
 
     @property
     def eggs(self) -> bool:
-        """Whether it is a lane of eggs."""
+        """True for a queue of eggs."""
         return self._bench.eggs
 
     @property

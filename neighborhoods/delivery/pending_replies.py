@@ -60,7 +60,7 @@ _Waiting = dict[tuple[str, str], list[ReplyWait]]
 
 
 class PendingReplies:
-    """Who waits, by peer (its fingerprint) and envelope id. Lives in memory; the outbox is what lasts."""
+    """Waiting callers, by peer (its fingerprint) and envelope id. In memory only; the outbox is durable."""
 
     def __init__(self) -> None:
         self._waiting: _Waiting = {}

@@ -35,7 +35,7 @@ class EggTransport(Protocol):
         ...
 
     async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
-        """What is kept of an egg that was sent under that id before; None when it has to be sent.
+        """Returns the peer's result for an egg that was sent under that id before; None when it has to be sent.
 
         Raises what sending it would raise, where that is known before.
         """

@@ -1,4 +1,4 @@
-"""What replies mean for the rows they answer."""
+"""Applies replies to the rows that they answer."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ def jittered(seconds: float, random: Random) -> float:
 
 
 def may_be_retried(error: Exception, *, repeatable: bool = True) -> bool:
-    """Whether the same envelope, with the same id, may go once more after this.
+    """True when the same envelope, with the same id, may be sent again after this error.
 
     ``repeatable``: the peer answers a repeated id from its record. Where it does not, only what surely
-    never arrived may go again.
+    never arrived may be sent again.
     """
     if isinstance(error, PeerOfflineError):
         return repeatable or not error.maybe_sent
@@ -47,7 +47,7 @@ async def retried(
     random: Random = randomness.random,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> _T:
-    """What ``attempt`` returns, after up to three more tries, all ``within`` so many seconds.
+    """Returns the result of ``attempt``, after up to three more tries, all ``within`` so many seconds.
 
     ``attempt`` is given the seconds that are left and has to send the very same bytes each time. A peer's
     own ``Retry-After`` makes a pause longer, never shorter. When nothing is left to try, or the next pause

@@ -1,4 +1,4 @@
-"""Who may change things at the same time: many who touch one thing each, or one who touches any."""
+"""A read-write lock for tasks: many that change one thing each, or one that changes any."""
 
 from __future__ import annotations
 

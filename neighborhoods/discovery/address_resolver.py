@@ -23,7 +23,7 @@ class AddressCandidate(msgspec.Struct, frozen=True):
 
 
 class SourceState(msgspec.Struct, frozen=True):
-    """How one rung is doing: how many machines it knows, and what hinders it ("" when nothing does)."""
+    """The state of one address source: the number of machines it knows, and what hinders it ("" for nothing)."""
 
     rung: Rung
     found: int

@@ -51,7 +51,7 @@ def split(address: str, port: int = DOOR) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host names this machine itself, or no machine: ``localhost``, 127.0.0.1, ::1, 0.0.0.0."""
+    """True when a host names this machine itself, or no machine: ``localhost``, 127.0.0.1, ::1, 0.0.0.0."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -75,7 +75,7 @@ def is_unspecified(host: str) -> bool:
 
 
 def leads_somewhere(host: str, *, loopback: bool = False) -> bool:
-    """Whether an announced IP address can lead to another machine.
+    """True when an announced IP address can lead to another machine.
 
     Not: loopback (unless ``loopback``), multicast, reserved, mapped, and link-local IPv6 without a scope.
     """

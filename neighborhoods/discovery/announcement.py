@@ -1,4 +1,4 @@
-"""What a machine announces to its network, and how what strangers announce is read. Pure."""
+"""Writes this machine's announcement, and reads the untrusted ones of others. Pure."""
 
 from __future__ import annotations
 

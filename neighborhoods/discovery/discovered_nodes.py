@@ -60,7 +60,7 @@ class DiscoveredNodes:
         self._listeners: list[Listener] = []
 
     def __len__(self) -> int:
-        """How many different machines."""
+        """Returns the number of different machines."""
         return len(self._sources)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -69,7 +69,7 @@ class DiscoveredNodes:
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def pin(self, fingerprints: Iterable[str]) -> None:
-        """Whose sightings never give way to those of strangers: the paired machines."""
+        """Keeps the addresses of these machines, the paired ones, when others need room."""
         self._pinned = frozenset(fingerprints)
 
     def saw(self, source: str, sighting: DiscoveredNode) -> None:
@@ -105,7 +105,7 @@ class DiscoveredNodes:
             self._tell("gone", before)
 
     def of(self, fingerprint: str) -> list[DiscoveredNode]:
-        """What claims a fingerprint, the freshest first."""
+        """Returns the announcements that claim a fingerprint, the latest first."""
         found = [self._by_source[source] for source in self._sources.get(fingerprint, ())]
         return sorted(found, key=lambda sighting: -sighting.at)
 

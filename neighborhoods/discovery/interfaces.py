@@ -40,7 +40,7 @@ def interfaces(*, loopback: bool = False) -> tuple[Interface, ...]:
 
 
 def multicast_trouble(found: tuple[Interface, ...]) -> str:
-    """Why nothing can be announced on these, in words for people; "" when at least one lets it out."""
+    """Returns the reason why nothing can be announced on these, for people; "" when one of them allows it."""
     if not found:
         return "No network connection."
     said = ""
@@ -81,7 +81,7 @@ def _is_running(name: str) -> bool:
 
 
 def _speaks_to_many(name: str) -> bool:
-    """Whether a link is one that multicast goes over; loopback is, whatever it says."""
+    """True for a link that carries multicast; loopback does, whatever its flags say."""
     return sys.platform != "linux" or bool(_flags(name) & (_MULTICAST | _LOOPBACK))
 
 

@@ -29,7 +29,7 @@ Found = AsyncServiceInfo
 
 
 class MdnsListener(Protocol):
-    """Who is told what is heard. ``source`` is the DNS name of an announcement. Must not raise."""
+    """Receives announcements. ``source`` is the DNS name of one. Must not raise."""
 
     def on_found(self, source: str, found: Found) -> None:
         """An announcement, new or changed."""

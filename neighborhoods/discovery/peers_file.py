@@ -74,7 +74,7 @@ class PeersFile:
         self.trouble = ""
 
     async def entries(self) -> tuple[Entry, ...]:
-        """What is written down, file first. Bad entries are left out and named in ``trouble``."""
+        """The entries, file first. Bad ones are left out and named in ``trouble``."""
         if time.monotonic() - self._looked >= 1:
             async with self._lock:
                 await asyncio.to_thread(self._look)
@@ -82,7 +82,7 @@ class PeersFile:
 
     @property
     def read(self) -> tuple[Entry, ...]:
-        """What ``entries`` gave last."""
+        """Returns the entries that ``entries`` gave last."""
         return self._entries
 
     async def check(self) -> None:

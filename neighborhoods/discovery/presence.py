@@ -1,7 +1,7 @@
-"""Which paired peers are here: a peer is, while its last answer is at most 15 seconds old.
+"""The presence of paired peers: a peer is here while its last answer is at most 15 seconds old.
 
-Announcements are no proof, so peers are asked: those that are here every 10 s, those that are away ever
-more rarely (5 s to 5 min), and at once when something was heard of one.
+Announcements are no proof, so peers are asked: those that are here every 10 s, those that are away ever more
+rarely (5 s to 5 min), and at once when something was received of one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class ProbePolicy(msgspec.Struct, frozen=True):
-    """How often peers are asked. Seconds, and how many at once."""
+    """Intervals of probes in seconds, and the number of probes at once."""
 
     every: float = 10.0
     here: float = 15.0
@@ -133,7 +133,7 @@ class Presence:
             self._hurry(watched)
 
     def presence(self, fingerprint: str) -> ProbeResult:
-        """How a peer is now. One that is not watched is away."""
+        """Returns the present state of a peer. One that is not watched is away."""
         watched = self._watched.get(fingerprint)
         return ProbeResult("away", None, 0) if watched is None else self._reading(watched)
 

@@ -84,9 +84,9 @@ class LocalParty(msgspec.Struct, frozen=True):
         self.attempts.end(attempt, "stopped" if failed else "paired", failed)
 
     async def say(self, attempt: PairingSession, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
-        """What the other side answers; asked again while it is away or has too many.
+        """Sends a message and returns the answer; sends it again while the other side is away or busy.
 
-        ``patient`` goes on until the attempt's time is over, else three times. Raises ``PairingStoppedError``
+        ``patient`` goes on until the session's time is over, else three times. Raises ``PairingStoppedError``
         for a refusal, ``PeerOfflineError``, and whatever else ``send`` raises.
         """
         for pause in self._pauses(patient):

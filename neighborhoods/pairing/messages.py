@@ -34,7 +34,7 @@ class Reveal(msgspec.Struct, frozen=True, tag_field="step", tag="reveal"):
 
 
 class OwnerVerdict(msgspec.Struct, frozen=True, tag_field="step", tag="verdict"):
-    """What the owner over there said of the words."""
+    """The verdict of the other owner on the words."""
 
     attempt: AttemptId
     same: bool
@@ -42,7 +42,7 @@ class OwnerVerdict(msgspec.Struct, frozen=True, tag_field="step", tag="verdict")
 
 
 class Poll(msgspec.Struct, frozen=True, tag_field="step", tag="poll"):
-    """How does it stand?"""
+    """Asks for the state of a session."""
 
     attempt: AttemptId
 

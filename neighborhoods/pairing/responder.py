@@ -90,7 +90,7 @@ class Responder:
         return as_json(attempt.standing)
 
     async def verdict(self, step: OwnerVerdict) -> dict[str, Any]:
-        """What the other owner said, when its machine signed it for these very words."""
+        """Takes the other owner's verdict, when its machine signed it for these very words."""
         attempt = self._answered(step.attempt)
         async with attempt.lock:
             if not attempt.live:
@@ -111,7 +111,7 @@ class Responder:
             return as_json(attempt.standing)
 
     def poll(self, attempt_id: str) -> dict[str, Any]:
-        """How it stands."""
+        """Returns the state of a session."""
         return as_json(self._answered(attempt_id).standing)
 
     def stop(self, attempt_id: str) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class PairingService:
         return attempt
 
     async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> PairingSession:
-        """What the owner says of the words: a yes needs ``whose``, here or when it was asked.
+        """Takes the owner's verdict on the words: a yes needs ``whose``, here or when it was asked.
 
         Raises ``PairingStoppedError`` with the reason when it is over, ``PeerConflictError``, ``NoSuchPairingError``.
         """
@@ -140,7 +140,7 @@ class PairingService:
         return attempt
 
     async def answer(self, body: object, remote_address: str) -> dict[str, Any]:
-        """What the door answers to a body from the host ``remote_address``. Raises ``ReportableError`` alone."""
+        """Returns the answer to a body from the host ``remote_address``. Raises ``ReportableError`` alone."""
         self._attempts.clear()
         match read_step(body):
             case Offer() as offer:
@@ -159,13 +159,13 @@ class PairingService:
                 return await self._answering.verdict(verdict)
 
     def goes_on(self, body: object) -> bool:
-        """Whether a body belongs to an attempt that is known here: those are asked often, and cost little."""
+        """True for a body that belongs to a known session: those come often, and cost little."""
         attempt = body.get("attempt") if isinstance(body, dict) else None
         found = self._attempts.find(attempt) if isinstance(attempt, str) else None
         return found is not None and found.role == "answers" and not found.by_code
 
     def asking(self) -> list[PairingSession]:
-        """Who asks this machine's owner now, the first first."""
+        """Returns the sessions that wait for this machine's owner, the oldest first."""
         self._attempts.clear()
         return [one for one in self._attempts.live() if one.role == "answers" and not one.by_code]
 

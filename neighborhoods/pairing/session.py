@@ -16,7 +16,7 @@ LIVE: Final[tuple[State, ...]] = ("asking", "words", "waiting")
 """States that are no end."""
 
 Ending = tuple[str, str]
-"""What a person reads: (what happened, what to do)."""
+"""Texts for a person: (what happened, what to do)."""
 
 DIFFER: Final[Ending] = ("The words differ; nothing was paired.", "Retry once, then change network.")
 EXPIRED: Final[Ending] = ("Time is up; nothing was paired.", "Start anew on both machines.")
@@ -30,10 +30,10 @@ def stopped(ending: Ending) -> PairingStoppedError:
 
 @dataclass(slots=True, eq=False)
 class PairingSession:
-    """What two machines, and their owners, have said so far. ``id`` is a uuid4 that both sides know.
+    """The messages of two machines and their owners so far. ``id`` is a uuid4 that both sides know.
 
-    ``peer`` is who the other side claims to be (None while a code waits for somebody), ``address`` its
-    ``host:port``, ``host`` where an asking one came from. Moments are those of the clock that was handed in.
+    ``peer`` is the claimed identity of the other side (None while a code waits for somebody), ``address`` its
+    ``host:port``, ``host`` the source of an incoming one. Times are those of the clock that was handed in.
     """
 
     id: str
@@ -66,12 +66,12 @@ class PairingSession:
 
     @property
     def live(self) -> bool:
-        """Whether it may still end well."""
+        """True while it may still succeed."""
         return self.state in LIVE
 
     @property
     def name(self) -> str:
-        """What the other side calls itself."""
+        """The name that the other side gives itself."""
         return self.peer.name if self.peer else ""
 
     @property
@@ -81,16 +81,16 @@ class PairingSession:
 
     @property
     def yes(self) -> bool:
-        """Whether the owner here said that the words are the same."""
+        """True when the owner here said that the words are the same."""
         return self.verdict is not None and self.verdict.same
 
     @property
     def standing(self) -> StatusReply:
-        """What the other side is told of it."""
+        """The state as the other side gets it."""
         return StatusReply(self.state, self.verdict)
 
     def problem(self) -> PairingStoppedError | None:
-        """Why it ended without trust, if it did."""
+        """The reason why it ended without trust, None while it did not."""
         if self.live or self.state == "paired":
             return None
         return stopped((self.trouble, self.do))

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class Candidate(Protocol):
-    """Where a peer may be: ``host:port``, and the rung of the ladder that says so."""
+    """A possible address of a peer: ``host:port``, and the source that knows it."""
 
     @property
     def address(self) -> str:
@@ -58,7 +58,7 @@ class Connector:
         self._nobody: dict[str, tuple[float, str]] = {}
 
     def address(self, peer: Peer) -> str:
-        """Where the peer was last reached since the start, or ""."""
+        """Returns the address at which the peer was last reached since the start, or ""."""
         return self._worked.get(peer.fingerprint, "")
 
     def forget(self, peer: Peer) -> None:
@@ -70,9 +70,9 @@ class Connector:
         self._sure.pop(peer.fingerprint, None)
 
     async def first(self, peer: Peer, attempt: Callable[[str], Awaitable[_T]]) -> _T:
-        """What ``attempt(address)`` gives at the address that leads to the peer; it is made at one at a time.
+        """Returns the result of ``attempt(address)`` at the peer's right address; one address is tried at a time.
 
-        Raises ``PeerOfflineError`` when none does, ``KeyChangedError`` when another key answered at one, and
+        Raises ``PeerOfflineError`` when none is, ``KeyChangedError`` when another key answered at one, and
         ``PeerRefusedError`` when the peer itself trusts this machine no more.
         """
         loud: KeyChangedError | PeerRefusedError | None = None
@@ -179,7 +179,7 @@ class Connector:
             log.warning("security: at %s another key than %s's answers (%s)", address, peer.name, error)
 
     async def _answers(self, peer: Peer, address: str) -> bool:
-        """Whether the peer's own key answers there, to somebody who shows none."""
+        """True when the peer's own key answers there, to a caller without a certificate."""
         try:
             return await key_at(address) == peer.fingerprint
         except (OSError, TimeoutError, BadCertificateError):

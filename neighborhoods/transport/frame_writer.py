@@ -1,6 +1,6 @@
-"""What is said on a line goes out by rounds of the event loop: all that was said in one makes one frame.
+"""Write coalescing: all messages of one event loop iteration make one WebSocket frame.
 
-The answer to a request that is alone under way goes out at once instead.
+The reply to a request that is the only active one is sent at once instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAST_SECONDS = 0.2
 
 
 class FrameSink(Protocol):
-    """What a WebSocket needs for being spoken on."""
+    """The WebSocket methods that writing needs."""
 
     async def send_frame(self, message: bytes, opcode: WSMsgType) -> None:
         """Writes one frame."""

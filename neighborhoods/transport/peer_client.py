@@ -165,7 +165,7 @@ class PeerClient:
         return [check_sender(peer, envelope_of(peer, one)) for one in found]
 
     async def fetch(self, peer: Peer, id: str) -> Envelope | None:
-        """What became of an envelope; None when the peer does not know it."""
+        """Returns the state or reply of an envelope; None when the peer does not know it."""
         status, raw = await self._request(peer, "GET", f"/envelopes/{id}", None)
         if status == 404:
             return None
@@ -205,7 +205,7 @@ class PeerClient:
         self._lines[peer.fingerprint] = line
 
     def dropped(self, peer: Peer, line: PeerConnection) -> None:
-        """That line ended; another to the same peer takes its place."""
+        """Removes a connection that ended; another to the same peer takes its place."""
         every = self._every.get(peer.fingerprint, set())
         every.discard(line)
         if not every:
@@ -216,11 +216,11 @@ class PeerClient:
                 self._lines[peer.fingerprint] = other
 
     def address(self, peer: Peer) -> str:
-        """Where the peer was last reached since the start, or ""."""
+        """Returns the address at which the peer was last reached since the start, or ""."""
         return self._ways.address(peer)
 
     def has_line(self, fingerprint: str) -> bool:
-        """Whether a line to that peer is open."""
+        """True while a connection to that peer is open."""
         line = self._lines.get(fingerprint)
         return line is not None and line.open
 

@@ -44,11 +44,11 @@ OnStream = Callable[[Envelope], None]
 
 
 class Socket(Protocol):
-    """What aiohttp's WebSockets of both sides have in common."""
+    """The common part of aiohttp's WebSockets of both sides."""
 
     @property
     def closed(self) -> bool:
-        """Whether it ended."""
+        """True once it ended."""
         ...
 
     async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType) -> None:
@@ -81,11 +81,11 @@ class PeerConnection:
         self._known: dict[str, None] = {}
         self._working: dict[asyncio.Task[None], Envelope] = {}
         self.heard = 0
-        """How often the other side said something. (The loop's clock stands still within one of its rounds.)"""
+        """The number of received messages. (The loop's clock stands still within one of its iterations.)"""
 
     @property
     def open(self) -> bool:
-        """Whether something can be said."""
+        """True while something can be sent."""
         return not self._socket.closed
 
     async def ask(
@@ -213,7 +213,7 @@ class PeerConnection:
             await self.tell(fitting(reply))
 
     def _is_said_otherwise(self, envelope: Envelope, reply: Envelope) -> bool:
-        """Whether a reply would be one too many: to an ERROR, or to the CANCEL of what is answered here."""
+        """True for a reply that must not be sent: to an ERROR, or to the CANCEL of what is answered here."""
         if envelope.verb == ERROR:
             return reply.verb == ERROR
         return envelope.verb == CANCEL and any(

@@ -87,7 +87,7 @@ async def _posted(url: str, body: bytes, wait: float) -> tuple[int, bytes]:
 
 
 def _answer(name: str, status: int, raw: bytes) -> dict[str, Any]:
-    """What came back as a reply. Raises ``PeerFailedError`` in its words, or in ours where it has none."""
+    """Returns the reply of a response. Raises ``PeerFailedError`` in its words, or in ours where it has none."""
     if len(raw) > LARGEST:
         raise PeerFailedError(f"{name} answered with more than {LARGEST >> 20} MB.", do="Ask for less.")
     if 300 <= status < 400:

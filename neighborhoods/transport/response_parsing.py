@@ -1,4 +1,4 @@
-"""What a peer answers, and what is believed of it: JSON, envelopes in its own name, and refusals as errors."""
+"""Parses and validates a peer's responses: JSON, envelopes in its own name, and refusals as errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
-    """What the peer says of an egg that it has. Raises what a carrier raises for the other statuses."""
+    """Returns the peer's answer about an egg that it has. Raises the transport's error for another status."""
     if status == 401:
         raise not_trusted(peer)
     found = _json(peer, raw)
@@ -61,7 +61,7 @@ def check_sender(peer: Peer, reply: Envelope) -> Envelope:
 
 
 def is_of(peer: Peer, reply: Envelope) -> bool:
-    """Whether a reply says that it is of that machine."""
+    """True for a reply of that machine."""
     return reply.sender.rpartition("_")[2] == peer.prefix
 
 

@@ -1,4 +1,4 @@
-"""What of a home belongs in a backup, what only under a passphrase, and what is made anew."""
+"""The contents of a backup: what belongs into it, what only under a passphrase, and what is made anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 DATABASE = "rappd.db"
 ANCHORS = "anchors.db"
 SCRATCH = ".backup-"
-"""How folders begin in which a backup is made."""
+"""The prefix of folders in which a backup is made."""
 
 _MADE_ANEW = frozenset(
     {
@@ -74,6 +74,6 @@ def _raise(error: OSError) -> None:
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file of a home may only travel under a passphrase."""
+    """True for a file of a home that may only travel under a passphrase."""
     parts = path.split("/")
     return parts[0] == "keys" or parts[-1] == ".env" or parts[-1].startswith(".env.")

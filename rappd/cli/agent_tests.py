@@ -39,7 +39,7 @@ def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
 
 
 def failed(test: dict[str, Any]) -> bool:
-    """Whether it counts against the agent; what only a registry wants does not."""
+    """True for a failure that counts against the agent; requirements of registries alone do not."""
     return not test["passed"] and bool(test.get("required", True))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Whose(NamedTuple):
-    """Whose files are meant. ``key`` "" is the brainstem."""
+    """The workspace whose files are approved. ``key`` "" is the brainstem."""
 
     key: str
     name: str
@@ -30,12 +30,12 @@ class _Whose(NamedTuple):
 
     @property
     def door(self) -> str:
-        """What comes before ``/agents``."""
+        """The path before ``/agents``."""
         return f"/twins/{quote(self.key)}" if self.key else ""
 
     @property
     def option(self) -> str:
-        """What has to be typed to mean it."""
+        """The option that selects this workspace."""
         from rappd.cli.twin_view import handle
 
         return f" --twin {handle(self.name, self.key)}" if self.key else ""

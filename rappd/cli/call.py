@@ -61,7 +61,7 @@ class CallFailedError(ReportableError):
         return str(self._row.get("code") or "failed")
 
     def as_json(self) -> Row:
-        """What the other machine said, whole."""
+        """The answer of the other machine, whole."""
         kept = {key: self._row[key] for key in ("id", "peer", "thread", "seconds")}
         return {**kept, "said": self._row.get("error", ""), **super().as_json()}
 
@@ -127,7 +127,7 @@ def call(
 
 
 def _is_published(daemon: ControlClient, peer: str) -> bool:
-    """Whether it is a published brainstem, which speaks plain http; a trusted machine's name comes first."""
+    """True for a published brainstem, which speaks plain HTTP; a trusted machine's name comes first."""
     wanted, rows = peer.lower().rstrip("/"), daemon.get("/peers")["peers"]
     if any(row["paired"] and row["name"] == wanted for row in rows):
         return False

@@ -154,7 +154,7 @@ def resume(
 @_FORCE
 @_JSON
 def inspect(file: Path, force: bool, as_json: bool) -> None:
-    """What FILE is, and who signed it.
+    """Show what FILE is, and who signed it.
 
     Also what it holds and where it was frozen. Nothing runs.
     """
@@ -173,7 +173,7 @@ def inspect(file: Path, force: bool, as_json: bool) -> None:
 @_FORCE
 @_JSON
 def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
-    """What differs between two cartridges, value by value."""
+    """Show the differences between two cartridges, value by value."""
     from rappd.cli.cartridge_view import show_diff
 
     found = _verbs().diff(before, after, force=force)

@@ -1,4 +1,4 @@
-"""How cartridges look on a terminal (``rappd cartridge``)."""
+"""Screens of ``rappd cartridge``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def exit_code(ran: Told) -> int:
 
 
 def show_ran(ran: Told, file: Path, verb: str) -> None:
-    """What came of ``rappd cartridge <verb>``: its output first, then each frame, then where it stands."""
+    """Shows a run: its output first, then each frame, then the state it ended in."""
     _notes(ran)
     _output(ran["output"])
     for frame in ran["frames"]:
@@ -76,14 +76,14 @@ def show_shelf(rows: list[Told]) -> None:
 
 
 def show_saved(made: Told) -> None:
-    """What was written."""
+    """Shows a file that was written."""
     _notes(made)
     print_out(f"{status_mark('good')} {strip_control(made['name'])}, {strip_control(made['shape'])}, signed")
     print_out(f"  {tilde(made['saved'])}")
 
 
 def show_inspected(found: Told) -> None:
-    """What a cartridge is."""
+    """Shows a cartridge."""
     _notes(found)
     what = "a LisPy agent" if found["kind"] == "lispy" else "a buddy"
     print_out(
@@ -102,7 +102,7 @@ def show_inspected(found: Told) -> None:
 
 
 def show_diff(found: Told) -> None:
-    """What differs, one line each."""
+    """Shows differences, one line each."""
     _notes(found)
     if found["same"]:
         print_out(f"{status_mark('good')} They hold the same.")
@@ -161,7 +161,7 @@ def _signed(signer: Told) -> str:
 
 
 def _output(text: str) -> None:
-    """What a program wrote: as it is where it goes on to another program, made harmless on a screen."""
+    """Writes a program's output: unchanged into a pipe, without control characters on a screen."""
     if not text:
         return
     if sys.stdout.isatty():

@@ -202,7 +202,7 @@ def _header(partner: ChatTarget, status: dict[str, Any]) -> None:
 
 
 def _is_order(talk: _ChatSession, text: str) -> bool:
-    """Whether the line was one of the conversation's own words; then it is done."""
+    """Carries out a command of the conversation; False when the line is none."""
     match text:
         case "/help":
             print_out(_HELP)

@@ -90,7 +90,7 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
 @config.command()
 @_JSON
 def path(as_json: bool) -> None:
-    """Where the settings file lies."""
+    """Show the path of the settings file."""
     found = str(Home.here().config)
     if as_json:
         print_json({"path": found})

@@ -1,4 +1,4 @@
-"""What a terminal shows: marks, colours, commands, and errors in one shape."""
+"""Terminal output: marks, colours, commands, and errors in one shape."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def print_status(verdict: Verdict, what: str, do: str = "", *, stream: IO[str] |
 
 
 def advice(do: str, indent: int, *, stream: IO[str] | None = None) -> str:
-    """What to do next: commands in it as this shell can run them, in cyan and never broken."""
+    """Returns advice with its commands as this shell can run them, in cyan and never broken."""
     text = (
         _command_pattern().sub(lambda found: f"`{found[0]}`", strip_control(do))
         if "`" not in do
@@ -149,17 +149,17 @@ def terminal_width(stream: IO[str] | None = None) -> int:
 
 
 def interactive() -> bool:
-    """Whether there is somebody to ask."""
+    """True when there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def redraws(stream: IO[str]) -> bool:
-    """Whether a line may be written over."""
+    """True when a line of the stream may be overwritten."""
     return stream.isatty() and (os.environ.get("TERM") or "dumb") != "dumb"
 
 
 def colours(stream: IO[str]) -> bool:
-    """Whether colours may be used there."""
+    """True when the stream takes colours."""
     return not os.environ.get("NO_COLOR") and redraws(stream)
 
 
@@ -174,12 +174,12 @@ def plain(text: str, stream: IO[str]) -> str:
 
 
 def utf8(stream: IO[str]) -> bool:
-    """Whether ✓ and … can be read there."""
+    """True when ✓ and … can be shown on the stream."""
     return _encodes(stream) and locale_has_utf8(os.environ)
 
 
 def locale_has_utf8(environment: Mapping[str, str]) -> bool:
-    """What the locale asks for. In the C locale Python sets ``LC_CTYPE`` itself, which says nothing."""
+    """True when the locale asks for UTF-8. In the C locale Python sets ``LC_CTYPE`` itself, which counts for nothing."""
     chosen = environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG", "")
     if not environment.get("LC_ALL") and chosen in _COERCED:
         chosen = environment.get("LANG") or ""

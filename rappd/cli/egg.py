@@ -107,7 +107,7 @@ def pack(
 @FILE
 @JSON
 def inspect(file: Path, as_json: bool) -> None:
-    """What is in FILE, and who packed it. Nothing is written."""
+    """Show what is in FILE, and who packed it. Nothing is written."""
     _look(file, as_json, check=False)
 
 
@@ -124,7 +124,7 @@ def verify(file: Path, as_json: bool) -> None:
 @click.argument("after", type=click.Path(path_type=Path))
 @JSON
 def diff(before: Path, after: Path, as_json: bool) -> None:
-    """What differs between two eggs, file by file."""
+    """Show the differences between two eggs, file by file."""
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.diff import compare_eggs
 

@@ -34,7 +34,7 @@ _OVERWRITE = click.option(
 @_OVERWRITE
 @JSON
 def plan(file: Path, overwrite: str, as_json: bool) -> None:
-    """What hatching FILE would do here. Nothing is written."""
+    """Show what hatching FILE would do here. Nothing is written."""
     from rappd.cli.egg_view import show_plan
 
     with progress() as line:
@@ -98,7 +98,7 @@ def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) 
 @click.command()
 @JSON
 def hatchings(as_json: bool) -> None:
-    """What was hatched here, the latest first."""
+    """List the eggs that were hatched here, the latest first."""
     from datetime import datetime
     from time import time
 

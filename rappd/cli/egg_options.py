@@ -1,4 +1,4 @@
-"""What the commands of ``rappd egg`` begin with: the file that is named, and this home's verbs."""
+"""Options that the commands of ``rappd egg`` share: the file, and this home's operations."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from rappd.cli.tables import table
 @click.option("--revoke", metavar="FINGERPRINT", help="Do not trust it any more.")
 @JSON
 def signers(fingerprint: str | None, name: str, revoke: str | None, as_json: bool) -> None:
-    """Whose eggs run here without being read first."""
+    """Manage the signers whose eggs run here without being read first."""
     verbs = verbs_here()
     if fingerprint:
         found = verbs.trust_signer(fingerprint, name)

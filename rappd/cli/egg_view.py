@@ -1,4 +1,4 @@
-"""How plans, hatchings and findings look on a terminal (``rappd egg``)."""
+"""Screens of ``rappd egg``: plans, hatchings and findings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
 
 
 def show_hatched(done: dict[str, Any]) -> None:
-    """What a hatching came to."""
+    """Shows the result of a hatching."""
     if done["answer"] and not done["receipt"]:
         for line in done["answer"].splitlines():
             print_out(strip_control(line))
@@ -149,7 +149,7 @@ def _fitted(action: str, about: str) -> str:
 
 
 def _kept(group: dict[str, Any]) -> str:
-    """What stays, and how to have it replaced; "" when there is nothing."""
+    """Returns the files that stay and the option that replaces them; "" when there are none."""
     differing = [one for one in group["files"] if one.get("why") != _SAME and one["path"] != _OWN_HISTORY]
     if not differing:
         return _SAME if group["count"] else ""
@@ -160,7 +160,7 @@ def _kept(group: dict[str, Any]) -> str:
 
 
 def _options(files: Iterable[dict[str, Any]]) -> str:
-    """What ``--overwrite`` takes to have these replaced; "" when nothing does."""
+    """Returns the value of ``--overwrite`` that replaces these files; "" when none does."""
     from twins.eggs.parsed_egg import Role
     from twins.installer.rules import category_of
 

@@ -1,4 +1,4 @@
-"""How amounts, moments and paths are worded."""
+"""Amounts, times and paths as text for people."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def running_pid(home: Home) -> int:
 
 
 def _ended(home: Home, pid: int) -> bool:
-    """Whether the process is gone, or at least gave the home free (its parent may not have noticed)."""
+    """True when the process has ended, or at least released the home (its parent may not have noticed)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def outbox() -> None:
-    """What waits for machines that are away: list, retry, drop.
+    """Manage what waits for machines that are away: list, retry, drop.
 
     ID may be its first characters.
     """
@@ -50,7 +50,7 @@ def outbox() -> None:
 @click.option("--all", "everything", is_flag=True, help="Also what came of older ones.")
 @_JSON
 def list_(everything: bool, as_json: bool) -> None:
-    """What waits, then what lately came of it."""
+    """List what waits, then recent results."""
     home = Home.here()
     daemon = ControlClient(home)
     running = daemon.running()

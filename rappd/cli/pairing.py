@@ -104,5 +104,5 @@ def _only_one(listed: Row) -> str:
 
 
 def _own(listed: Row) -> str:
-    """What is typed on the other machine for this one."""
+    """Returns the command to type on the other machine."""
     return called(listed["self"]["name"], listed["self"]["fingerprint"])

@@ -1,4 +1,4 @@
-"""What two owners see while their machines pair: who, four words, two questions, and how it ended."""
+"""The pairing dialog of both owners: peer, four words, two questions, result."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class PairingDialog:
                 return answers[word]
 
     def _name_here(self, row: Row) -> str:
-        """What the new peer is called here: another one may have had its name."""
+        """Returns the new peer's name here: another peer may have had the one it calls itself."""
         for peer in self._daemon.get("/peers")["peers"]:
             if peer["paired"] and peer["short"] == row["short"] and peer["called"] == row["peer"]:
                 return str(peer["name"])

@@ -121,20 +121,20 @@ def presence(row: Row) -> str:
 
 
 def trouble_of(row: Row) -> str:
-    """Why a peer that answers is not talked to; that it is away is no such reason."""
+    """Returns the reason why a reachable peer is not used; being away is none."""
     trouble = str(row.get("trouble") or "")
     return "" if trouble.endswith(("is away.", "is busy.")) else trouble
 
 
 def way_out(name: str, trouble: str) -> str:
-    """What to do about a peer that is not talked to."""
+    """Returns the command that helps with a peer that is not used."""
     if "key" in trouble:
         return f"reinstalled? rappd peers revoke {name}, and pair anew; else keep away"
     return f"pair anew: rappd peers pair {name}"
 
 
 def called(name: str, fingerprint: str) -> str:
-    """What to type for a machine that says it is called so: never anything that a shell would act on."""
+    """Returns the text that selects a machine: never anything that a shell would act on."""
     return name if _PLAIN.fullmatch(name) else fingerprint[:8]
 
 

@@ -95,7 +95,7 @@ def rename(peer: str, new_name: str, as_json: bool) -> None:
 @click.option("--remove", "how", flag_value="remove", help="Share these no longer.")
 @_JSON
 def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) -> None:
-    """What a peer may do here: show it, or change it.
+    """Show or change what a peer may do here.
 
     A change counts from its next request on.
     HELP.brainstem.Clock is one agent, HELP.brainstem a talk, HELP.brainstem.* both and every agent,
@@ -139,7 +139,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
 @click.argument("state", type=click.Choice(["on", "off"]))
 @_JSON
 def offer(peer: str, state: str, as_json: bool) -> None:
-    """Whether the brainstem here may use a peer's agents as its own."""
+    """Let the brainstem here use a peer's agents as its own, or not."""
     found = ControlClient(Home.here()).post(path_of(peer, "offer"), {"on": state == "on"})
     name = found["peer"]["name"]
     what = f"The brainstem here {'may use' if state == 'on' else 'uses none of'} {name}'s agents."
@@ -220,7 +220,7 @@ def forget(address: str, as_json: bool) -> None:
 
 
 def path_of(peer: str, verb: str = "") -> str:
-    """Where a verb for the peer that was typed is asked for."""
+    """Returns the path of an operation on the peer that was typed."""
     return f"/peers/{quote(peer, safe='', errors='replace') or '%20'}{f'/{verb}' if verb else ''}"
 
 

@@ -63,7 +63,7 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
 @legacy.command()
 @_JSON
 def show(as_json: bool) -> None:
-    """Whether it is open, where, and to whom."""
+    """Show its state, addresses and allowed callers."""
     _show(ControlClient(Home.here()).get("/legacy"), as_json)
 
 

@@ -22,7 +22,7 @@ RUNGS = ("nearby", "last address", "list", "typed")
 
 
 def peers_on_disk(home: Home) -> Answer:
-    """What ``GET /peers`` tells, as far as it is known without a daemon."""
+    """The answer of ``GET /peers``, as far as it is known without a daemon."""
     from neighborhoods.discovery.address_resolver import AddressResolver
     from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.peers_file import PeersFile
@@ -60,7 +60,7 @@ def peers_on_disk(home: Home) -> Answer:
 
 
 def peer_on_disk(home: Home, selector: str) -> Answer:
-    """What ``GET /peers/{peer}`` tells. Raises ``NoSuchPeerError``."""
+    """The answer of ``GET /peers/{peer}``. Raises ``NoSuchPeerError``."""
     from neighborhoods.peer_store import PeerStore
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
@@ -77,7 +77,7 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
 
 
 def outbox_on_disk(home: Home) -> Answer:
-    """What ``GET /outbox`` tells."""
+    """The answer of ``GET /outbox``."""
     from envelopes.envelope import HELP
     from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
@@ -95,7 +95,7 @@ def outbox_on_disk(home: Home) -> Answer:
 
 
 def tokens_on_disk(home: Home) -> Answer:
-    """What ``GET /tokens`` tells."""
+    """The answer of ``GET /tokens``."""
     from rappd.store.peer_table import PeerTable
     from rappd.store.token_table import TokenTable
 
@@ -123,7 +123,7 @@ def tokens_on_disk(home: Home) -> Answer:
 
 
 def read(home: Home, look: Callable[[Store], Awaitable[T]]) -> T:
-    """What ``look`` finds in the record. What it is handed can read and nothing else."""
+    """Returns the result of ``look`` on the event log, which it can only read."""
 
     async def run() -> T:
         with Reader(home.database) as reader:
@@ -167,7 +167,7 @@ def _row(peer: Peer, waiting: int, reached: str | None) -> Answer:
 
 
 def _is_machine(name: str) -> bool:
-    """Whether a permission names a machine by its fingerprint, and no program."""
+    """True when a permission names a machine by its fingerprint, not a program."""
     return re.fullmatch("[0-9a-f]{64}", name) is not None
 
 

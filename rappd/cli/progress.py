@@ -30,7 +30,7 @@ class Progress:
             timer.start()
 
     def __call__(self, text: str, *, at_once: bool = False) -> None:
-        """What is so now; shown ten times a second at most, unless ``at_once``."""
+        """Shows the present state, ten times a second at most, unless ``at_once``."""
         with self._lock:
             self._text = text
             if self._shown and (at_once or time.monotonic() >= self._next):

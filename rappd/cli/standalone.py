@@ -1,4 +1,4 @@
-"""What the command line can do without a daemon: describe and test agents in workers of its own."""
+"""Commands without a daemon: describe and test agents in workers of their own."""
 
 from __future__ import annotations
 

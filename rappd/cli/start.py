@@ -63,9 +63,9 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
 
 
 class _ForegroundNotices:
-    """What the terminal of an attached daemon is told: warnings, and what becomes of agent files.
+    """Notices for the terminal of an attached daemon: warnings and changes of agent files.
 
-    What the start finds is in the screen it ends with, and in the log.
+    Findings of the start are in its screen, and in the log.
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -147,7 +147,7 @@ class _StartupFailedError(ReportableError):
 
 
 def _why_it_ended(home: Home, position: int, exit_code: int) -> ReportableError:
-    """What the background process said before it ended: an error object is its last line."""
+    """Returns the error that the background process ended with: its last line is an error object."""
     with home.log.open("rb") as log:
         log.seek(position)
         lines = log.read().decode("utf-8", "replace").splitlines()

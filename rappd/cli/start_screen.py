@@ -1,4 +1,4 @@
-"""What a start shows: the first screen, the later line, and the way here over SSH."""
+"""The screen after a start: the first one, the short later one, and the way here over SSH."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VALUE_WIDTH = 23
 
 
 def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -> None:
-    """What ``found`` tells of a daemon that is awake; ``attached``: it ends with this terminal."""
+    """Shows the state ``found`` of a running daemon; ``attached``: it ends with this terminal."""
     if as_json:
         print_json({"daemon": found})
         return

@@ -62,7 +62,7 @@ def fitted(natural: Sequence[int], width: int, *, shrink: int = 0, whole: Sequen
 
 
 def cells(text: str) -> int:
-    """How many terminal columns a text takes."""
+    """Returns the number of terminal columns that a text takes."""
     bare = click.unstyle(text)
     return len(bare) if bare.isascii() else sum(_cell(sign) for sign in bare)
 

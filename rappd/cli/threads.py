@@ -33,7 +33,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 @click.group(cls=SuggestingGroup)
 def threads() -> None:
-    """What was said: list, show, export, verify, witness, accept."""
+    """Conversations: list, show, export, verify, witness, accept."""
 
 
 @threads.command("list")

@@ -69,7 +69,7 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 @token.command("list")
 @_JSON
 def list_(as_json: bool) -> None:
-    """What was issued, the latest first."""
+    """List issued tokens, the latest first."""
     home = Home.here()
     daemon = ControlClient(home)
     found = daemon.get("/tokens") if daemon.running() else _on_disk(home)

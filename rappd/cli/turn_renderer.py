@@ -1,4 +1,4 @@
-"""How a turn is shown as it happens: calls in dim lines, the answer block by block under its name."""
+"""Shows a turn as it happens: calls in dim lines, the answer block by block under its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rappd.cli.progress import Progress
 from rappd.cli.tables import beginning, cells
 
 EDGE = 74
-"""Where the right-hand words of a wide terminal end."""
+"""The column at which the right-hand words of a wide terminal end."""
 
 _MARKDOWN = re.compile(r"\*\*|^```|^#{1,6} |^\s*[-*+] |^\s*\d+[.)] |^\|.*\|$|`[^`\n]+`|\]\(", re.MULTILINE)
 _TRAILING = re.compile(r"[ ]+(\x1b\[0m)?$")
@@ -128,7 +128,7 @@ def _call(event: dict[str, Any]) -> str:
 
 
 def _block_end(text: str) -> int:
-    """Where the first block ends, its blank line included; 0 while it is still growing."""
+    """Returns the end of the first block, its blank line included; 0 while it is still growing."""
     start = 0
     while (cut := text.find("\n\n", start)) >= 0:
         if text.count("```", 0, cut) % 2 == 0:

@@ -80,7 +80,7 @@ def remember(name: str, text: str, kind: str, as_json: bool) -> int:
 @click.argument("words", required=False, default="")
 @_JSON
 def recall(name: str, words: str, as_json: bool) -> int:
-    """What a buddy remembers, or what it remembers that has all the WORDS."""
+    """Show what a buddy remembers, or the memories that have all the WORDS."""
     return _do(name, "recall", as_json, words)
 
 
@@ -88,7 +88,7 @@ def recall(name: str, words: str, as_json: bool) -> int:
 @_NAME
 @_JSON
 def status(name: str, as_json: bool) -> int:
-    """How a buddy is: stage, mood, energy, experience."""
+    """Show how a buddy is: stage, mood, energy, experience."""
     found = ask(lambda daemon: daemon.get(path_of(name, "buddy")), lambda verbs: verbs.buddies.status(name))
     return _tell(found, as_json)
 

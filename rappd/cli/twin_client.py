@@ -33,7 +33,7 @@ def ask(with_daemon: WithDaemon, on_disk: OnDisk) -> Answer:
 
 
 def path_of(name: str, verb: str = "") -> str:
-    """Where a verb for the twin that ``name`` means is asked for."""
+    """Returns the path of an operation on the twin that ``name`` means."""
     # Whoever looks for the twin drops the blank; it keeps one called "lineage" apart from the route.
     return f"/twins/%20{quote(name, safe='', errors='replace')}{f'/{verb}' if verb else ''}"
 
@@ -67,7 +67,7 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
 
 
 async def _empty_trash(verbs: TwinOperations) -> None:
-    """What a start of the daemon would do, so that nobody has to start it to see a twin again."""
+    """Empties the trash as a start of the daemon would, so that a twin is shown as it is."""
     from twins.lifecycle.trash import told
 
     await verbs.lifecycle.recover()

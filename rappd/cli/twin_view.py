@@ -151,7 +151,7 @@ def show_tree(rows: Sequence[Row]) -> None:
 
 
 def show_done(found: Row, as_json: bool, *, then: str = "") -> None:
-    """What became of a twin, and the verb that may come ``then``."""
+    """Shows the result for a twin, and the command that may come ``then``."""
     if as_json:
         print_json({"twin": found})
         return
@@ -162,7 +162,7 @@ def show_done(found: Row, as_json: bool, *, then: str = "") -> None:
 
 
 def handle(name: str, key: str) -> str:
-    """What to type for a twin: its name where that is one plain word, else the start of its rappid."""
+    """Returns the text that selects a twin: its name if it is one plain word, else the start of its rappid."""
     return name if _PLAIN.fullmatch(name) else key[:12]
 
 

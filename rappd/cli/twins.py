@@ -37,7 +37,7 @@ _LEFT_SHOWN = 10
 
 @click.group(cls=SuggestingGroup)
 def twins() -> None:
-    """Whoever lives here: talk, boot, fork, archive.
+    """Manage twins: chat, boot, fork, archive.
 
     NAME is a twin's name, or the first digits of its rappid.
     """
@@ -170,7 +170,7 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
 @click.argument("name", required=False, default="")
 @_JSON
 def lineage(name: str, as_json: bool) -> None:
-    """Who descends from whom. The family of one twin, or every family."""
+    """Show the lineage of one twin, or of every twin."""
     found = ask(
         lambda daemon: daemon.get(f"/twins/lineage?twin={quote(name, safe='', errors='replace')}"),
         lambda verbs: verbs.lineage(name),

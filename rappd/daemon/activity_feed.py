@@ -1,4 +1,4 @@
-"""What is going on: the latest records and file changes, for the page's Activity and its toasts."""
+"""The latest events and file changes, for the page's Activity list and its notices."""
 
 from __future__ import annotations
 

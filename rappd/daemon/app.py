@@ -154,7 +154,7 @@ class Daemon:
     _hosts: frozenset[str] = frozenset()
 
     async def start(self) -> None:
-        """What happens after the door listens: workers, agents, the model, the watch over files."""
+        """Starts workers, agents, the model and the file watcher, once the listener is open."""
         self.spawn(in_file_pool(self._tell_of_links))
         await asyncio.to_thread(self._settle_in)
         try:
@@ -297,7 +297,7 @@ class Daemon:
             log.error("%s %s", problem, problem.do)
 
     async def _wake_twins(self) -> None:
-        """What a crash cut off is settled first; then those that were awake are awake again."""
+        """Finishes what a crash interrupted, then starts the twins that ran before."""
         for sentence in await self.twins.lifecycle.recover():
             log.info("%s", sentence)
         for sentence in told(await self.twins.lifecycle.migrate()):
@@ -316,7 +316,7 @@ class Daemon:
             return record.last_talks()
 
     def _heard(self, envelope: Envelope, workspace: str) -> None:
-        """What a person says to a buddy stays in its mind."""
+        """Lets a buddy remember what a person says to it."""
         text = envelope.data.get("user_input")
         if envelope.verb == HELP and workspace != self.host.name and isinstance(text, str) and text.strip():
             self.spawn(self.twins.buddies.hear(workspace, text))
@@ -334,7 +334,7 @@ class Daemon:
 
 
 def describe(daemon: Daemon) -> dict[str, Any]:
-    """What the start screen and ``rappd status`` tell, as one object."""
+    """Returns the state that the start screen and ``rappd status`` show."""
     thinking = daemon.providers.describe()
     return {
         "name": daemon.name,

@@ -50,7 +50,7 @@ class Home:
 
     @property
     def approvals(self) -> Path:
-        """Which agent files, by SHA-256, may change structure."""
+        """The list of agent files, by SHA-256, that may change structure."""
         return self.root / "approved.json"
 
     @property
@@ -60,7 +60,7 @@ class Home:
 
     @property
     def signers(self) -> Path:
-        """Whose eggs are trusted."""
+        """The list of trusted signers of eggs."""
         return self.root / "signers.json"
 
     @property
@@ -70,7 +70,7 @@ class Home:
 
     @property
     def log(self) -> Path:
-        """What the daemon and its workers said."""
+        """The log of the daemon and its workers."""
         return self.root / "rappd.log"
 
     @property

@@ -139,7 +139,7 @@ def _file(path: Path) -> logging.Handler:
 
 
 def _start_of_last(descriptor: int, count: int) -> int:
-    """Where the last ``count`` lines begin, read block by block from the end."""
+    """Returns the offset at which the last ``count`` lines begin, read block by block from the end."""
     end = os.fstat(descriptor).st_size
     if count <= 0:
         return end
@@ -159,7 +159,7 @@ def _start_of_last(descriptor: int, count: int) -> int:
 
 
 def _still(path: Path, here: os.stat_result, position: int) -> bool:
-    """Whether ``path`` is still the file that was opened, and was not emptied."""
+    """True while ``path`` is the file that was opened, and was not emptied."""
     try:
         now = path.stat()
     except FileNotFoundError:

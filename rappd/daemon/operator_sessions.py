@@ -1,4 +1,4 @@
-"""Who may change structure: the operator's session in the page, minted at the control socket."""
+"""The operator's sessions in the page, which may change structure; started by a key from the control socket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OperatorSessions:
         return f"{claim}.{self._mark('cookie', claim)}", self._mark("proof", claim)
 
     def holds(self, cookie: str, proof: str) -> bool:
-        """Whether the two tokens belong together, are ours, and have not run out."""
+        """True when the two tokens belong together, were made here, and have not expired."""
         claim, _, mark = cookie.rpartition(".")
         if not hmac.compare_digest(mark.encode(), self._mark("cookie", claim).encode()):
             return False

@@ -1,4 +1,4 @@
-"""What failed after it had been promised, until whoever asked for it has heard of it."""
+"""Failures of work that was promised earlier, kept until its caller has seen them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a TCP port on this machine."""
+"""Programs that hold TCP ports on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PortHolder(msgspec.Struct, frozen=True):
 
 
 def is_free(port: int) -> bool:
-    """Whether a daemon could listen there now, on 127.0.0.1 and on ::1 where there is one."""
+    """True when a daemon could listen there now, on 127.0.0.1 and, where it exists, on ::1."""
     return all(_binds(family, host, port) for family, host in _LOOPBACK)
 
 
@@ -46,7 +46,7 @@ def aside(count: int) -> list[int]:
 
 
 def holder(port: int) -> PortHolder:
-    """Who listens on ``port``, as far as this account may see."""
+    """Returns the program that listens on ``port``, as far as this account may see."""
     if Path("/proc/net/tcp").exists():
         inodes = _listening(port)
         for entry in Path("/proc").iterdir() if inodes else ():
@@ -76,7 +76,7 @@ def _binds(family: socket.AddressFamily, host: str, port: int) -> bool:
 
 
 def _has(family: socket.AddressFamily, host: str) -> bool:
-    """Whether the address exists at all: any port of it can be bound."""
+    """True when the address exists: any port of it can be bound."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((host, 0))
@@ -107,7 +107,7 @@ def _holds(process: Path, inodes: set[str]) -> bool:
 
 
 def _name(process: Path) -> str:
-    """What a person calls the program: for an interpreter, what it runs."""
+    """Returns the name that a person uses for the program: for an interpreter, its script."""
     try:
         name = (process / "comm").read_text().strip()
         words = (process / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")

@@ -28,7 +28,7 @@ from rappd.settings.load import Settings
 OnReady = Callable[[Daemon], None]
 
 _COLLECT_AFTER = (20_000, 20, 20)
-"""What a turn makes is freed by counting; looking for circles after every 700 objects cost a turn 6 %."""
+"""Collect cycles rarely: turns free their objects by reference counts, and the default cost them 6 %."""
 
 
 class PortTakenError(ConflictError):
@@ -90,7 +90,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
 
 
 def settle() -> None:
-    """What the start made lives as long as the daemon: it is not looked through for circles again."""
+    """Excludes the objects made by the start from garbage collection: they live as long as the daemon."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)

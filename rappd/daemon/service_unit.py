@@ -59,7 +59,7 @@ _LAUNCHD = """\
 
 
 def systemd_path() -> Path:
-    """Where systemd looks for this account's units."""
+    """The folder of systemd units of this account."""
     base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "systemd" / "user" / "rappd.service"
 
@@ -75,7 +75,7 @@ def systemd_unit(home: Home) -> str:
 
 
 def launchd_path() -> Path:
-    """Where launchd looks for this account's agents."""
+    """The folder of launchd agents of this account."""
     return Path.home() / "Library" / "LaunchAgents" / f"{LAUNCHD_LABEL}.plist"
 
 

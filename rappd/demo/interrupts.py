@@ -31,7 +31,7 @@ class Interrupts:
             signal.signal(number, signal.SIG_IGN if self._raised else handler)
 
     def hurried(self) -> bool:
-        """Whether somebody who waits for the end has grown impatient."""
+        """True when somebody who waits for the end has grown impatient."""
         return self._came > 1
 
     @contextmanager

@@ -33,7 +33,7 @@ class DemoNode:
 
     @property
     def door(self) -> str:
-        """Where other machines reach it."""
+        """The address at which other machines reach it."""
         return f"127.0.0.1:{self._door}"
 
     def write_agent(self, filename: str, source: str) -> None:
@@ -76,11 +76,11 @@ class DemoNode:
             self._process.terminate()
 
     def ended(self, seconds: float) -> bool:
-        """Whether it is over, or was before so many seconds passed."""
+        """True when the process ended, or does so within the seconds."""
         return self._process is None or self._process.wait(max(0.0, seconds)) is not None
 
     def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
-        """What the condition comes to. Raises ``RappdError`` when it stays nothing."""
+        """Waits for the condition and returns its value. Raises ``RappdError`` when it stays false."""
         until = time.monotonic() + seconds
         while not (found := condition()):
             if time.monotonic() > until:

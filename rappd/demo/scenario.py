@@ -1,4 +1,4 @@
-"""What the demonstration shows, step by step: three machines meet, help, and survive a pulled plug."""
+"""The demonstration, step by step: three machines meet, help, and survive a pulled plug."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def tell(folder: Path, say: Say, interrupts: Interrupts) -> dict[str, Any]:
 
 
 def _find_each_other(desk: DemoNode, say: Say) -> bool:
-    """Whether they heard each other; where nothing can be announced, the rest of the story goes on."""
+    """True when the machines discovered each other; where nothing can be announced, the demonstration goes on."""
     try:
         desk.wait_for(lambda: _found(desk) >= {"pi", "shed"}, FIND_SECONDS, "to find the others")
     except RappdError:

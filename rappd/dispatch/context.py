@@ -17,11 +17,11 @@ Spend = Callable[[Envelope], Awaitable[None]]
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who stands behind a record, as the door found out. Nothing in the record can change it.
+    """The caller of a request, as its listener authenticated it. Nothing in the request can change it.
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
-    fingerprint of another machine, ``caps`` what it may do here; None at the doors of this machine.
-    ``spend`` counts a HELP against a permission that may be used only so often; it raises ``ReportableError``.
+    fingerprint of another machine, ``caps`` what it may do here; None for callers on this machine.
+    ``spend`` counts a HELP against a permission with a limited number of uses; it raises ``ReportableError``.
     """
 
     door: str
@@ -31,7 +31,7 @@ class Caller(msgspec.Struct, frozen=True):
     spend: Spend | None = None
 
     def may(self, capability: str) -> bool:
-        """Whether the caller has this capability. At this machine's own doors everybody may ask."""
+        """True when the caller has this capability. Callers on this machine have all."""
         return self.caps is None or covers(self.caps, capability)
 
 
@@ -57,4 +57,4 @@ Handler = Callable[[RequestContext], Awaitable[dict[str, Any]]]
 """Performs a HELP and returns the DONE's data; raises ``ReportableError`` to refuse."""
 
 Repeatable = Callable[[Envelope], bool]
-"""Whether a HELP that was cut off may be begun a second time."""
+"""Returns True when an interrupted HELP may be performed a second time."""

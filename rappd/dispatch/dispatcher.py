@@ -207,7 +207,7 @@ class Dispatcher:
         *,
         begun: bool,
     ) -> tuple[str, bool]:
-        """How far a HELP was before, "" when it begins now; and whether it was stopped meanwhile."""
+        """Claims a HELP. Returns its former state, "" when it starts now; and if it was cancelled meanwhile."""
         if begun:
             began, stopped = await self._uninterrupted(self._store.start_claimed(*key, records, strict=False))
             return ("" if began else "started"), stopped
@@ -216,7 +216,7 @@ class Dispatcher:
         return (taken.state if taken is not None else ""), stopped
 
     async def _uninterrupted(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
-        """What is on its way to the disk gets there, also when the task is cancelled: then True."""
+        """Waits for a write also when the task is cancelled. Returns its result, and if it was cancelled."""
         try:
             return await writing, False
         except asyncio.CancelledError:
@@ -284,7 +284,7 @@ class Dispatcher:
         return routed
 
     async def _answer(self, context: RequestContext, handler: Handler) -> Envelope:
-        """What a HELP comes to; only cancellation passes through."""
+        """Returns the reply of a HELP; only cancellation passes through."""
         envelope = context.envelope
         try:
             return envelope.reply(DONE, await handler(context))

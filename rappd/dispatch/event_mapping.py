@@ -1,4 +1,4 @@
-"""How envelopes become rows of the record: on which thread, and what of them is kept."""
+"""Maps envelopes to rows of the event log: their thread, and the data that is kept."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def recordable(reply: Envelope) -> tuple[Envelope, Record]:
 
 
 def _without_history(envelope: Envelope) -> Envelope:
-    """What a client sends as history is input, not record: only its size stays."""
+    """Replaces the client's conversation history by its size: it is input, not log."""
     history = envelope.data["conversation_history"]
     kept = {key: value for key, value in envelope.data.items() if key != "conversation_history"}
     return Envelope(

@@ -83,7 +83,7 @@ class TurnStreams:
         return False
 
     def running(self) -> int:
-        """How many turns are under way."""
+        """Returns the number of active turns."""
         return sum(live.finished_at is None for live in self._turns.values())
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What this machine says of itself in HELLO: to strangers a card, to peers what they may use (Rulebook §2)."""
+"""The HELLO of this machine: a card for unauthenticated callers, capabilities for peers (Rulebook §2)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class CapabilityCatalog:
 
 
 def own_id(fingerprint: str) -> str:
-    """What a machine calls itself on the wire."""
+    """Returns the id of a machine on the wire, from its fingerprint."""
     return agent_id("brainstem", fingerprint)
 
 

@@ -55,7 +55,7 @@ class EggInbox(Protocol):
     async def take_in(
         self, peer: Peer, name: str, body: AsyncIterator[bytes], id: str = ""
     ) -> dict[str, Any]:
-        """What a peer sends, whole or not at all."""
+        """Receives an egg from a peer, whole or not at all."""
         ...
 
 
@@ -78,7 +78,7 @@ class FederationComponents(ABC):
     token_rows: TokenTable
     outgoing_eggs: OutgoingEggs
     announced: dict[str, dict[str, Any]]
-    """What each peer last said in its HELLO, by fingerprint."""
+    """The data of each peer's last HELLO, by fingerprint."""
 
     material: NodeIdentity
     trust: ServerTrust
@@ -108,7 +108,7 @@ class FederationComponents(ABC):
 
     @abstractmethod
     async def candidates(self, peer: Peer) -> list[AddressCandidate]:
-        """Where a peer may be."""
+        """Returns the addresses at which a peer may be reached."""
 
     @abstractmethod
     async def probe(self, fingerprint: str) -> float:
@@ -128,4 +128,4 @@ class FederationComponents(ABC):
 
     @abstractmethod
     def over(self, row: OutgoingEnvelope) -> None:
-        """That end is on the disk."""
+        """Handles the end of an outbox row, once it is on the disk."""

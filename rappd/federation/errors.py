@@ -1,4 +1,4 @@
-"""Why an envelope of another machine is refused, beside what its agents and tenants say."""
+"""Refusals of envelopes from other machines, beside those of agents and tenants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WrongRecipientError(RefusedError):
 
 
 class UnauthenticatedError(RefusedError):
-    """Whoever asks is not paired, and shows nothing that allows it."""
+    """The caller is not paired and has no token that allows the request."""
 
     code = "not_paired"
     status = 401
@@ -45,7 +45,7 @@ class HopLimitError(RefusedError):
 
 
 class InboundCancelledError(ConflictError):
-    """Whoever asked wants no answer any more."""
+    """The caller cancelled the request."""
 
     code = "stopped"
     status = 499

@@ -1,4 +1,4 @@
-"""What other machines ask of this one: each envelope checked, done once, answered on its id."""
+"""Requests of other machines: each envelope is checked, handled once, and answered under its id."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class InboundHandler:
         return self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
 
     def _end_of(self, work: ActiveRequest, envelope: Envelope) -> Envelope:
-        """What a work that is over came to."""
+        """Returns the reply of a finished request."""
         try:
             return self.outward(envelope, work.task.result())
         except asyncio.CancelledError:
@@ -298,7 +298,7 @@ class InboundHandler:
         return self._from_here(envelope, envelope.reply(ACK, {"state": "stopped" if work else "unknown"}))
 
     def _check(self, envelope: Envelope, caller: Caller) -> None:
-        """Who it says it is from, and where it came through."""
+        """Checks the claimed sender, the recipient and the path of an envelope."""
         if not caller.peer and not caller.caps and envelope.verb != HELLO:
             raise UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
         if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:

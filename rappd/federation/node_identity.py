@@ -1,4 +1,4 @@
-"""What this machine shows to others: its certificate, its sealing key, and its introduction."""
+"""The identity that this machine shows to others: TLS certificate, sealing key and node card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NodeIdentity:
     sealing_recipient: str
 
     def introduction(self, identity: IdentityKey, name: str, port: int) -> NodeCard:
-        """What this machine says of itself."""
+        """Returns the node card of this machine."""
         return introduce(identity, self.certificate, self.sealing_recipient, name, port)
 
 

@@ -15,7 +15,7 @@ from rappd.errors import NotFoundError, UsageProblemError
 from twins.installer.errors import from_disk
 
 MOST_BYTES = 8 << 30
-"""What a peer takes."""
+"""The largest egg that a peer accepts."""
 
 
 class OutgoingEggs:
@@ -25,7 +25,7 @@ class OutgoingEggs:
         self._folder = folder
 
     def path(self, id: str) -> Path:
-        """Where the bytes of a row are, or were."""
+        """Returns the path for the bytes of an outbox row."""
         return self._folder / id
 
     def stage(self, id: str, source: Path, recipient: str = "") -> Path:
@@ -58,7 +58,7 @@ class OutgoingEggs:
             self.path(id).unlink(missing_ok=True)
 
     def ids(self) -> list[str]:
-        """Whose bytes are here; what was half written when the daemon ended goes meanwhile.
+        """Returns the ids of rows whose bytes are here, and deletes half-written files.
 
         Only while nothing is staged.
         """

@@ -33,7 +33,7 @@ Tool = dict[str, Any]
 
 
 class PeerToolGateway:
-    """What a turn here may want of other machines; every call stands on the turn's own thread."""
+    """Other machines as tools of a turn here; each call is recorded on the turn's own thread."""
 
     def __init__(self, machines: FederationService, calls: CallOperations) -> None:
         self._machines = machines
@@ -44,9 +44,9 @@ class PeerToolGateway:
         self._known: dict[str, tuple[object, list[RemoteAgent]]] = {}
 
     def allows(self, caller: Caller) -> bool:
-        """Whether turns of that caller may reach further machines: this machine's own, and its owner's.
+        """True for turns that may call other machines: this machine's own and those of its owner's machines.
 
-        A friend's may not: what peers let this machine do is not his.
+        A friend's turns may not: the permissions that peers gave this machine are not his.
         """
         if caller.caps is None:
             return True
@@ -168,7 +168,7 @@ class PeerToolGateway:
         return reply
 
     def _agents_of(self, peer: Peer) -> list[RemoteAgent]:
-        """What a peer said last, checked once for each time that it says it."""
+        """Returns the agents that a peer advertised last; checked once for each HELLO."""
         said = self._machines.announced.get(peer.fingerprint)
         known = self._known.get(peer.fingerprint)
         if known is None or known[0] is not said:
@@ -217,7 +217,7 @@ class PeerAgents:
         return [self._reaching.ask_peer_tool()]
 
     def holds(self, tool_name: str) -> bool:
-        """Whether that is one of them."""
+        """True for the name of one of these tools."""
         return tool_name in self._agents
 
     async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:

@@ -1,4 +1,4 @@
-"""What peers say of their agents, made fit to be shown to people and models here: it is strangers' text."""
+"""Agents that peers advertise, validated and cleaned: their names and descriptions are untrusted text."""
 
 from __future__ import annotations
 

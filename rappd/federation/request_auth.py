@@ -1,4 +1,4 @@
-"""What a caller shows, and what it may do by that: certificate, token, passed-on capability, signature."""
+"""Authentication of requests: by certificate, token, delegated capability or signature."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DONE_KEPT_SECONDS = 8 * 86_400
-"""How long a repeat of what is done is known: longer than anybody keeps it in his outbox."""
+"""Seconds for which a repeated request gets its recorded reply: longer than any outbox keeps it."""
 PROBE_SECONDS = 4.0
 """Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
 PARTING_SECONDS = 1.0
@@ -90,7 +90,7 @@ class FederationService(FederationComponents):
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
         self.announced: dict[str, dict[str, Any]] = {}
         self.troubles: dict[str, str] = {}
-        """Why a peer that answers is not talked to, by fingerprint."""
+        """The reason why a reachable peer is not used, by fingerprint."""
         self.eggs: EggInbox | None = None
         self.ready = asyncio.Event()
         self._settled = asyncio.Event()  # ready, or failed at least once
@@ -166,7 +166,7 @@ class FederationService(FederationComponents):
         return self
 
     async def close(self) -> None:
-        """What was acknowledged is kept; what is under way goes on after the next start."""
+        """Stops everything. Accepted requests stay recorded and are resumed after the next start."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -209,7 +209,7 @@ class FederationService(FederationComponents):
             self.spawn(self.peer_store.seen(fingerprint, address))
 
     async def candidates(self, peer: Peer) -> list[AddressCandidate]:
-        """Where a peer may be."""
+        """Returns the addresses at which a peer may be reached."""
         return await self.ladder.candidates(peer.fingerprint, peer.address)
 
     def rappid(self) -> str:
@@ -272,14 +272,14 @@ class FederationService(FederationComponents):
             self.spawn(self.peer_store.calls_itself(fingerprint, called))
 
     def agents_changed(self) -> None:
-        """What this machine can do is another by now: peers on a line are told at once, others when they ask."""
+        """Announces changed capabilities: at once to connected peers, to others when they ask."""
         if self.ready.is_set():
             for peer in self.peer_store.all():
                 if self.carrier.has_line(peer.fingerprint):
                     self.presence.hurry(peer.fingerprint)
 
     async def introduction_at(self, address: str) -> tuple[dict[str, Any], bytes]:
-        """What whoever is at an address says of itself, and the certificate that it showed."""
+        """Returns the node card and the certificate of the machine at an address."""
         hello = Envelope(new_id(), self.id, "broadcast", HELLO, {"capabilities": [], "name": self.name})
         return await say_hello(address, encode(hello))
 
@@ -372,7 +372,7 @@ class FederationService(FederationComponents):
             await asyncio.to_thread(self.trust.pin, certificate)
 
     async def _clear_up_eggs(self) -> None:
-        """What the end of the daemon left behind: bytes that no row waits for, and eggs that came half."""
+        """Deletes what the last run left behind: bytes without an outbox row and half-received eggs."""
         try:
             ids = await asyncio.to_thread(self.outgoing_eggs.ids)
             rows = [row for id in ids for row in await self.outbox_rows.find_outgoing(id)]
@@ -406,7 +406,7 @@ class FederationService(FederationComponents):
 
 
 def _unanswered(row: OutgoingEnvelope) -> dict[str, Any]:
-    """Why a row of the outbox ended without an answer."""
+    """Returns the reason why an outbox row ended without a reply."""
     if row.state == "dropped":
         return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}
     return {"code": 504, "msg": "Nobody answered in time.", "reason": row.state}

@@ -1,4 +1,4 @@
-"""What doors are handed: the house they open into."""
+"""The application key under which routes find the daemon."""
 
 from __future__ import annotations
 

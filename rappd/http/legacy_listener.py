@@ -129,7 +129,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def _say_less(request: web.Request, response: web.StreamResponse) -> None:
-    """Who calls need not know what serves him."""
+    """Removes the header that names the server."""
     response.headers["Server"] = "rappd"
 
 

@@ -1,4 +1,4 @@
-"""How a door answers over HTTP: JSON, and one shape for everything that went wrong."""
+"""HTTP answers: JSON, and one shape for every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tenant a request is for: the one whose port it came to, or the twin that its path names."""
+"""Finds the tenant of a request: by the port it came to, or by the twin in its path."""
 
 from __future__ import annotations
 

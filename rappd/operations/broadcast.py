@@ -114,7 +114,7 @@ class BroadcastOperations:
         return agents if isinstance(agents, list) else []
 
     def _settled(self, heard: PeerResult, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
-        """What came of one: its row, and what is written down on its thread."""
+        """Returns the row of one peer's result and the envelope to record on its thread."""
         end, state = heard.reply, "done"
         if heard.outcome == "not_needed":
             state, end = "stopped", asked.refusal(499, "Stopped: another was faster.", "stopped")

@@ -56,9 +56,9 @@ class BuddyOperations:
         self._renamed = renamed
 
     async def status(self, selector: str) -> dict[str, Any]:
-        """How it is now: ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
+        """Returns the present state ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
 
-        Looking changes nothing.
+        Changes nothing.
         """
         return await asyncio.to_thread(self._status, selector)
 
@@ -121,7 +121,7 @@ class BuddyOperations:
         }
 
     def _around(self, twin: Twin) -> tuple[bool, int]:
-        """What exploring meets with: whether another lives here, and how lively the house is."""
+        """Returns what exploring meets: another buddy here or not, and how much goes on in the home."""
         others = any(one.key != twin.key for one in scan(self._places).twins)
         since = time.time() - max(self._last_talks().values(), default=0.0)
         return others, 1 if since < _LIVELY_SECONDS else -1 if since > _QUIET_SECONDS else 0
@@ -134,7 +134,7 @@ class BuddyOperations:
 
 
 def nest_of(twin: Twin) -> BuddyStore:
-    """Where a buddy lives, with an egg in it at least. Raises ``ConflictError`` for a twin that is none."""
+    """Returns the store of a buddy, with an egg in it at least. Raises ``ConflictError`` for another kind of twin."""
     nest = BuddyStore(_buddy(twin).workspace)
     if nest.is_empty():
         with suppress(TwinConflictError):  # somebody laid it meanwhile

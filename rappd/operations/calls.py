@@ -164,7 +164,7 @@ class CallOperations:
         return {"stopping": {"id": id, "peer": peer.name}}
 
     async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
-        """What waits for machines, and what lately came of it."""
+        """Returns the outbox: what waits for other machines, and recent results."""
         m = self._machines
         await m.available()
         rows = await m.outbox.listing(waiting=waiting)
@@ -223,7 +223,7 @@ class CallOperations:
         return {"call": row}
 
     async def _agents_of(self, peer: Peer, *, asked: bool) -> list[Any]:
-        """What a peer said that this machine may use of it; when it matters, and is not known, it is asked."""
+        """Returns the agents of a peer that this machine may use; asks the peer if ``asked`` and not known."""
         m = self._machines
         if asked and peer.fingerprint not in m.announced:
             with contextlib.suppress(

@@ -70,13 +70,13 @@ class CartridgeIndex:
         raise NotFoundError(f'There is no cartridge "{name[:80]}".', do="Look at the list anew.")
 
     def signer(self, digest: str, signature: str, *, name: str) -> dict[str, Any]:
-        """Who signed a file of that SHA-256, as the signature that came with it says."""
+        """Returns the signer of a file with that SHA-256, according to the signature beside it."""
         if not _DIGEST.fullmatch(digest):
             raise UsageProblemError("That is no SHA-256.", do="Send its 64 hex digits.")
         return self._signed(*signer_of(digest, signature.encode(), name=name))
 
     def sign(self, octets: bytes, *, name: str) -> dict[str, Any]:
-        """What belongs into ``FILE.sig`` beside a cartridge of these bytes. Raises ``BadCartridgeError``."""
+        """Returns the content of ``FILE.sig`` for a cartridge of these bytes. Raises ``BadCartridgeError``."""
         if loaded(octets, name=name).shape is not None:
             raise BadCartridgeError(
                 f"{name} is no LisPy cartridge; nothing was signed.", do="rappd cartridge"

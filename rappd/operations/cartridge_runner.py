@@ -35,7 +35,7 @@ def run_lispy(
 
 
 def overruled(document: Document) -> list[str]:
-    """What somebody changed in ``env`` while the machine was frozen: it has values of its own."""
+    """Returns the changes to ``env`` made while the machine was frozen that its own values override."""
     from agents.lispy.errors import BadValueError
     from agents.lispy.value_codec import from_wire
 

@@ -1,4 +1,4 @@
-"""What is told of a cartridge that does not run: what it is, what it holds, who signed it."""
+"""Views of a cartridge that is not running: kind, content and signer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from twins.errors import BadCartridgeError
 
 
 def whose(path: Path, found: LoadedCartridge) -> dict[str, Any]:
-    """Which file, of whom, of which kind."""
+    """Returns the file, owner and kind of a cartridge."""
     kind = "lispy" if found.shape is None else "buddy"
     shape = found.shape.value if found.shape else found.document.get("schema", lispy_file.TYPE)
     return {"file": path.name, "name": name_of(found.document, found.shape), "kind": kind, "shape": shape}
 
 
 def name_of(document: Document, shape: Shape | None) -> str:
-    """What whoever lives in a cartridge is called."""
+    """Returns the name of the agent in a cartridge."""
     if shape is None:
         return lispy_file.agent_id(document)
     organism: Document = document if shape is Shape.SEED else document["organism"]
@@ -31,7 +31,7 @@ def name_of(document: Document, shape: Shape | None) -> str:
 
 
 def about_lispy(document: Document) -> dict[str, Any]:
-    """What a LisPy agent holds, and where it was frozen."""
+    """Describes a frozen LisPy agent: its content, and the place where it was frozen."""
     from twins.cartridges import lispy_runner
 
     continuation = document.get("continuation", {})
@@ -55,7 +55,7 @@ def about_lispy(document: Document) -> dict[str, Any]:
 
 
 def about_buddy(found: LoadedCartridge, now: datetime) -> dict[str, Any]:
-    """How a buddy in a file is."""
+    """Describes a buddy in a file."""
     assert found.shape is not None
     buddy = convert(found.document, Shape.BUDDY)
     buddy["_meta"].pop("as_of", None)  # in a file no time passes

@@ -82,7 +82,7 @@ class CartridgeOperations:
         return self.run(path, inputs=inputs, into=into, replace=replace)
 
     def inspect(self, path: Path, *, force: bool = False) -> dict[str, Any]:
-        """What a cartridge is, what it holds, where it was frozen and who signed it. Runs nothing."""
+        """Describes a cartridge: kind, content, place of freezing and signer. Runs nothing."""
         found = load(path, force=force)
         octets = path.read_bytes()
         about = about_lispy(found.document) if found.shape is None else about_buddy(found, self._moment())
@@ -98,7 +98,7 @@ class CartridgeOperations:
         }
 
     def diff(self, before: Path, after: Path, *, force: bool = False) -> dict[str, Any]:
-        """What leads from one cartridge to another: ``edits``, the same in ``lines``, and ``notes``."""
+        """Returns the difference of two cartridges: ``edits``, the same as ``lines``, and ``notes``."""
         from twins.cartridges.diff import compare
 
         old, new = load(before, force=force), load(after, force=force)

@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 
 
 class PackRequest(msgspec.Struct, frozen=True):
-    """What to pack.
+    """A request to pack an egg.
 
     ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a file, or "" for a
     place among the home's eggs. ``allow``: ids of findings that may travel.

@@ -1,4 +1,4 @@
-"""What the verbs on eggs answer: a plan, a hatching, an egg laid out."""
+"""JSON views of eggs: a plan, the result of hatching, an egg's content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twins.installer.planning import Action, Plan
 
 
 def seen(opened: ParsedEgg, home: Home) -> dict[str, Any]:
-    """What an egg is, and what whoever signed it is to this home."""
+    """Describes an egg and the trust of this home in its signer."""
     from twins.eggs.readers.inspect import inspect
 
     egg = inspect(opened)["egg"]

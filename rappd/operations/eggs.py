@@ -61,7 +61,7 @@ class EggOperations:
         return self._packing.lay_before_bond(root)
 
     def inspect(self, path: Path) -> dict[str, Any]:
-        """What an egg is, quickly whatever its size."""
+        """Describes an egg, quickly whatever its size."""
         from twins.eggs.readers.inspect import look_at
 
         with look_at(path) as opened:
@@ -73,14 +73,14 @@ class EggOperations:
             return seen(opened, self._home)
 
     def diff(self, before: Path, after: Path) -> dict[str, Any]:
-        """What differs between two eggs, file by file."""
+        """Compares two eggs file by file."""
         from twins.eggs.readers.diff import compare_eggs
 
         with _opened(before) as old, _opened(after) as new:
             return compare_eggs(old, new).as_json()
 
     def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
-        """What hatching would do now; writes nothing. ``plan.digest`` is what a yes approves."""
+        """Plans a hatching; writes nothing. ``plan.digest`` is the plan that an approval refers to."""
         with _opened(path) as opened:
             return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)))}
 
@@ -143,7 +143,7 @@ class EggOperations:
         return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
 
     def list_signers(self) -> dict[str, Any]:
-        """Whose eggs run without being read first."""
+        """Lists the signers whose eggs run without being read first."""
         rows = [
             {"fingerprint": one.fingerprint, "name": one.name, "since": one.since}
             for one in self.signers.listing()

@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 
 TALK = "HELP.brainstem"
 LOOK_SECONDS = 10.0
-"""How soon the door follows when this machine's addresses change."""
+"""Seconds between two looks at this machine's addresses, which the listener follows."""
 
 
 class LegacyListenerProtocol(Protocol):
-    """What listens."""
+    """The listener for published brainstems."""
 
     listening: list[str]
 
@@ -40,7 +40,7 @@ class LegacyListenerProtocol(Protocol):
 
 
 class LegacyOperations:
-    """What is open is a setting, and so opens again at the next start."""
+    """Opens and closes the legacy listener. The setting is kept, so the next start opens it again."""
 
     def __init__(
         self, settings: Callable[[], Settings], write: Callable[[str, str], Awaitable[None]]
@@ -80,7 +80,7 @@ class LegacyOperations:
         return self.show()
 
     def show(self) -> dict[str, Any]:
-        """Whether it is open, where, and to whom; ``trouble`` says why not where it should be."""
+        """Returns the state of the listener: open or closed, addresses, allowed callers; ``trouble`` is the reason of a failure."""
         settings = self._settings()
         listening = list(self.door.listening) if self.door else []
         return {
@@ -135,6 +135,6 @@ def _fits(capability: str) -> bool:
 
 
 def _own_addresses() -> list[str]:
-    """Where other machines can reach this one: its IPv4 addresses on networks."""
+    """Returns this machine's IPv4 addresses on networks."""
     found = [address for one in interfaces() for address in one.addresses]
     return [text for text in found if isinstance(ipaddress.ip_address(text), ipaddress.IPv4Address)]

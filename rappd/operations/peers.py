@@ -1,4 +1,4 @@
-"""What the owner does about other machines: see, add, pair, rename, share, revoke."""
+"""The owner's operations on other machines: list, add, pair, rename, share, revoke."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class PeerOperations:
         return self._row(await m.pairings.offer_code(whose))
 
     async def pairing(self, attempt: str, known: str) -> dict[str, Any]:
-        """How a pairing stands, as soon as it is no longer ``known``."""
+        """Returns the state of a pairing as soon as it differs from ``known``."""
         m = await self._ready()
         if known:
             state: Any = known
@@ -152,13 +152,13 @@ class PeerOperations:
         return {"peer": peer_row(m, await m.peer_store.rename(selector, name), 0)}
 
     async def scopes(self, selector: str, scopes: list[str]) -> dict[str, Any]:
-        """What a peer may do here. Raises ``BadCapabilityError``."""
+        """Sets what a peer may do here. Raises ``BadCapabilityError``."""
         m = await self._ready()
         proper = tuple(check_capability(one) for one in scopes)
         return {"peer": peer_row(m, await m.peer_store.set_scopes(selector, proper), 0)}
 
     async def offer(self, selector: str, on: bool) -> dict[str, Any]:
-        """Whether the brainstem here may use a peer's agents."""
+        """Sets if the brainstem here may use a peer's agents."""
         m = await self._ready()
         return {"peer": peer_row(m, await m.peer_store.offer(selector, on), 0)}
 

@@ -55,7 +55,7 @@ class ReceivedEggs:
         await asyncio.to_thread(self._clear_up)
 
     async def received(self, peer: Peer, id: str) -> dict[str, Any]:
-        """What became of an egg that a peer sent under that id.
+        """Returns the result for an egg that a peer sent under that id.
 
         Raises ``NotFoundError`` when it has to send it, ``RateLimitedError`` when there is no room for it.
         """
@@ -68,11 +68,11 @@ class ReceivedEggs:
     async def take_in(
         self, peer: Peer, name: str, body: AsyncIterator[bytes], id: str = ""
     ) -> dict[str, Any]:
-        """What a peer sends: received whole, opened if it is sealed, looked at, and kept for the owner.
+        """Receives an egg from a peer: opened if it is sealed, inspected, and kept for the owner.
 
-        The same ``id`` brings the same egg: what came of it before is answered, and one that is still coming
-        gives way, for its connection is dead. Raises ``RateLimitedError`` when too much of that peer waits or comes in,
-        ``BadEggError`` and its kin for what is none.
+        The same ``id`` brings the same egg: its earlier result is returned, and an earlier transfer of it that is
+        unfinished ends, for its connection is dead. Raises ``RateLimitedError`` when too many eggs of that peer
+        wait or arrive, ``BadEggError`` and its kin for anything else than an egg.
         """
         coming = _IncomingTransfer()
         key = (peer.fingerprint, id or coming.name)

@@ -22,7 +22,7 @@ def sealed_for(path: Path, recipient: str) -> Path:
 
 
 def is_sealed_file(path: Path) -> bool:
-    """Whether a file says that it is sealed; one that cannot be read is not. Blocks."""
+    """True for a file in the form of a sealed egg; False for one that cannot be read. Blocks."""
     try:
         return is_sealed(path)
     except OSError:

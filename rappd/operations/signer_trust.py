@@ -1,4 +1,4 @@
-"""Who signed a file, as seen from this home."""
+"""The signer of a file and this home's trust in it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def source_name(text: str) -> str:
 
 
 async def discover(name: str, settings: Settings) -> list[OfferedAgent]:
-    """What the source offers. Raises ``SourceUnreachableError`` when there is nothing to find."""
+    """Returns what the source offers. Raises ``SourceUnreachableError`` when there is nothing to find."""
     if name.startswith("/"):
         found = await asyncio.to_thread(_in_folder, Path(name))
     else:

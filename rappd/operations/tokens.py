@@ -1,4 +1,4 @@
-"""What lets others call this machine without pairing: tokens for programs, permissions for machines."""
+"""Credentials for calls without pairing: tokens for programs, permissions for machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TokenOperations:
         self._machines = machines
 
     async def listing(self) -> dict[str, Any]:
-        """What was issued, the latest first."""
+        """Lists issued tokens, the latest first."""
         m = await self._machines.available()
         return {"tokens": [self._row(token) for token in await m.token_rows.tokens()]}
 

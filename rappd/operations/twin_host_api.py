@@ -1,6 +1,6 @@
-"""What agents ask of twins: ``twins.<verb>`` of ``utils.host``.
+"""The twin operations that agents call: ``twins.<verb>`` of ``utils.host``.
 
-It may be the very twin that asks. So whatever would end its workers waits until it has answered.
+The caller may be the very twin that is concerned: what would end its workers waits until it has answered.
 """
 
 from __future__ import annotations

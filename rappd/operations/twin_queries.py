@@ -1,4 +1,4 @@
-"""What there is to know of twins: rows of a list, one from close, souls and families. Blocks on the disk."""
+"""Queries about twins: list rows, details, souls and lineage. Blocks on the disk."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ class TwinQueries:
 
 
 def who_is(twin: Twin) -> dict[str, Any]:
-    """What every answer about one twin begins with."""
+    """Returns the fields that each answer about one twin begins with."""
     return {"key": twin.key, "rappid": twin.rappid.text, "name": twin.name, "kind": twin.kind}

@@ -1,4 +1,4 @@
-"""Whoever runs twins, as the operations need it; and those who stand in while no daemon runs."""
+"""The interface to running twins that operations need, and its stand-in while no daemon runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from twins.workspace.listing import Presence
 
 
 class TwinSupervisor(Protocol):
-    """Whoever runs twins. With the daemon down, nobody is awake (``Asleep``)."""
+    """Starts and stops twins. With the daemon down no twin runs (``OfflineTwinSupervisor``)."""
 
     def presence(self, key: str) -> Presence:
-        """What is known of a twin now."""
+        """Returns the present state of a twin."""
         ...
 
     def awake(self) -> dict[str, int]:
@@ -36,7 +36,7 @@ class TwinSupervisor(Protocol):
         ...
 
     def is_answering(self, key: str) -> bool:
-        """Whether somebody is talking with it, among them perhaps the very agent that asks."""
+        """True while a request to the twin is active, perhaps of the very agent that asks."""
         ...
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:

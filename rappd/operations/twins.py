@@ -131,7 +131,7 @@ class TwinOperations:
         return await self.lifecycle.purge(selector, confirm=confirm, reason=reason)
 
     async def _newcomer(self, twin: Twin) -> dict[str, Any]:
-        """Who it is, and ``namesakes``: how many others answer to its name."""
+        """Describes a new twin, with ``namesakes``: the number of others that have its name."""
         others = (await asyncio.to_thread(scan, self._places)).twins
         same = [one for one in others if one.key != twin.key and one.name.casefold() == twin.name.casefold()]
         return {**who_is(twin), "namesakes": len(same)}

@@ -46,7 +46,7 @@ class Settings:
 
     @classmethod
     def without_files(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """What holds when no file can be read: environment and defaults."""
+        """Returns the settings without any file: environment and defaults."""
         return cls._from((("environment", os.environ if environment is None else environment, _by_variable),))
 
     @classmethod

@@ -160,7 +160,7 @@ class AgentAdmin:
         }
 
     async def held(self) -> list[dict[str, Any]]:
-        """What is quarantined in this workspace: agents, services, senses."""
+        """Returns the quarantined files of this workspace: agents, services, senses."""
         files = await in_file_pool(held_files, self._tenant.held, self._tenant.workspace)
         return [{**one._asdict(), "file": str(one.file)} for one in files]
 

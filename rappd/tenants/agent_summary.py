@@ -1,4 +1,4 @@
-"""How agents are listed and announced, in the words that screens and pages share."""
+"""Summaries of agents in lists and notices, for screens and pages alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which twins wake with the next start, and on which port: ``ports/<key>.port``, written while they are awake."""
+"""The twins that start with the daemon, and their ports: ``ports/<key>.port``, written while they run."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _is_watched(name: str) -> bool:
 
 
 async def _changed(found: Inotify, within: float) -> bool:
-    """Whether anything that concerns agents changes within so many seconds; it has come to rest by then."""
+    """True when a change that concerns agents came within the seconds, and was over."""
     try:
         async with asyncio.timeout(within):
             while not _concerns_agents(await found.get()):

@@ -16,7 +16,7 @@ _DAMAGED = object()
 
 
 class Quarantine:
-    """What is held in one workspace. Workers cannot read the list themselves: they are told it."""
+    """The quarantined files of one workspace. Workers cannot read the list; each request carries it."""
 
     def __init__(self, held: QuarantineList, workspace: Workspace) -> None:
         self._held = held
@@ -36,7 +36,7 @@ class Quarantine:
         return found
 
     def reason(self, path: Path, sha256: str) -> str:
-        """Why the file must not run with the content of that hash; "" when it may.
+        """Returns the reason why the file must not run with the content of that hash; "" when it may.
 
         A list that cannot be read lets nothing run.
         """
@@ -46,5 +46,5 @@ class Quarantine:
             return str(problem)
 
     def standing(self) -> Mapping[str, Any]:
-        """What every request to a worker carries: nothing where nothing is held."""
+        """Returns the fields that every request to a worker carries; empty when nothing is quarantined."""
         return self._standing

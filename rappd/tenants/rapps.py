@@ -65,7 +65,7 @@ async def uninstall(tenant: Tenant, name: str) -> dict[str, Any]:
 
 
 def page_folder(workspace: Workspace, name: str) -> Path:
-    """Where an installed rapplication's page lies. Raises ``NotFoundError``."""
+    """Returns the folder of an installed rapplication's page. Raises ``NotFoundError``."""
     if not _ID.fullmatch(name):
         raise NotFoundError(f'No rapplication "{name[:120]}" is installed.', do="rappd rapps list")
     return workspace.rapps / name / "ui"

@@ -1,4 +1,4 @@
-"""What a tenant does for a HELP: a turn of its brainstem, or one call of an agent; both sides recorded."""
+"""Handles a HELP to a tenant: a turn of its brainstem, or one call of an agent; both sides recorded."""
 
 from __future__ import annotations
 
@@ -101,18 +101,18 @@ class TenantRequestHandler:
         return done
 
     def serves(self, agent: Agent, caller: Caller) -> bool:
-        """Whether a caller from elsewhere may use an agent; one that changes structure, never."""
+        """True when a caller from another machine may use the agent; never one that changes structure."""
         if agent.name in REACHING and not self.reaches_for(caller):
             return False
         return not is_structural(agent.name) and caller.may(f"HELP.{self._tenant.name}.{agent.tool_name}")
 
     def reaches_for(self, caller: Caller) -> bool:
-        """Whether other machines may be asked for this caller."""
+        """True when other machines may be asked for this caller."""
         peers = self._tenant.peers()
         return peers is not None and peers.allows(caller)
 
     def may_begin_again(self, envelope: Envelope) -> bool:
-        """Whether a call that was cut off does no harm when it is done twice, as its agent declares."""
+        """True when an interrupted call does no harm if it is made twice, as its agent declares."""
         name = envelope.data.get("agent")
         agent = self._tenant.registry.named(name) if isinstance(name, str) else None
         return agent is not None and agent.idempotent

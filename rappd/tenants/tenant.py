@@ -53,7 +53,7 @@ from twins.workspace.workspace import Workspace
 log = logging.getLogger(__name__)
 
 HOST = "brainstem"
-"""What the host's tenant goes by; every other is a twin's key."""
+"""The name of the host's tenant; every other is named by a twin's key."""
 
 _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
@@ -206,7 +206,7 @@ class Tenant:
         return await self._daemon_performs(operation, arguments)
 
     def is_of_buddies(self, agent: Agent) -> bool:
-        """Whether an agent is the shipped one that a buddy has, and this workspace a buddy's."""
+        """True for the shipped agent of buddies in a buddy's workspace."""
         return agent.origin == LIBRARY and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
 
     async def service(self, method: str, name: str, path: str, body: Any) -> ServiceReply | None:
@@ -232,7 +232,7 @@ class Tenant:
         return await asyncio.to_thread(self._services.faults)
 
     async def workers_answer(self) -> bool:
-        """Whether a worker can be had, and answers."""
+        """True when a worker can be started, and answers."""
         try:
             await self._pools.pool(YOURS).request("describe", {"files": []}, timeout=10.0)
         except AgentError:
@@ -240,7 +240,7 @@ class Tenant:
         return True
 
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
-        """What one file holds, without taking it into the roster."""
+        """Returns the description of one file, without registering it."""
         await asyncio.to_thread(self._quarantine.look)
         async with self._pools.apart() as pool:
             found = await pool.request("describe", {"files": [agent_file]}, timeout=20.0)
@@ -278,7 +278,7 @@ class Tenant:
                 await self.refresh()
 
     def _glance_at_disk(self) -> bool:
-        """Whether agents have to be looked at, too."""
+        """True when the agent files have to be read again."""
         self.senses.look()
         return not self.registry.goes_by(self._quarantine.look())
 

@@ -1,4 +1,4 @@
-"""What a workspace's brainstem works with: the folders of its agents, its workers, its switches."""
+"""The configuration of a workspace: folders of its agents, its workers, its switches."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def origin_of(source: str) -> str:
 
 
 def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
-    """Where a workspace's agents come from; later ones win over earlier ones that claim the same name."""
+    """Returns the folders of a workspace's agents; later ones win over earlier ones that claim the same name."""
     others = frozenset() if is_buddy(workspace) else OF_BUDDIES
     files = workspace.files
     return [

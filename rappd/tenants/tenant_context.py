@@ -27,7 +27,7 @@ class PeerGateway(Protocol):
         ...
 
     def allows(self, caller: Caller) -> bool:
-        """Whether a caller may have other machines asked in this one's name."""
+        """True when a caller may have other machines asked in this one's name."""
         ...
 
     def guests(self, context: RequestContext) -> RemoteTools | None:

@@ -1,4 +1,4 @@
-"""Who lives here: the host brainstem, and twins, each opened when somebody first wants something of it."""
+"""All tenants: the host brainstem, and twins, each opened at its first use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Failed = Callable[[str, str], None]
 
 
 class TwinListeners(Protocol):
-    """Whoever listens on a twin's behalf."""
+    """Opens and closes the ports of twins."""
 
     async def open(self, tenant: Tenant, wanted: int | None) -> int:
         """Listens for the tenant and returns the port, ``wanted`` if it is free. Raises ``ConflictError``."""
@@ -126,7 +126,7 @@ class Tenants:
         return False
 
     def is_answering(self, key: str) -> bool:
-        """Whether somebody is talking with a twin, among them perhaps the very agent that asks."""
+        """True while a request to a twin is active, perhaps of the very agent that asks."""
         tenant = self._open.get(key)
         return tenant is not None and tenant.active_requests > 0
 
@@ -142,7 +142,7 @@ class Tenants:
 
     @asynccontextmanager
     async def apart(self, key: str) -> AsyncIterator[None]:
-        """Whoever wants something of a twin that is not open waits until the block is left."""
+        """Keeps a twin closed: requests to it wait until the block is left."""
         async with self._opening.setdefault(key, asyncio.Lock()):
             yield
 
@@ -167,7 +167,7 @@ class Tenants:
             self._open[key].title = name
 
     def presence(self, key: str) -> Presence:
-        """What is known of a twin now; its last port also while it sleeps."""
+        """Returns the present state of a twin, with its last port also while it is stopped."""
         return Presence(awake=key in self._ports, port=self._ports.get(key) or self._last_ports.get(key))
 
     def awake(self) -> dict[str, int]:

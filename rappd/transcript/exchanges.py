@@ -25,7 +25,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What a person reads of it; of data in no known form, the JSON."""
+        """The text for a person; of data in no known form, the JSON."""
         data = self.data
         if self.failed:
             return _shown(data.get("msg", data))

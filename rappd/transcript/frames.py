@@ -243,7 +243,7 @@ def _beside(info: ThreadInfo, records: list[Record], head: bytes) -> tuple[Threa
 
 
 def _is_json(session: object) -> bool:
-    """Whether a session is what a thread may have: nothing, or JSON text."""
+    """True for a session that a thread may have: none, or JSON text."""
     if session is None:
         return True
     try:

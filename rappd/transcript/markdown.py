@@ -20,7 +20,7 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def export_markdown(thread: ThreadRow, events: Iterable[Event]) -> str:
-    """Who said what and when (UTC); agent calls folded as ``<details>``.
+    """Returns a conversation as Markdown: speakers, times (UTC), and agent calls folded as ``<details>``.
 
     Texts are quoted line by line and their HTML is made harmless, so that nothing in them can pass
     for another speaker or hide what follows.

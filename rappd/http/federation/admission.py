@@ -65,7 +65,7 @@ class ConnectionAdmission:
         ]
 
     def mark_authenticated(self, protocol: asyncio.BaseProtocol) -> None:
-        """Whoever is at the other end of it is no stranger."""
+        """Marks the other end of a connection as authenticated."""
         visit = self._by_protocol.pop(id(protocol), None)
         if visit is not None:
             self._strangers.pop(visit, None)

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ClientErrorLogFilter(logging.Filter):
-    """What strangers send wrongly is no fault of this program: a line now and then, and no traceback."""
+    """Logs malformed requests of unauthenticated callers now and then, without a traceback."""
 
     def __init__(self) -> None:
         super().__init__()

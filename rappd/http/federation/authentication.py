@@ -1,4 +1,4 @@
-"""Who is at this door: the certificate of the connection and the token of the request, asked each time."""
+"""Authentication at the federation listener: certificate and token, checked for every request."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def caller(request: web.Request) -> tuple[Caller, str]:
 
 
 def mark_authenticated(request: web.Request) -> None:
-    """Whoever is at the other end of this connection may stay."""
+    """Marks the other end of the request's connection as authenticated."""
     request.app[ENTRANCE].mark_authenticated(request.protocol)

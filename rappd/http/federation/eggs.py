@@ -35,7 +35,7 @@ async def take_in(request: web.Request) -> web.Response:
 
 @routes.get("/eggs/{id}")
 async def received(request: web.Request) -> web.Response:
-    """What became of an egg that was sent under that id; 404 when it may be sent. Needs the capability EGG."""
+    """The state of an egg that was sent under that id; 404 when it may be sent. Needs the capability EGG."""
     peer, eggs = _sender(request)
     id = request.match_info["id"]
     if not is_uuid(id):

@@ -71,7 +71,7 @@ async def batch(request: web.Request) -> web.Response:
 
 @routes.get("/envelopes/{id}")
 async def fetch(request: web.Request) -> web.StreamResponse:
-    """What became of an envelope of the caller's: its reply, or an ACK while it is under way."""
+    """The reply to an envelope of the caller's, or an ACK while it is being handled."""
     machines = request.app[FEDERATION]
     sender, ident = _own(request), request.match_info["id"]
     if (work := machines.receiver.find(sender, ident)) is not None:
@@ -98,7 +98,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
 
 @routes.get("/agents/{id}/capabilities")
 async def capabilities(request: web.Request) -> web.Response:
-    """What of an agent, or of a whole brainstem, this caller may use (Rulebook §5)."""
+    """The parts of an agent, or of a whole brainstem, that this caller may use (Rulebook §5)."""
     who, _ = caller(request)
     if not who.peer and not who.caps:
         raise _stranger()
@@ -160,7 +160,7 @@ def _refusal(machines: FederationService, problem: ReportableError) -> Envelope:
 
 
 def _own(request: web.Request) -> str:
-    """Whose envelopes the caller may ask for: its own. `?from=` names one of several agents of it."""
+    """Returns the sender whose envelopes the caller may fetch: its own. `?from=` names one of its agents."""
     who, name = caller(request)
     if name:
         return name

@@ -1,4 +1,4 @@
-"""What this door's routes are handed."""
+"""Application keys of the federation listener's routes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from rappd.http.federation.admission import ConnectionAdmission
 FEDERATION = web.AppKey("machines", FederationService)
 ENTRANCE = web.AppKey("entrance", ConnectionAdmission)
 HELLO_LIMIT = web.AppKey("hello_limit", RateLimit)
-"""How often strangers at one address may say HELLO."""
+"""Limits HELLOs of unauthenticated callers, for each address."""
 SIGNED_LIMIT = web.AppKey("signed_limit", RateLimit)
-"""How often they may show something else, for it takes time to verify."""
+"""Limits other requests of unauthenticated callers, which take time to verify."""

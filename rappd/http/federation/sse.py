@@ -17,7 +17,7 @@ BEAT = 15.0
 
 
 def wants_pieces(request: web.Request) -> bool:
-    """Whether the caller takes events rather than one answer."""
+    """True when the caller accepts events instead of one answer."""
     accepted = request.headers.get("Accept", "").lower().split(",")
     return any(one.partition(";")[0].strip() == EVENTS for one in accepted)
 

@@ -15,7 +15,7 @@ routes = web.RouteTableDef()
 @routes.get("/anchors")
 @operator_only
 async def anchors(request: web.Request) -> web.Response:
-    """How the event log stands to its newest anchor, and which anchors of other machines are kept here."""
+    """Compares the event log with its newest anchor, and lists kept anchors of other machines."""
     daemon = request.app[DAEMON]
     report = {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems}
     return ok({"anchor": report, "kept": daemon.federation.witness.kept()})

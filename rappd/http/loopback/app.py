@@ -61,7 +61,7 @@ def build(daemon: Daemon) -> web.Application:
 
 
 def build_for_twin(daemon: Daemon, tenant: Tenant, port: int) -> web.Application:
-    """What a booted twin's own port answers: the RAPP surface, no page, nothing of the house."""
+    """Builds the application for a booted twin's own port: the RAPP surface, no page, no structure."""
     hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
     app = _empty(daemon, tenant, AllowedHosts(lambda: hosts))
     for table in (chat, health, agent_files, models, voice_routes, services):

@@ -15,7 +15,7 @@ routes = web.RouteTableDef()
 
 @routes.get("/twins/{twin}/buddy")
 async def status(request: web.Request) -> web.Response:
-    """How it is now: stage, mood, energy, experience. Looking changes nothing."""
+    """The present state of a buddy: stage, mood, energy, experience. Changes nothing."""
     return ok(await _verbs(request).status(request.match_info["twin"]))
 
 

@@ -39,7 +39,7 @@ async def read(request: web.Request) -> web.Response:
 @routes.post("/cartridges/signer")
 @operator_only
 async def signer(request: web.Request) -> web.Response:
-    """Who signed a file, by its `sha256` and the text of the `signature` that came with it."""
+    """The signer of a file, by its `sha256` and the text of the `signature` that came with it."""
     body = await json_object(request)
     digest, signature = text_field(body, "sha256"), text_field(body, "signature")
     name = str(body.get("name") or "The file")[:_NAME]

@@ -65,7 +65,7 @@ async def lay_down(request: web.Request) -> web.Response:
 @routes.post("/eggs/plan")
 @operator_only
 async def plan(request: web.Request) -> web.Response:
-    """What hatching an egg (`id`, or `path` on this machine) would do, with `overwrite` as it is given.
+    """The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`.
 
     A file given by its path is copied first; the answer's `id` is the copy that was planned.
     """
@@ -149,7 +149,7 @@ async def dragged_out(request: web.Request) -> web.StreamResponse:
 @routes.post("/eggs/diff")
 @operator_only
 async def diff(request: web.Request) -> web.Response:
-    """What differs between two eggs: `before` and `after`, each `{id}` or `{path}`."""
+    """The differences between two eggs: `before` and `after`, each `{id}` or `{path}`."""
     body = await json_object(request)
     daemon = request.app[DAEMON]
     before, after = body.get("before"), body.get("after")
@@ -179,7 +179,7 @@ async def rollback(request: web.Request) -> web.Response:
 @routes.get("/eggs/signers")
 @operator_only
 async def signers(request: web.Request) -> web.Response:
-    """Whose eggs run without being read first, and this machine's own key."""
+    """The signers whose eggs run without being read first, and this machine's own key."""
     return ok(await asyncio.to_thread(request.app[DAEMON].eggs.verbs.list_signers))
 
 

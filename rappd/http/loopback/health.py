@@ -69,7 +69,7 @@ async def version(request: web.Request) -> web.Response:
 
 @routes.get("/healthz")
 async def healthz(request: web.Request) -> web.Response:
-    """Whether the process answers at all."""
+    """Answers while the process runs."""
     return ok({"status": "ok"})
 
 

@@ -22,7 +22,7 @@ SCHEMA = "rapp-tether/1.0"
 
 @routes.get("/tether/healthz")
 async def healthz(request: web.Request) -> web.Response:
-    """Which agents can be called."""
+    """The agents that can be called."""
     names = sorted(agent.name for agent in request.app[DAEMON].host.registry.serving(structural=False))
     return ok(
         {

@@ -15,7 +15,7 @@ routes = web.RouteTableDef()
 @routes.get("/legacy")
 @operator_only
 async def show(request: web.Request) -> web.Response:
-    """Whether the legacy door is open, where, and to whom."""
+    """The state of the legacy listener: open or closed, addresses, allowed callers."""
     return ok(request.app[DAEMON].legacy.show())
 
 

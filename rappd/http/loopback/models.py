@@ -43,7 +43,7 @@ async def poll(request: web.Request) -> web.Response:
 
 @routes.get("/login/status")
 async def status(request: web.Request) -> web.Response:
-    """Whether a sign-in is waiting."""
+    """Tells if a sign-in is waiting."""
     return ok(await request.app[DAEMON].providers.login.status())
 
 

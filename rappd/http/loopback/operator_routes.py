@@ -43,7 +43,7 @@ async def open_session(request: web.Request) -> web.Response:
 
 @routes.get("/operator/session")
 async def session(request: web.Request) -> web.Response:
-    """Whether this page may change structure."""
+    """Tells if this page may change structure."""
     return ok({"operator": is_operator(request)})
 
 
@@ -67,7 +67,7 @@ async def key(request: web.Request) -> web.Response:
 @routes.get("/operator/status")
 @operator_only
 async def status(request: web.Request) -> web.Response:
-    """What the start screen and `rappd status` tell."""
+    """The state that the start screen and `rappd status` show."""
     daemon = request.app[DAEMON]
     return ok({**describe(daemon), "problems": await daemon.readiness.problems()})
 

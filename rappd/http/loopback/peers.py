@@ -59,7 +59,7 @@ async def rename(request: web.Request) -> web.Response:
 @routes.post("/peers/{peer}/scopes")
 @operator_only
 async def scopes(request: web.Request) -> web.Response:
-    """What a peer may do here: `scopes`, a list of capabilities."""
+    """Sets what a peer may do here: `scopes`, a list of capabilities."""
     given = (await json_object(request)).get("scopes")
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise InvalidBodyError(
@@ -71,7 +71,7 @@ async def scopes(request: web.Request) -> web.Response:
 @routes.post("/peers/{peer}/offer")
 @operator_only
 async def offer(request: web.Request) -> web.Response:
-    """Whether the brainstem here may use a peer's agents: `on`."""
+    """Sets if the brainstem here may use a peer's agents: `on`."""
     on = (await json_object(request)).get("on")
     return ok(await request.app[DAEMON].peers.offer(request.match_info["peer"], on is True))
 
@@ -102,7 +102,7 @@ async def pair(request: web.Request) -> web.Response:
 @routes.get("/pairings/{attempt}")
 @operator_only
 async def pairing(request: web.Request) -> web.Response:
-    """How a pairing stands; with `?state=` it waits up to 20 s for another state than that."""
+    """The state of a pairing; with `?state=` it waits up to 20 s for another state than that."""
     known = request.query.get("state", "")
     return ok(await request.app[DAEMON].peers.pairing(request.match_info["attempt"], known))
 
@@ -110,7 +110,7 @@ async def pairing(request: web.Request) -> web.Response:
 @routes.post("/pairings/{attempt}")
 @operator_only
 async def confirm(request: web.Request) -> web.Response:
-    """Whether the words are the `same`, and `whose` the other machine is."""
+    """Confirms a pairing: if the words are the `same`, and `whose` the other machine is."""
     body = await json_object(request)
     same = body.get("same")
     if not isinstance(same, bool):
@@ -183,7 +183,7 @@ async def cancel(request: web.Request) -> web.Response:
 @routes.get("/outbox")
 @operator_only
 async def outbox(request: web.Request) -> web.Response:
-    """What waits for machines; with `?waiting=1` only that, else also what lately came of it."""
+    """The outbox: what waits for other machines; without `?waiting=1` also recent results."""
     return ok(await request.app[DAEMON].calls.outbox(waiting=request.query.get("waiting") == "1"))
 
 

@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 async def answering(
     request: web.Request, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]
 ) -> web.StreamResponse:
-    """What ``work`` gives, as JSON; for whoever accepts events, as these, one JSON object each.
+    """Runs ``work`` and answers with its result as JSON, or, for callers that accept events, with events.
 
     ``{"type": "progress", "done", "whole"}`` in bytes, as often as it is worth it, then
     ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The work goes on
-    when the listener leaves.
+    when the caller disconnects.
     """
     if EVENTS not in request.headers.get("Accept", ""):
         return ok(await work(None))
@@ -58,7 +58,7 @@ async def answering(
 
 
 class _Far:
-    """How far a work is, for one listener. ``changed`` is set whenever there is something to tell."""
+    """The progress of a work for one caller. ``changed`` is set whenever there is something to send."""
 
     def __init__(self) -> None:
         self.amounts: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""Who is at the loopback door: Host and Origin checks, CORS, operator or not."""
+"""The guard of the loopback listener: Host and Origin checks, CORS, operator or not."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def caller(request: web.Request) -> Caller:
 
 
 def is_operator(request: web.Request) -> bool:
-    """Whether the request carries the operator's session, came by the control socket, or needs neither."""
+    """True for a request with the operator's session, over the control socket, or on an open surface."""
     daemon = request.app[DAEMON]
     if daemon.open_surface or from_control(request):
         return True
@@ -90,7 +90,7 @@ def is_operator(request: web.Request) -> bool:
 
 
 def at_operator_origin(request: web.Request) -> bool:
-    """Whether the browser asked for 127.0.0.1.
+    """True when the browser asked for 127.0.0.1.
 
     Rapplications live at ``localhost``, which browsers keep apart from it; the operator's page and session
     exist at 127.0.0.1 alone.

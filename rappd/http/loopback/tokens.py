@@ -1,4 +1,4 @@
-"""Who may call this machine without being paired, for its owner: issue, pass on, list, take back."""
+"""Routes for tokens and permissions, for the owner: issue, delegate, list, revoke."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ routes = web.RouteTableDef()
 @routes.get("/tokens")
 @operator_only
 async def tokens(request: web.Request) -> web.Response:
-    """What was issued; no text of it."""
+    """Lists issued tokens, without their texts."""
     return ok(await _verbs(request).listing())
 
 

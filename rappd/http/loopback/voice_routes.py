@@ -24,7 +24,7 @@ routes = web.RouteTableDef()
 @routes.get("/voice")
 @routes.get("/voice/toggle")
 async def voice(request: web.Request) -> web.Response:
-    """Whether answers carry a spoken form."""
+    """Tells if answers carry a spoken form."""
     return ok({"voice_mode": tenant_of(request).settings.voice})
 
 
@@ -41,7 +41,7 @@ async def toggle_voice(request: web.Request) -> web.Response:
 @routes.get("/twin")
 @routes.get("/twin/toggle")
 async def twin(request: web.Request) -> web.Response:
-    """Whether answers carry the twin's aside."""
+    """Tells if answers carry the twin's comment."""
     return ok({"twin_mode": tenant_of(request).settings.twin})
 
 
