@@ -1,4 +1,4 @@
-"""The gate in process, with the store: records that pass it in a second, as they are and signed."""
+"""The dispatcher in process, with the store: records that pass it in a second, as they are and signed."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def routes() -> str:
 
 {_MADE}
 
-The loopback door listens on `127.0.0.1` (port 7071, or the setting `port`). The control socket `rappd.sock`
+The loopback listener listens on `127.0.0.1` (port 7071, or the setting `port`). The control socket `rappd.sock`
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
 describes the same at `/openapi.json`.

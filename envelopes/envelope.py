@@ -51,7 +51,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
     @property
     def thread(self) -> str:
-        """The conversation's UUID, or "" before the gate has given one."""
+        """The conversation's UUID, or "" before the dispatcher has given one."""
         return str(self.extensions.get(THREAD, ""))
 
     def reply(self, verb: str, data: dict[str, Any], **extensions: Any) -> Envelope:

@@ -227,15 +227,15 @@ def _mother() -> _Mother:
 def _serve(control: socket.socket) -> list[str]:
     """Forks whenever it is told to. Returns in what was forked, with its arguments."""
     reports: dict[int, socket.socket] = {}
-    awake, wake = os.pipe()
+    woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     while True:
-        heard, _, _ = select.select([control, awake], [], [])
-        if awake in heard:
-            os.read(awake, 4096)
+        heard, _, _ = select.select([control, woken], [], [])
+        if woken in heard:
+            os.read(woken, 4096)
             _tell_of_ends(reports)
         if control not in heard:
             continue
@@ -247,7 +247,7 @@ def _serve(control: socket.socket) -> list[str]:
             signal.set_wakeup_fd(-1)
             for other in (control, *reports.values()):
                 other.close()
-            for fd in (awake, wake, fds[3]):
+            for fd in (woken, wake, fds[3]):
                 os.close(fd)
             return _become(json.loads(packet), fds[:3])
         reports[pid] = socket.socket(fileno=fds[3])

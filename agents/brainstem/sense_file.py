@@ -38,7 +38,7 @@ class BadSenseError(AgentError):
 def read_sense(content: bytes, stem: str) -> Slot:
     """The slot that a file's text describes; ``stem`` is the file's name without ``.py``.
 
-    One with the delimiter and key of a slot of the house is that slot, in words of its own.
+    One with the delimiter and key of a slot of the daemon is that slot, in words of its own.
     Raises ``BadSenseError``.
     """
     texts = _constants(content)
@@ -50,7 +50,7 @@ def read_sense(content: bytes, stem: str) -> Slot:
     builtin = _BUILT_IN.get(delimiter)
     if builtin is not None:
         if key != builtin.response_key:
-            raise BadSenseError(f"{delimiter} is the house's own, and fills {builtin.response_key}", line)
+            raise BadSenseError(f"{delimiter} is the daemon's own, and fills {builtin.response_key}", line)
         return replace(builtin, prompt=prompt.strip())
     if key in ANSWER_KEYS:
         raise BadSenseError(f"{key} is a key of every answer, and not for a sense to fill", key_line)

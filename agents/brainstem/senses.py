@@ -1,4 +1,4 @@
-"""The senses of a workspace: ``senses/*_sense.py``, slots of answers beside the house's own (RAPP v1 §18.8)."""
+"""The senses of a workspace: ``senses/*_sense.py``, slots of answers beside the daemon's own (RAPP v1 §18.8)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SenseFault(msgspec.Struct, frozen=True):
 class SenseOutput(msgspec.Struct, frozen=True):
     """The senses in force, in the order of their files.
 
-    ``prompts`` are the words for the house's own slots, by delimiter, where a sense has some.
+    ``prompts`` are the words for the daemon's own slots, by delimiter, where a sense has some.
     """
 
     slots: tuple[Slot, ...] = ()

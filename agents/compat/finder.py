@@ -44,7 +44,7 @@ PACKAGES = frozenset({"openrappter", "skills", "utils"})
 def install_shims(*, workspace: Path | None, agents_dir: Path, data_dir: Path) -> None:
     """Makes every name above importable in this process, for agents of one workspace.
 
-    Neighbours import as ``agents.x`` and as ``x``, after the house's own; ``utils`` goes on to the
+    Neighbours import as ``agents.x`` and as ``x``, after the daemon's own; ``utils`` goes on to the
     ``utils`` folder of the workspace. Calling it again moves everything to the other workspace.
     """
     use_data_dir(data_dir)
@@ -95,11 +95,11 @@ class _SameAs(Loader):
 
 class _Empty(Loader):
     def exec_module(self, module: ModuleType) -> None:
-        module.__doc__ = "Made by the house; only what agent files import from it is here."
+        module.__doc__ = "Made by the daemon; only what agent files import from it is here."
 
 
 class _Placeholders(Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        module.__doc__ = f"Not part of this house: {ABSENT[name]}."
+        module.__doc__ = f"Not part of this machine: {ABSENT[name]}."
         module.__getattr__ = lambda wanted: placeholder(name, wanted)  # type: ignore[method-assign]  # PEP 562

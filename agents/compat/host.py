@@ -1,4 +1,4 @@
-"""``utils.host``: what an agent that may change the house asks of it.
+"""``utils.host``: what an agent that may change the daemon asks of it.
 
 Callback ``host`` takes the arguments and ``operation`` in one object; the daemon decides who may.
 """

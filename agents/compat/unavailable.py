@@ -16,7 +16,7 @@ ABSENT = {
 
 
 class UnavailableModuleError(AgentError):
-    """An agent used something that this house does not have."""
+    """An agent used something that this machine does not have."""
 
     code = "unavailable"
     status = 501
@@ -48,4 +48,4 @@ class _Refusing(type):
 
 def _reason(cls: type) -> str:
     modules = (base.__module__ for base in cls.__mro__)
-    return next((ABSENT[module] for module in modules if module in ABSENT), "it is not part of this house")
+    return next((ABSENT[module] for module in modules if module in ABSENT), "it is not part of this machine")

@@ -123,7 +123,7 @@ def _perform_test(instance: Any) -> TestOutcome:
 
 
 def _script_test(path: Path) -> TestOutcome:
-    """Runs the file as a script in a process of its own, the house's names importable."""
+    """Runs the file as a script in a process of its own, the daemon's names importable."""
     test = "standalone_execution"
     try:
         child = os.fork()

@@ -17,7 +17,7 @@ from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_
 from agents.runtime.bytecode_cache import code_of
 
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
-"""Names that agent files import from the house itself; no package of that name is ever installed."""
+"""Names that agent files import from the daemon itself; no package of that name is ever installed."""
 
 MODULE_PREFIX = "agent_file_"
 _numbers = itertools.count(1)

@@ -82,7 +82,7 @@ class AskPeerAgent(BasicAgent):
                 arguments=given if isinstance(given, dict) else {},
                 twin=said.get("twin", ""),
             )
-        except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
+        except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
         result = done["result"]
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

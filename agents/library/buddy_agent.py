@@ -6,7 +6,7 @@ Only a buddy has it. Say "feed yourself", "how are you?", "explore", "remember t
 Argument `action`: feed, pet, explore, post, comment, heartbeat, remember, recall or status (as without
 it). `text`: what to remember, post or comment, or the words to recall by. `kind`: of the memory.
 
-The answer is a sentence. The rules (what it costs, how it grows) are the house's, and so is the file
+The answer is a sentence. The rules (what it costs, how it grows) are the daemon's, and so is the file
 `.brainstem_data/buddy.json`: this file only asks.
 """
 
@@ -95,7 +95,7 @@ class BuddyAgent(BasicAgent):
             return "Error: this works inside a brainstem only."
         try:
             told = request(f"buddy.{action}", text=said.get("text", ""), kind=said.get("kind", ""))
-        except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
+        except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
         return str(told["message"])
 

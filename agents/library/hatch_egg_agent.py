@@ -90,7 +90,7 @@ class HatchEggAgent(BasicAgent):
             if dry:
                 return _plan(request("eggs.plan", **where, expect_sha256=expected)["plan"])
             return str(request("eggs.hatch", **where, expect_sha256=expected)["message"])
-        except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
+        except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
 
 

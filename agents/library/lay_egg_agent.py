@@ -90,7 +90,7 @@ class LayEggAgent(BasicAgent):
                 into=said.get("egg_path", ""),
                 exclude_memory=kwargs.get("exclude_memory") is True,
             )
-        except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
+        except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
         left = done["packed"]["left_out"]
         return str(done["message"]) + "".join(f"\nleft out: {one['path']} {one['why']}" for one in left[:20])

@@ -139,7 +139,7 @@ class TwinAgent(BasicAgent):
             return "Error: this works inside a brainstem only."
         try:
             answer = _perform(request, action, _addressed(request, action, said), said, kwargs)
-        except Exception as problem:  # noqa: BLE001 - whatever the house answers is told, in its words
+        except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
         told = {"status": "ok", **{key: one for key, one in answer.items() if key not in _UNTOLD}}
         return json.dumps(told, ensure_ascii=False, default=str)
@@ -179,7 +179,7 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "boot" | "stop":
             return request(f"twins.{action}", twin=twin)
         case "unarchive":
-            return _moved(request("twins.unarchive", twin=twin), "unarchived", "Back, asleep")
+            return _moved(request("twins.unarchive", twin=twin), "unarchived", "Back, stopped")
         case "update_identity":
             return request("twins.rename", twin=twin, name=_need(said, "name"))
         case "update_soul":
@@ -285,7 +285,7 @@ def _gone_back(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(twin: dict[str, Any]) -> str:
-    state = f"awake on port {twin['port']}" if twin["state"] == "awake" else twin["state"]
+    state = f"running on port {twin['port']}" if twin["state"] == "awake" else twin["state"]
     return f"{twin['name']} ({twin['kind']}, {state})"
 
 

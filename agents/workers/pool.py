@@ -115,7 +115,7 @@ class WorkerPool:
         ident = next(self._ids)
         frame = orjson.dumps((ident, op, body), option=orjson.OPT_NON_STR_KEYS)
         if self._closing:
-            raise WorkerDiedError("The workers are being stopped", do="ask again once rappd is awake")
+            raise WorkerDiedError("The workers are being stopped", do="ask again once rappd is running")
         self._requests += 1
         limit = _FOREVER if timeout is None else timeout
         call = Call(ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback, together)
@@ -397,7 +397,7 @@ class WorkerPool:
 
 
 def _stopped() -> WorkerDiedError:
-    return WorkerDiedError("The worker was stopped", do="ask again once rappd is awake")
+    return WorkerDiedError("The worker was stopped", do="ask again once rappd is running")
 
 
 def _start_problem(worker: WorkerHandle, words: str) -> Exception:

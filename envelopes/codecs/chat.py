@@ -77,7 +77,7 @@ def decode_request(raw: bytes) -> ChatRequest:
 
 
 def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
-    """The turn as a record. The caller is its ``user_guid``; the gate adds the thread."""
+    """The turn as a record. The caller is its ``user_guid``; the dispatcher adds the thread."""
     data: dict[str, Any] = {"user_input": request.user_input}
     if request.history:
         data["conversation_history"] = request.history

@@ -35,7 +35,7 @@ class NodeCard(msgspec.Struct, frozen=True):
     """A machine in its own words. Only after ``check()`` is anything in it more than a claim.
 
     ``public_key`` is raw (32 bytes), ``certificate`` DER, ``sealing_key`` an age recipient and
-    ``sealing_signature`` (64 bytes) the identity's over it; ``port`` is where its door for peers is.
+    ``sealing_signature`` (64 bytes) the identity's over it; ``port`` is where its federation listener is.
     """
 
     name: str

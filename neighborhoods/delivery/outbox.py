@@ -63,11 +63,11 @@ class Outbox:
         self._eggs = eggs
         self._on_over = on_over
         self._ledger = OutboxTransitions(records, clock, on_answer, self._over)
-        self._bench = QueueContext(self._ledger, carrier, book, self._unwanted, self._pace, random)
-        self._egg_bench = self._bench
+        self._context = QueueContext(self._ledger, carrier, book, self._unwanted, self._pace, random)
+        self._egg_context = self._context
         if eggs is not None:
-            self._egg_bench = msgspec.structs.replace(self._bench, carrier=eggs, eggs=True)
-        self._lanes: dict[tuple[str, bool], PeerQueue] = {}  # by peer, and whether it is one of eggs
+            self._egg_context = msgspec.structs.replace(self._context, carrier=eggs, eggs=True)
+        self._queues: dict[tuple[str, bool], PeerQueue] = {}  # by peer, and whether it is one of eggs
         self._sweeper: asyncio.Task[None] | None = None
         self._soon: list[int] = []  # ends that come before the next sweep
         self._sweep_now = asyncio.Event()
@@ -102,7 +102,7 @@ class Outbox:
             heapq.heappush(self._soon, item.expires_at)
             self._sweep_now.set()
         if not self._closed:
-            self._lane(peer, eggs=envelope.verb == EGG).wake()
+            self._queue(peer, eggs=envelope.verb == EGG).wake()
         return number
 
     async def try_now(self, row: OutgoingEnvelope, *, within: float) -> OutgoingEnvelope:
@@ -110,17 +110,17 @@ class Outbox:
 
         Where others of its kind go first, and for longer than ``within`` seconds, it is as it was.
         """
-        lane = self._lane(row.peer, eggs=row.verb == EGG)
-        lane.clear()
+        queue = self._queue(row.peer, eggs=row.verb == EGG)
+        queue.clear()
         loop = asyncio.get_running_loop()
         until = loop.time() + within
         while True:
-            stepped = lane.after_step()
+            stepped = queue.after_step()
             now = await self._records.by_id(row.peer, row.id) or row
             tried = now.state not in ("queued", "delivered") or (
                 now.state == "queued" and now.tries > row.tries
             )
-            if tried or lane.task.done() or (now.state == "queued" and (lane.stopped or lane.rests)):
+            if tried or queue.task.done() or (now.state == "queued" and (queue.stopped or queue.rests)):
                 return self._as_held(now, self._clock())
             if now.state == "delivered":
                 await stepped
@@ -136,7 +136,7 @@ class Outbox:
         for peer, count in waiting.items():
             if count:
                 for eggs in (False, True) if self._eggs else (False,):
-                    self._lane(peer, eggs=eggs, ask_now=True).wake()
+                    self._queue(peer, eggs=eggs, ask_now=True).wake()
         return sum(waiting.values())
 
     async def stop(self) -> None:
@@ -156,19 +156,19 @@ class Outbox:
         unknown, or answered before.
         """
         taken = await self._ledger.answered(peer, reply)
-        if taken and (lane := self._lanes.get((peer, False))) is not None:
-            lane.wake()
+        if taken and (queue := self._queues.get((peer, False))) is not None:
+            queue.wake()
         return taken
 
     def heard_from(self, peer: str) -> None:
         """Any sign of life of a peer that proved its key: pauses end, and what waits goes at once."""
-        for lane in self._lanes_of(peer):
-            lane.heard()
+        for queue in self._queues_of(peer):
+            queue.heard()
 
     def cleared(self, peer: str) -> None:
         """Restarts a peer's queue: it was paired again, or its key is known."""
-        for lane in self._lanes_of(peer):
-            lane.clear(ask=True)
+        for queue in self._queues_of(peer):
+            queue.clear(ask=True)
 
     async def retry(self, id: str) -> OutgoingEnvelope:
         """Tries now: sends what is queued, asks for the answer of what is accepted.
@@ -179,7 +179,7 @@ class Outbox:
         if row.state not in WAITING:
             raise OutboxConflictError(f"That is {row.state} already.", do="Make the call again.")
         await self._ledger.hurry(row)
-        self._lane(row.peer, eggs=row.verb == EGG).clear(ask=row.state == "accepted")
+        self._queue(row.peer, eggs=row.verb == EGG).clear(ask=row.state == "accepted")
         return row
 
     async def drop(self, id: str) -> OutgoingEnvelope:
@@ -192,8 +192,8 @@ class Outbox:
             raise OutboxConflictError("That is over already.", do="There is nothing left to drop.")
         if row.state == "accepted":
             self._unwanted(row)
-        if (lane := self._lane_of(row)) is not None:
-            lane.wake()
+        if (queue := self._queue_of(row)) is not None:
+            queue.wake()
         return msgspec.structs.replace(row, state="dropped")
 
     async def listing(
@@ -206,18 +206,18 @@ class Outbox:
 
     def trouble(self, peer: str) -> str:
         """Returns the reason why nothing goes to a peer; "" when nothing is in the way, or nothing waits."""
-        return next((lane.trouble for lane in self._lanes_of(peer) if lane.trouble), "")
+        return next((queue.trouble for queue in self._queues_of(peer) if queue.trouble), "")
 
     def stopped(self, peer: str, *, eggs: bool = False) -> bool:
         """True when a peer's queue is stopped until its owner, or the peer itself, does something about it."""
-        lane = self._lanes.get((peer, eggs))
-        return lane is not None and lane.stopped
+        queue = self._queues.get((peer, eggs))
+        return queue is not None and queue.stopped
 
-    def _lanes_of(self, peer: str) -> list[PeerQueue]:
-        return [lane for eggs in (False, True) if (lane := self._lanes.get((peer, eggs))) is not None]
+    def _queues_of(self, peer: str) -> list[PeerQueue]:
+        return [queue for eggs in (False, True) if (queue := self._queues.get((peer, eggs))) is not None]
 
-    def _lane_of(self, row: OutgoingEnvelope) -> PeerQueue | None:
-        return self._lanes.get((row.peer, row.verb == EGG and self._eggs is not None))
+    def _queue_of(self, row: OutgoingEnvelope) -> PeerQueue | None:
+        return self._queues.get((row.peer, row.verb == EGG and self._eggs is not None))
 
     def _over(self, row: OutgoingEnvelope) -> None:
         if row.verb == EGG and self._eggs is not None:
@@ -225,44 +225,44 @@ class Outbox:
         self._on_over(row)
 
     def _cancel_all(self) -> list[asyncio.Task[None]]:
-        tasks = [lane.task for lane in self._lanes.values()] + list(self._saying)
+        tasks = [queue.task for queue in self._queues.values()] + list(self._saying)
         tasks += [self._sweeper] if self._sweeper is not None else []
-        self._lanes.clear()
+        self._queues.clear()
         for task in tasks:
             task.cancel()
         return tasks
 
     def _as_held(self, row: OutgoingEnvelope, now: int) -> OutgoingEnvelope:
-        lane = self._lane_of(row)
-        if lane is None or row.state != "queued":
+        queue = self._queue_of(row)
+        if queue is None or row.state != "queued":
             return row
-        next_at = max(row.next_at, now + int(lane.rests * _SECOND)) if lane.rests else row.next_at
-        return msgspec.structs.replace(row, next_at=next_at, trouble=row.trouble or lane.trouble)
+        next_at = max(row.next_at, now + int(queue.rests * _SECOND)) if queue.rests else row.next_at
+        return msgspec.structs.replace(row, next_at=next_at, trouble=row.trouble or queue.trouble)
 
-    def _lane(self, peer: str, *, eggs: bool = False, ask_now: bool = False) -> PeerQueue:
+    def _queue(self, peer: str, *, eggs: bool = False, ask_now: bool = False) -> PeerQueue:
         eggs = eggs and self._eggs is not None
-        lane = self._lanes.get((peer, eggs))
-        if lane is None:
+        queue = self._queues.get((peer, eggs))
+        if queue is None:
             if self._closed:
                 raise OutboxConflictError(
                     "The outbox is closed; what was put in it goes out after the next start."
                 )
-            bench = self._egg_bench if eggs else self._bench
-            lane = self._lanes[peer, eggs] = PeerQueue(peer, bench, self._ended, ask_now=ask_now)
+            context = self._egg_context if eggs else self._context
+            queue = self._queues[peer, eggs] = PeerQueue(peer, context, self._ended, ask_now=ask_now)
             if self._sweeper is None:
                 self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="outbox sweep")
-        return lane
+        return queue
 
-    def _ended(self, lane: PeerQueue) -> None:
-        if self._lanes.get((lane.peer, lane.eggs)) is lane:
-            del self._lanes[lane.peer, lane.eggs]
+    def _ended(self, queue: PeerQueue) -> None:
+        if self._queues.get((queue.peer, queue.eggs)) is queue:
+            del self._queues[queue.peer, queue.eggs]
         self._sweep_now.set()
 
     async def _sweep(self) -> None:
         """Ends what ran out of time, as long as anything waits."""
         loop = asyncio.get_running_loop()
         regular = loop.time()
-        while self._lanes:
+        while self._queues:
             self._sweep_now.clear()
             ahead = regular - loop.time()
             if self._soon:
@@ -277,8 +277,8 @@ class Outbox:
                 heapq.heappop(self._soon)
             try:
                 for peer in await self._ledger.expire():
-                    for lane in self._lanes_of(peer):
-                        lane.wake()
+                    for queue in self._queues_of(peer):
+                        queue.wake()
             except Exception:  # noqa: BLE001 - the next sweep finds the same rows
                 _log.exception("The outbox could not look for what ran out of time.")
         self._sweeper = None

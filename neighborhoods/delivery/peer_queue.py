@@ -68,14 +68,14 @@ class PeerQueue:
     """
 
     def __init__(
-        self, peer: str, bench: QueueContext, ended: Callable[[PeerQueue], None], *, ask_now: bool
+        self, peer: str, context: QueueContext, ended: Callable[[PeerQueue], None], *, ask_now: bool
     ) -> None:
         self.peer = peer
         self.trouble = ""
         self.stopped = False
-        self._bench = bench
-        self._pace = bench.pace
-        self._ledger = bench.ledger
+        self._context = context
+        self._pace = context.pace
+        self._ledger = context.ledger
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
@@ -89,13 +89,13 @@ class PeerQueue:
         self._asked: dict[int, float] = {}
         self._one_by_one = 0  # up to this row: a batch with it was refused as a whole
         self._stepping: list[asyncio.Future[None]] = []
-        name = f"outbox {peer[:4]}{' eggs' if bench.eggs else ''}"
+        name = f"outbox {peer[:4]}{' eggs' if context.eggs else ''}"
         self.task = self._loop.create_task(self._run(), name=name)
 
     @property
     def eggs(self) -> bool:
         """True for a queue of eggs."""
-        return self._bench.eggs
+        return self._context.eggs
 
     @property
     def rests(self) -> float:
@@ -179,7 +179,7 @@ class PeerQueue:
             await self._ask()
             if self.stopped or self.rests:
                 return self.rests
-        peer = self._bench.book(self.peer)
+        peer = self._context.book(self.peer)
         if peer is None:
             self._stop("It is not a peer of this machine any more.")
             return 0.0
@@ -222,12 +222,12 @@ class PeerQueue:
 
     async def _send(self, peer: Peer, batch: list[OutgoingEnvelope]) -> None:
         try:
-            replies = await self._bench.carrier.send_batch(peer, [row.body for row in batch])
+            replies = await self._context.carrier.send_batch(peer, [row.body for row in batch])
         except Exception as error:  # noqa: BLE001 - whatever a carrier stumbles over, the rows are kept
             await self._not_sent(batch, error)
             return
         now = self._ledger.clock()
-        found = sort_replies(batch, replies, now, lambda tries: self._pace.pause(tries, self._bench.random))
+        found = sort_replies(batch, replies, now, lambda tries: self._pace.pause(tries, self._context.random))
         await self._look_up(peer, [row for row in batch if row.number in found.unclear][:_LOOKED_UP], found)
         if found.distrusted:
             self._stop(found.distrusted)
@@ -236,13 +236,13 @@ class PeerQueue:
         else:
             self.clear()
         for row in await self._ledger.landed(batch, found.replies, found.later, found.trouble):
-            self._bench.unwanted(row)
+            self._context.unwanted(row)
 
     async def _look_up(self, peer: Peer, rows: list[OutgoingEnvelope], found: ReplyOutcomes) -> None:
         """A 503 to what was sent before is either "not now" or the recorded end of the work: the peer's record tells."""
         for row in rows:
             try:
-                reply = await self._bench.carrier.fetch(peer, row.id)
+                reply = await self._context.carrier.fetch(peer, row.id)
             except Exception as error:  # noqa: BLE001 - it is queued again, and looked up the next time
                 _log.info("The answer to %s could not be looked up: %s", row.id, error)
                 return
@@ -284,12 +284,12 @@ class PeerQueue:
         accepted = [row for row in await self._waiting(1000) if row.state == "accepted"]
         self._asked = {row.number: self._asked.get(row.number, float("-inf")) for row in accepted}
         turn = sorted(accepted, key=lambda row: (self._asked[row.number], row.number))
-        peer = self._bench.book(self.peer)
+        peer = self._context.book(self.peer)
         if peer is None:
             return
         for row in turn[: self._pace.asked_at_once]:
             try:
-                reply = await self._bench.carrier.fetch(peer, row.id)
+                reply = await self._context.carrier.fetch(peer, row.id)
             except PeerRefusedError as error:
                 _log.warning("The answer to %s could not be fetched: %s", row.id, error)
                 self._asked[row.number] = now
@@ -316,7 +316,7 @@ class PeerQueue:
 
     def _rest(self, asked_for: float | None = None, trouble: str = "") -> float:
         self._failures += 1
-        seconds = self._pace.pause(self._failures, self._bench.random)
+        seconds = self._pace.pause(self._failures, self._context.random)
         self._firm = asked_for is not None
         if asked_for is not None:
             seconds = max(seconds, min(asked_for, self._pace.longest_pause))

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from neighborhoods.discovery.addresses import BadAddressError, join, split
-from neighborhoods.discovery.discovered_nodes import RUNGS, DiscoveredNodes, Rung
+from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, AddressSource, DiscoveredNodes
 from neighborhoods.discovery.peers_file import Entry, PeersFile
 
 MOST_CANDIDATES = 24
@@ -16,16 +16,16 @@ MOST_CANDIDATES = 24
 
 
 class AddressCandidate(msgspec.Struct, frozen=True):
-    """An address worth a try, and the rung that it stands on."""
+    """An address worth a try, and the source that it stands on."""
 
     address: str
-    rung: Rung
+    source: AddressSource
 
 
 class SourceState(msgspec.Struct, frozen=True):
     """The state of one address source: the number of machines it knows, and what hinders it ("" for nothing)."""
 
-    rung: Rung
+    source: AddressSource
     found: int
     trouble: str
 
@@ -50,14 +50,14 @@ class AddressResolver:
         self._learned: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
         self._sorted: tuple[Entry, ...] | None = None
-        self._places: dict[tuple[Rung, str], list[str]] = {}
+        self._places: dict[tuple[AddressSource, str], list[str]] = {}
 
     async def candidates(self, fingerprint: str, last_address: str = "") -> list[AddressCandidate]:
         """Every address that may lead to a peer, the likeliest first, each once, at most 24.
 
         Written-down addresses that are known to lead to another machine are left out.
         """
-        found: dict[str, Rung] = {}
+        found: dict[str, AddressSource] = {}
         for sighting in self._sightings.of(fingerprint):
             for host in sighting.addresses:
                 found.setdefault(join(host, sighting.port), "nearby")
@@ -65,14 +65,14 @@ class AddressResolver:
             with contextlib.suppress(BadAddressError):  # it is written anew when the peer is reached
                 found.setdefault(join(*split(last_address)), "last address")
         places = self._by_owner(await self._written.entries())
-        for rung in RUNGS[2:]:
+        for source in ADDRESS_SOURCES[2:]:
             for known in (fingerprint, ""):
-                for address in places.get((rung, known), ())[: MOST_CANDIDATES + len(found)]:
-                    found.setdefault(address, rung)
-        return [AddressCandidate(address, rung) for address, rung in found.items()][:MOST_CANDIDATES]
+                for address in places.get((source, known), ())[: MOST_CANDIDATES + len(found)]:
+                    found.setdefault(address, source)
+        return [AddressCandidate(address, source) for address, source in found.items()][:MOST_CANDIDATES]
 
-    def reached_by(self, fingerprint: str, address: str) -> Rung | None:
-        """The rung on which an address of a peer stands now: "last address" only where no other has it."""
+    def reached_by(self, fingerprint: str, address: str) -> AddressSource | None:
+        """The source on which an address of a peer stands now: "last address" only where no other has it."""
         try:
             place = join(*split(address))
         except BadAddressError:
@@ -82,7 +82,7 @@ class AddressResolver:
                 return "nearby"
         for entry in self._written.read:
             if not entry.legacy and entry.address == place and self._whose(entry) in ("", fingerprint):
-                return entry.rung
+                return entry.source
         return "last address"
 
     async def legacy(self) -> list[Entry]:
@@ -101,26 +101,26 @@ class AddressResolver:
             del self._learned[next(iter(self._learned))]
 
     def remember(self, addresses: dict[str, str]) -> None:
-        """The last addresses of the paired peers, by fingerprint: what the second rung knows."""
+        """The last addresses of the paired peers, by fingerprint: what the second source knows."""
         self._addresses = dict(addresses)
 
-    async def rungs(self) -> list[SourceState]:
-        """Each rung in order, for screens."""
+    async def sources(self) -> list[SourceState]:
+        """Each source in order, for screens."""
         entries = await self._written.entries()
         return [
             SourceState("nearby", len(self._sightings), self._nearby.trouble if self._nearby else ""),
             SourceState("last address", sum(1 for address in self._addresses.values() if address), ""),
-            SourceState("list", sum(1 for entry in entries if entry.rung == "list"), self._written.trouble),
-            SourceState("typed", sum(1 for entry in entries if entry.rung == "typed"), ""),
+            SourceState("list", sum(1 for entry in entries if entry.source == "list"), self._written.trouble),
+            SourceState("typed", sum(1 for entry in entries if entry.source == "typed"), ""),
         ]
 
-    def _by_owner(self, entries: tuple[Entry, ...]) -> dict[tuple[Rung, str], list[str]]:
-        """Written-down addresses by rung and whose they are: of many entries few are one peer's."""
+    def _by_owner(self, entries: tuple[Entry, ...]) -> dict[tuple[AddressSource, str], list[str]]:
+        """Written-down addresses by source and whose they are: of many entries few are one peer's."""
         if entries is not self._sorted:
             self._places = {}
             for entry in entries:
                 if not entry.legacy:
-                    self._places.setdefault((entry.rung, self._whose(entry)), []).append(entry.address)
+                    self._places.setdefault((entry.source, self._whose(entry)), []).append(entry.address)
             self._sorted = entries
         return self._places
 

@@ -9,10 +9,10 @@ from typing import Literal
 
 import msgspec
 
-Rung = Literal["nearby", "last address", "list", "typed"]
+AddressSource = Literal["nearby", "last address", "list", "typed"]
 """By which way an address became known, in the order in which they are tried."""
 
-RUNGS: tuple[Rung, ...] = ("nearby", "last address", "list", "typed")
+ADDRESS_SOURCES: tuple[AddressSource, ...] = ("nearby", "last address", "list", "typed")
 
 Change = Literal["appeared", "changed", "heard", "gone"]
 """appeared: a new one; changed: other name, addresses or port; heard: announced again; gone: withdrawn."""
@@ -32,7 +32,7 @@ class DiscoveredNode(msgspec.Struct, frozen=True):
     name: str
     addresses: tuple[str, ...]
     port: int
-    rung: Rung
+    source: AddressSource
     at: int
 
     @property

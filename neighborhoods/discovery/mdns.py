@@ -22,7 +22,7 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 from neighborhoods.discovery.announcement import SERVICE, Announcement
 from neighborhoods.discovery.interfaces import Interface
 
-logging.getLogger("zeroconf").setLevel(logging.ERROR)  # its warnings are told as the rung's trouble
+logging.getLogger("zeroconf").setLevel(logging.ERROR)  # its warnings are told as the source's trouble
 
 Found = AsyncServiceInfo
 """A resolved announcement: ``properties``, ``port``, ``parsed_scoped_addresses()``."""

@@ -1,4 +1,4 @@
-"""The rung "nearby": this machine is announced on its networks, and others' announcements are heard.
+"""The source "nearby": this machine is announced on its networks, and others' announcements are heard.
 
 By multicast DNS, ``_rappd._tcp.local.``. It starts in the background and never fails the daemon: what is
 wrong is told in ``trouble``, and tried again quietly.

@@ -26,7 +26,7 @@ from neighborhoods.discovery.addresses import (
     split,
 )
 from neighborhoods.discovery.announcement import tame
-from neighborhoods.discovery.discovered_nodes import Rung
+from neighborhoods.discovery.discovered_nodes import AddressSource
 from neighborhoods.errors import BadPeersFileError
 from twins.workspace.workspace import write_atomically
 
@@ -40,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True):
     host: str
     port: int
     legacy: bool
-    rung: Rung
+    source: AddressSource
     name: str = ""
     fingerprint: str = ""
 
@@ -159,7 +159,7 @@ class PeersFile:
         added["url"] = entry.url
         if entry.fingerprint:
             added["fingerprint"] = entry.fingerprint
-        if entry.rung == "typed":
+        if entry.source == "typed":
             added["typed"] = True
         for place, raw in enumerate(peers):
             with contextlib.suppress(ValueError):
@@ -230,8 +230,8 @@ def _entry(raw: object) -> Entry:
         raise ValueError("has a name or a fingerprint that is no text")
     host, port, legacy = _place(text if "://" in text else f"https://{text}")
     full = text if "://" in text else f"https://{join(host, port)}"
-    rung: Rung = "typed" if fields.get("typed") is True else "list"
-    return Entry(full, host, port, legacy, rung, tame(name), fingerprint)
+    source: AddressSource = "typed" if fields.get("typed") is True else "list"
+    return Entry(full, host, port, legacy, source, tame(name), fingerprint)
 
 
 def _place(url: str) -> tuple[str, int, bool]:

@@ -83,7 +83,7 @@ def status(as_json: bool) -> None:
         print_json({"status": found})
         return
     faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
-    print_out(f"{status_mark('good')} {found['node']} is awake on port {found['port']}")
+    print_out(f"{status_mark('good')} {found['node']} is running on port {found['port']}")
     print_out()
     print_out(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
     print_out(f"  Agents    {found['agents']} ready{faults}")

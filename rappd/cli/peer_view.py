@@ -184,12 +184,14 @@ def _with_command(line: str, what: str, indent: str) -> None:
 
 def _nobody(found: Row) -> None:
     print_out("No peers yet. Looked:")
-    for rung in found["rungs"]:
+    for source in found["rungs"]:
         known = (
-            f"{count(rung['found'], 'machine')}, no peer" if rung["found"] else _RUNGS.get(rung["rung"], "")
+            f"{count(source['found'], 'machine')}, no peer"
+            if source["found"]
+            else _RUNGS.get(source["rung"], "")
         )
-        what = rung["trouble"].rstrip(".") or known
-        print_out(f"  {rung['rung']:<14}{wrapped(strip_control(what), 16)}")
+        what = source["trouble"].rstrip(".") or known
+        print_out(f"  {source['rung']:<14}{wrapped(strip_control(what), 16)}")
     if not found["self"].get("running", True):
         print_out(f"  {arrow()} {command('rappd start')}")
         return

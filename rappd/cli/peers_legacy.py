@@ -28,7 +28,7 @@ _TALK = "HELP.brainstem"
 
 @click.group(cls=SuggestingGroup)
 def legacy() -> None:
-    """A door in the clear for published brainstems: open, show, close."""
+    """A unencrypted listener for published brainstems: open, show, close."""
 
 
 @legacy.command("open")
@@ -107,7 +107,7 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
         return
     row = found["legacy"]
     if not row["addresses"]:
-        print_out("The legacy door is closed.")
+        print_out("The legacy listener is closed.")
         return
     if row["open"]:
         print_out(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Answer = dict[str, Any]
 
-RUNGS = ("nearby", "last address", "list", "typed")
+ADDRESS_SOURCES = ("nearby", "last address", "list", "typed")
 
 
 def peers_on_disk(home: Home) -> Answer:
@@ -42,16 +42,16 @@ def peers_on_disk(home: Home) -> Answer:
             own_port=settings.number("port"),
         )
         entries = await written.entries()
-        ladder = AddressResolver(DiscoveredNodes(), written)
+        resolver = AddressResolver(DiscoveredNodes(), written)
         peers = [
-            _row(peer, waiting.get(peer.fingerprint, 0), ladder.reached_by(peer.fingerprint, peer.address))
+            _row(peer, waiting.get(peer.fingerprint, 0), resolver.reached_by(peer.fingerprint, peer.address))
             for peer in await PeerTable(store).peers()
         ]
         silent = "not tried, rappd isn't running"
         return {
             "peers": [*peers, *(legacy_row(entry) for entry in entries if entry.legacy)],
             "asking": [],
-            "rungs": [{"rung": rung, "found": 0, "trouble": silent} for rung in RUNGS],
+            "rungs": [{"rung": source, "found": 0, "trouble": silent} for source in ADDRESS_SOURCES],
             "door": {"port": 0, "open": False},
             "self": {**_self(home, settings.text("name")), "running": False},
         }

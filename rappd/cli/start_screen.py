@@ -59,7 +59,7 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     hint = command("rappd config set provider.url URL") if no_model else ""
     ready = f"{found['agents']} ready"
     width = max(_VALUE_WIDTH, cells(thinks), cells(ready))
-    print_out(f"{status_mark('good')} {found['node']} is awake")
+    print_out(f"{status_mark('good')} {found['node']} is running")
     print_out()
     _row("Talk", found["url"], f" or: {command('rappd chat')}", 0)
     _row("Thinking", thinks, hint, width)
@@ -75,7 +75,7 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
 
 def _later_line(found: dict[str, Any]) -> None:
     """One line; the least needed words go from a narrow one."""
-    line = f"{status_mark('good')} {found['name']} is awake  {found['url']}"
+    line = f"{status_mark('good')} {found['name']} is running  {found['url']}"
     peers = found["machines"]["peers"]
     told = [found["provider"], count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
     for more in told:
@@ -100,7 +100,7 @@ def _row(label: str, value: str, hint: str, width: int) -> None:
 
 
 def door(machines: dict[str, Any]) -> str:
-    """ "announced nearby, :7443", or that the door for machines is closed."""
+    """ "announced nearby, :7443", or that the listener for machines is closed."""
     if not machines["port"]:
         return "door closed"
     return f"{'announced nearby' if machines['announced'] else 'not announced'}, :{machines['port']}"

@@ -42,7 +42,7 @@ _SHOWN = 3
 @click.option("--note", "text", default="", help="What to remember it by.")
 @_JSON
 def checkpoint(name: str, text: str, as_json: bool) -> None:
-    """Keep a twin as it is now, to go back to. It may be awake."""
+    """Keep a twin as it is now, to go back to. It may be running."""
     with progress() as line:
         line(f"Packing {strip_control(name)}…")
         found = _ask(

@@ -70,7 +70,7 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
 @click.argument("name")
 @_JSON
 def unarchive(name: str, as_json: bool) -> int:
-    """Bring a twin back; it is asleep."""
+    """Bring a twin back; it is stopped."""
     found = ask(lambda daemon: daemon.post(path_of(name, "unarchive")), lambda verbs: verbs.unarchive(name))
     return _told(found, "unarchive", as_json)
 

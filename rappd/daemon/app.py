@@ -1,4 +1,4 @@
-"""The house: everything one running daemon holds, opened from the ground up and closed again."""
+"""The daemon: everything one running daemon holds, opened from the ground up and closed again."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Daemon:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Host headers that the loopback door answers to."""
+        """Host headers that the loopback listener answers to."""
         return self._hosts
 
     @property
@@ -147,7 +147,7 @@ class Daemon:
         return self.supervisor.zygote_pid
 
     def listen_on(self, port: int) -> None:
-        """Tells the house which port the loopback door got."""
+        """Tells the daemon which port the loopback listener got."""
         self.port = self.federation.loopback_port = port
         self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
@@ -196,7 +196,7 @@ class Daemon:
         raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     def spawn(self, work: Any) -> None:
-        """Runs ``work`` beside everything else until the house closes; a failure is logged."""
+        """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background_ended)
@@ -356,7 +356,7 @@ def describe(daemon: Daemon) -> dict[str, Any]:
 
 
 def _machines(daemon: Daemon) -> dict[str, Any]:
-    """The door for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
+    """The listener for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
     machines = daemon.federation
     announced = daemon.settings.on("peers.nearby")
     return {"port": machines.port, "announced": announced, "peers": len(machines.peer_store)}

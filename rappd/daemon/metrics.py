@@ -1,4 +1,4 @@
-"""Counters for Prometheus, read from the house when somebody asks."""
+"""Counters for Prometheus, read from the daemon when somebody asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The daemon's life: claim the home, listen, open the house, serve, close."""
+"""The daemon's life: claim the home, listen, open the daemon, serve, close."""
 
 from __future__ import annotations
 

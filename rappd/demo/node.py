@@ -60,7 +60,7 @@ class DemoNode:
                 programs.python("-m", "rappd", "start", "--quiet"), environment=environment, errors=said
             )
 
-    def wait_awake(self) -> None:
+    def wait_running(self) -> None:
         """Returns when it answers. Raises ``RappdError`` when it does not."""
         self.wait_for(self._answers, START_SECONDS, "to start")
 
@@ -104,7 +104,7 @@ class DemoNode:
 
 
 @contextmanager
-def awake(machines: Sequence[DemoNode], interrupts: Interrupts) -> Iterator[None]:
+def running(machines: Sequence[DemoNode], interrupts: Interrupts) -> Iterator[None]:
     """They run as long as the block lasts, and none afterwards, whatever ended it.
 
     Each is asked to end, and killed after ``STOP_SECONDS``, or as soon as somebody grows impatient.
@@ -115,7 +115,7 @@ def awake(machines: Sequence[DemoNode], interrupts: Interrupts) -> Iterator[None
                 with interrupts.held():  # one that was begun must be known, or nobody ends it
                     machine.start()  # side by side: each takes seconds of one core
             for machine in machines:
-                machine.wait_awake()
+                machine.wait_running()
             yield
         finally:
             _ask_to_stop(machines, interrupts)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.demo.interrupts import Interrupts
-from rappd.demo.node import DemoNode, awake
+from rappd.demo.node import DemoNode, running
 from rappd.errors import RappdError
 
 CALLS = 6
@@ -65,8 +65,8 @@ def tell(folder: Path, say: Say, interrupts: Interrupts) -> dict[str, Any]:
     pi.write_agent("thermometer_agent.py", _THERMOMETER)
     shed.write_agent("rain_gauge_agent.py", _GAUGE)
     started = time.monotonic()
-    with awake(machines, interrupts):
-        say("Three machines are awake", ", ".join(one.name for one in machines))
+    with running(machines, interrupts):
+        say("Three machines are running", ", ".join(one.name for one in machines))
         found = _find_each_other(desk, say)
         _pair(desk, pi)
         _pair(desk, shed)
@@ -99,7 +99,7 @@ def _pull_the_plug(desk: DemoNode, shed: DemoNode, say: Say, interrupts: Interru
     say(f"{len(waiting)} calls wait in desk's outbox", "nothing is lost, nobody has to remember")
     with interrupts.held():
         shed.start()
-    shed.wait_awake()
+    shed.wait_running()
     say("shed is back", "the queue goes by itself")
     ids = [one["id"] for one in (first, *rest)]
     ended = desk.wait_for(lambda: _ended(desk, ids), HEAL_SECONDS, "to get its answers")

@@ -27,7 +27,7 @@ from twins.workspace.workspace import Workspace
 
 
 def check_agents(visit: CheckContext) -> Iterator[Finding]:
-    """Reads the files without running them; a daemon that is awake knows more."""
+    """Reads the files without running them; a daemon that is running knows more."""
     if visit.health:
         faults = visit.health["quarantined"]
         for fault in faults:

@@ -37,17 +37,17 @@ class CheckContext:
             self.settings = Settings.load(home)
         except UsageProblemError as problem:
             self.settings, self.trouble = Settings.without_files(), problem
-        self.awake = ControlClient(home).running()
+        self.running = ControlClient(home).running()
         self.health: dict[str, Any] = {}
         self.status: dict[str, Any] = {}
         self.peers: dict[str, Any] = {}
         self.silence = ""
-        if self.awake:
+        if self.running:
             try:
                 daemon = ControlClient(home, timeout=_ANSWER_SECONDS)
                 self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
                 self.peers = daemon.get("/peers")
             except NotRunningError:
-                self.awake = False
+                self.running = False
             except (ResponseError, RappdError) as problem:
                 self.silence = str(problem).rstrip(".")

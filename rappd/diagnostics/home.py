@@ -80,8 +80,8 @@ def check_port(visit: CheckContext) -> Iterator[Finding]:
     port = visit.settings.number("port")
     if visit.silence:
         yield Finding("Daemon", "bad", visit.silence, "`rappd stop`, then `rappd start`")
-    elif visit.awake:
-        yield Finding("Daemon", "good", f"awake on port {visit.status['port']}")
+    elif visit.running:
+        yield Finding("Daemon", "good", f"running on port {visit.status['port']}")
     elif is_free(port):
         yield Finding("Port", "good", f"{port} is free; rappd is not running")
     else:
@@ -160,7 +160,7 @@ def _signed(visit: CheckContext) -> str:
 
 
 def _anchor_problems(visit: CheckContext, db: sqlite3.Connection) -> list[str]:
-    """Contradictions between the event log and its newest anchor; a daemon that is awake knows more."""
+    """Contradictions between the event log and its newest anchor; a daemon that is running knows more."""
     if visit.status:
         return list(visit.status["anchor"]["problems"])
     if not (visit.home.keys / "identity.pem").exists() or version_of(db) < VERSION:

@@ -14,13 +14,13 @@ _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 
 
 def check_door(visit: CheckContext) -> Iterator[Finding]:
-    """The door for other machines; a taken port never stops a start."""
+    """The listener for other machines; a taken port never stops a start."""
     wanted = visit.settings.number("peers.port")
     open_at = visit.status.get("machines", {}).get("port", 0)
     if not visit.settings.on("peers.door"):
         yield Finding("Door", "good", "closed for other machines")
     elif visit.status and not open_at:
-        what = f"the door for other machines cannot open at {visit.settings.text('peers.address')}"
+        what = f"the listener for other machines cannot open at {visit.settings.text('peers.address')}"
         yield Finding("Door", "bad", what, "`rappd logs` says why")
     elif visit.status and open_at != wanted:
         what = f"other machines find this one at port {open_at}: {wanted} was taken"
@@ -41,12 +41,12 @@ def check_nearby(visit: CheckContext) -> Iterator[Finding]:
     if not (settings.on("peers.nearby") and settings.on("peers.door")):
         yield Finding("Nearby", "good", "this machine is not announced")
         return
-    told = [rung for rung in visit.peers.get("rungs", ()) if rung["rung"] == "nearby"]
-    seen = sum(rung["found"] for rung in told)
+    told = [source for source in visit.peers.get("rungs", ()) if source["rung"] == "nearby"]
+    seen = sum(source["found"] for source in told)
     found = interfaces(loopback=settings.on("peers.loopback"))
     vpn = "" if seen else _vpn_in_between([(one.name, one.addresses) for one in found])
-    # whoever is awake has tried it; a link that says no and yet brings machines does no harm
-    trouble = "" if seen else multicast_trouble(found) or next((rung["trouble"] for rung in told), "")
+    # whoever is running has tried it; a link that says no and yet brings machines does no harm
+    trouble = "" if seen else multicast_trouble(found) or next((source["trouble"] for source in told), "")
     if vpn:
         do = "allow local network in it, or rappd peers add ADDRESS"
         yield Finding("Nearby", "note", f"a VPN ({vpn}) hides this machine", do)

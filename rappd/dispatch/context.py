@@ -1,4 +1,4 @@
-"""One record on its way through the gate: who called, what he may do, and who performs it."""
+"""One record on its way through the dispatcher: who called, what he may do, and who performs it."""
 
 from __future__ import annotations
 

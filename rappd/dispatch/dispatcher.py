@@ -113,7 +113,7 @@ class Dispatcher:
     def record_result(
         self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]
     ) -> None:
-        """Writes down what ``request`` came to. Who it is from is the gate's to say."""
+        """Writes down what ``request`` came to. Who it is from is the dispatcher's to say."""
         self.calls_failed += verb == ERROR
         self._write(request.reply(verb, data), outer.workspace)
 
@@ -156,7 +156,7 @@ class Dispatcher:
         after its start may lose the start; what was acknowledged, never.) A repeat gets the recorded
         answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
         ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
-        Cancelling the task stops the work, and gives the recorded ERROR 499, unless the gate is ``closing``.
+        Cancelling the task stops the work, and gives the recorded ERROR 499, unless the dispatcher is ``closing``.
         """
         with self._store.group_commit.active():
             return await self._dispatch_once(envelope, caller, emit, begun)

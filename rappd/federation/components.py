@@ -90,7 +90,7 @@ class FederationComponents(ABC):
     sightings: DiscoveredNodes
     written: PeersFile
     nearby: MdnsService
-    ladder: AddressResolver
+    resolver: AddressResolver
     presence: Presence
     pairings: PairingService
 

@@ -325,7 +325,7 @@ class InboundHandler:
         )
 
     def _from_here(self, asked: Envelope, reply: Envelope) -> Envelope:
-        """``from`` is the gate's to say: whom it was to, or this machine when it was to everybody."""
+        """``from`` is the dispatcher's to say: whom it was to, or this machine when it was to everybody."""
         sender = asked.recipient if asked.recipient != wire.BROADCAST else agent_id(HOST, self._node)
         return Envelope(asked.id, sender, asked.sender, reply.verb, reply.data, reply.extensions)
 

@@ -17,7 +17,7 @@ from twins.workspace.workspace import write_atomically
 
 @dataclass(slots=True, frozen=True)
 class NodeIdentity:
-    """Files and bytes behind the door for other machines. ``sealing_secret`` never leaves this machine."""
+    """Files and bytes behind the listener for other machines. ``sealing_secret`` never leaves this machine."""
 
     tls: TlsFiles
     certificate: bytes

@@ -15,7 +15,7 @@ from neighborhoods.peer_store import PeerStore
 from rappd.federation import handshake_client
 
 
-def pairing_parts(book: PeerStore, ladder: AddressResolver) -> tuple[Send, OnPaired]:
+def pairing_parts(book: PeerStore, resolver: AddressResolver) -> tuple[Send, OnPaired]:
     """The two functions that ``PairingService`` is handed."""
 
     async def send(address: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -26,6 +26,6 @@ def pairing_parts(book: PeerStore, ladder: AddressResolver) -> tuple[Send, OnPai
 
     async def on_paired(introduction: NodeCard, whose: Whose, address: str) -> None:
         await book.pair(introduction, whose, address)
-        ladder.learn(address, introduction.fingerprint)
+        resolver.learn(address, introduction.fingerprint)
 
     return send, on_paired

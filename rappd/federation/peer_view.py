@@ -30,7 +30,7 @@ def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
         "presence": reading.state,
         "ms": round(reading.ms, 1) if reading.ms is not None else None,
         "since": _seconds(reading.since),
-        "reached": m.ladder.reached_by(peer.fingerprint, address) or "",
+        "reached": m.resolver.reached_by(peer.fingerprint, address) or "",
         "address": address,
         "agents": len(said.get("capabilities", ())),
         "waiting": waiting,
@@ -52,7 +52,7 @@ def found_row(sighting: DiscoveredNode) -> dict[str, Any]:
         "paired": False,
         "legacy": False,
         "presence": "found",
-        "reached": sighting.rung,
+        "reached": sighting.source,
         "address": join(sighting.addresses[0], sighting.port) if sighting.addresses else "",
         "since": _seconds(sighting.at),
     }
@@ -67,7 +67,7 @@ def legacy_row(entry: Entry) -> dict[str, Any]:
         "paired": False,
         "legacy": True,
         "presence": "written down",
-        "reached": entry.rung,
+        "reached": entry.source,
         "address": entry.url,
     }
 
@@ -81,7 +81,7 @@ def written_row(entry: Entry) -> dict[str, Any]:
         "paired": False,
         "legacy": False,
         "presence": "written down",
-        "reached": entry.rung,
+        "reached": entry.source,
         "address": entry.address,
     }
 

@@ -34,7 +34,7 @@ STRANGER = Caller("federation", caps=())
 
 
 class RequestAuthenticator:
-    """Asked for every request at the door for peers."""
+    """Asked for every request at the federation listener."""
 
     def __init__(
         self,

@@ -100,7 +100,7 @@ class FederationService(FederationComponents):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self, port: int) -> None:
-        """Opens everything; ``port`` is where the door for peers listens, 0 when it is closed."""
+        """Opens everything; ``port`` is where the federation listener listens, 0 when it is closed."""
         self.port = port
         try:
             unfinished = await self._opened()
@@ -182,7 +182,7 @@ class FederationService(FederationComponents):
         await self.witness.close()
 
     def caller(self, peer: Peer) -> Caller:
-        """A paired machine as the gate knows it."""
+        """A paired machine as the dispatcher knows it."""
         return Caller("federation", peer=peer.fingerprint, caps=peer.scopes)
 
     def requests(self, peer: Peer) -> Answer:
@@ -210,7 +210,7 @@ class FederationService(FederationComponents):
 
     async def candidates(self, peer: Peer) -> list[AddressCandidate]:
         """Returns the addresses at which a peer may be reached."""
-        return await self.ladder.candidates(peer.fingerprint, peer.address)
+        return await self.resolver.candidates(peer.fingerprint, peer.address)
 
     def rappid(self) -> str:
         """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
@@ -363,7 +363,7 @@ class FederationService(FederationComponents):
 
     def _know_peers(self) -> None:
         peers = self.peer_store.all()
-        self.ladder.remember({one.fingerprint: one.address for one in peers})
+        self.resolver.remember({one.fingerprint: one.address for one in peers})
         self.sightings.pin(one.fingerprint for one in peers)
 
     async def _unpin(self, certificate: bytes) -> None:

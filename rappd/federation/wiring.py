@@ -12,7 +12,7 @@ _MOST_PAIRING_SECONDS = 600
 
 
 async def build_components(m: FederationComponents) -> None:
-    """Sets every part; the book is read already. The door for peers opens afterwards."""
+    """Sets every part; the book is read already. The federation listener opens afterwards."""
     await asyncio.to_thread(_import)
     from neighborhoods.auth.tls import ServerTrust
     from neighborhoods.delivery.egg_sender import EggSender
@@ -57,7 +57,7 @@ async def build_components(m: FederationComponents) -> None:
     m.nearby = MdnsService(
         m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
     )
-    m.ladder = AddressResolver(m.sightings, m.written, m.nearby)
+    m.resolver = AddressResolver(m.sightings, m.written, m.nearby)
     m.presence = Presence(m.probe)
     m.carrier = PeerClient(
         Connector(m.candidates, m.material.tls), m.material.tls, m.requests, m.heard, doubted=m.presence.hurry
@@ -75,7 +75,7 @@ async def build_components(m: FederationComponents) -> None:
     m.pairings = PairingService(
         m.identity,
         lambda: introduction,
-        *pairing_parts(m.peer_store, m.ladder),
+        *pairing_parts(m.peer_store, m.resolver),
         known=lambda name: None,
         within=min(max(1, m.settings.number("peers.pairing_seconds")), _MOST_PAIRING_SECONDS),
     )

@@ -1,4 +1,4 @@
-"""The life of the door for other machines: its port now, everything behind it after the start."""
+"""The life of the listener for other machines: its port now, everything behind it after the start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FederationListener:
             from rappd.http.federation.app import serve
 
             self._runner = await serve(machines, listener)
-            log.info("the door for other machines is open on port %d", machines.port)
+            log.info("the listener for other machines is open on port %d", machines.port)
 
 
 def listen(address: str, port: int) -> socket.socket | None:
@@ -59,7 +59,7 @@ def listen(address: str, port: int) -> socket.socket | None:
             listener.close()
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 continue
-            log.error("the door for other machines cannot open at %s: %s", address, error.strerror)
+            log.error("the listener for other machines cannot open at %s: %s", address, error.strerror)
             return None
         listener.setblocking(False)
         return listener

@@ -1,4 +1,4 @@
-"""The legacy door: ``/chat`` and ``/health`` in the clear, for published brainstems on listed addresses.
+"""The legacy listener: ``/chat`` and ``/health`` in the clear, for published brainstems on listed addresses.
 
 Closed unless the operator opens it. It listens at this machine's own network addresses, port 7071, where
 published brainstems look for one. Whoever comes from a listed address has the door's scopes, no more.
@@ -76,7 +76,7 @@ class LegacyListener:
             await web.SockSite(runner, listener, backlog=64).start()
         self._runner = runner
         self.listening = [f"{listener.getsockname()[0]}:{PORT}" for listener in sockets]
-        log.warning("security: the legacy door is open at %s", ", ".join(self.listening))
+        log.warning("security: the legacy listener is open at %s", ", ".join(self.listening))
 
     async def close(self) -> None:
         """Listens no more."""
@@ -124,7 +124,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     except (HttpProcessingError, web.RequestPayloadError):
         return plain(400, "The request's body cannot be read.", "bad_body", "Send it whole, as it is.")
     except Exception:
-        log.exception("%s %s failed at the legacy door", request.method, ascii(request.path[:100]))
+        log.exception("%s %s failed at the legacy listener", request.method, ascii(request.path[:100]))
         return plain(500, "Something went wrong inside.", "failed")
 
 

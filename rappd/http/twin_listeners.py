@@ -17,7 +17,7 @@ PORTS = range(7081, 7200)
 
 
 class TwinListeners:
-    """Opens and closes twins' ports for the house."""
+    """Opens and closes twins' ports for the daemon."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon

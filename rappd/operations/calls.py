@@ -183,7 +183,7 @@ class CallOperations:
         wanted = selector.strip().lower().rstrip("/")
         if self._machines.peer_store.named(wanted) is not None:
             return None  # what is meant for a trusted machine never goes over plain http
-        for entry in await self._machines.ladder.legacy():
+        for entry in await self._machines.resolver.legacy():
             if wanted in (
                 entry.name.lower(),
                 entry.host.lower(),

@@ -57,7 +57,7 @@ class CheckpointOperations:
         )
 
     async def make(self, selector: str, *, note: str = "") -> dict[str, Any]:
-        """Keeps a twin as it is now, with all that was said; it may be awake meanwhile."""
+        """Keeps a twin as it is now, with all that was said; it may be running meanwhile."""
         twin = await self._twin(selector)
         made = await asyncio.to_thread(self._checkpoints.make, twin, note=note)
         return {
@@ -73,7 +73,7 @@ class CheckpointOperations:
         return {**_who(twin), "checkpoints": [one.as_json() for one in found]}
 
     async def rollback(self, selector: str, *, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
-        """Brings a twin back; one that is awake sleeps meanwhile.
+        """Brings a twin back; one that is running is stopped meanwhile.
 
         Without ``confirm`` it only says what would change: ``restored`` and ``removed`` are paths in its
         folder, ``kept`` counts files that are the same.

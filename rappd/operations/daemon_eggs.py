@@ -29,7 +29,7 @@ Tell = Callable[[], Awaitable[None]]
 
 
 class DaemonEggOperations:
-    """``EggOperations`` for the event loop: each verb runs in a thread, around twins that are awake.
+    """``EggOperations`` for the event loop: each verb runs in a thread, around twins that are running.
 
     An egg that is planned or hatched is first copied to ``waiting``. A hatching goes on to its end when
     whoever asked for it leaves: he may be an agent of the very twin that has to sleep for it.
@@ -73,7 +73,7 @@ class DaemonEggOperations:
         expect_sha256: str = "",
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """See ``EggOperations.hatch``; a twin that is awake sleeps meanwhile and is woken again."""
+        """See ``EggOperations.hatch``; a twin that is running is stopped meanwhile and started again."""
 
         async def hatch() -> dict[str, Any]:
             async with (
@@ -94,7 +94,7 @@ class DaemonEggOperations:
         return await self._to_the_end(hatch())
 
     async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
-        """See ``EggOperations.rollback``; a twin that is awake, and still lives here, is woken again."""
+        """See ``EggOperations.rollback``; a twin that is running, and still lives here, is started again."""
 
         async def rollback() -> dict[str, Any]:
             async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
@@ -209,13 +209,13 @@ class DaemonEggOperations:
         if not key:
             yield
             return
-        was_awake = self._tenants.presence(key).awake
+        was_running = self._tenants.presence(key).running
         try:
             async with self._tenants.apart(key):
-                await self._tenants.stop(key, hold_port=was_awake)
+                await self._tenants.stop(key, hold_port=was_running)
                 yield
         finally:
-            if was_awake:
+            if was_running:
                 await self._wake_again(key)
 
     async def _wake_again(self, key: str) -> None:

@@ -36,7 +36,7 @@ def merge_eggs(
 ) -> dict[str, Any]:
     """Writes the egg of both lives ``into`` a file and answers ``{"merged": {…report, path, sha256, …}}``.
 
-    Signed by ``key`` unless it holds code that neither this house nor a trusted signer has signed: then it is
+    Signed by ``key`` unless it holds code that neither this machine nor a trusted signer has signed: then it is
     whole, unsigned, and its code is read before it runs. Raises ``TwinConflictError`` for two beings, ``BadEggError``,
     ``SecretsFoundError``; nothing is written then.
     """

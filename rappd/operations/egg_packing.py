@@ -61,7 +61,7 @@ class EggPacking:
     def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
 
-        Code that is quarantined stays behind: this house signs nothing that nobody has read.
+        Code that is quarantined stays behind: this machine signs nothing that nobody has read.
         """
         from twins.eggs.writers.pack import pack  # brings the archive writer along
 

@@ -1,4 +1,4 @@
-"""The legacy door, for its owner: open it to listed addresses, look at it, close it."""
+"""The legacy listener, for its owner: open it to listed addresses, look at it, close it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class LegacyOperations:
             await self._open(addresses, [one for one in scopes if _fits(one)])
         except RappdError as problem:
             if str(problem) != self._trouble:
-                log.warning("the legacy door stays closed: %s", problem)
+                log.warning("the legacy listener stays closed: %s", problem)
             self._trouble = str(problem)
 
     async def _open(self, addresses: Sequence[str], scopes: Sequence[str]) -> None:

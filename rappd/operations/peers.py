@@ -31,7 +31,7 @@ class PeerOperations:
         waiting = await m.outbox_rows.peers_waiting()
         written = await m.written.entries()
         rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.peer_store.all()]
-        rows += [legacy_row(entry) for entry in await m.ladder.legacy()]
+        rows += [legacy_row(entry) for entry in await m.resolver.legacy()]
         rows += [found_row(sighting) for sighting in self._found()]
         known = {m.identity.fingerprint, *(row["fingerprint"] for row in rows if row["fingerprint"])}
         places = {row["address"] for row in rows}
@@ -44,8 +44,8 @@ class PeerOperations:
             "peers": rows,
             "asking": [asking_row(one, m.pairings) for one in m.pairings.asking()],
             "rungs": [
-                {"rung": one.rung, "found": one.found, "trouble": one.trouble or self._silent(one.rung)}
-                for one in await m.ladder.rungs()
+                {"rung": one.source, "found": one.found, "trouble": one.trouble or self._silent(one.source)}
+                for one in await m.resolver.sources()
             ],
             "door": {"port": m.port, "open": m.port > 0},
             "self": {
@@ -78,7 +78,7 @@ class PeerOperations:
             found = await self._introduced(entry.address)
         if found is not None:
             await m.written.add(address, name=found.name, fingerprint=found.fingerprint)
-            m.ladder.learn(entry.address, found.fingerprint)
+            m.resolver.learn(entry.address, found.fingerprint)
         return {
             "added": {
                 "address": entry.address,
@@ -115,7 +115,7 @@ class PeerOperations:
                     do="Look it up there: rappd peers list --json",
                 )
             peer = await m.peer_store.pair(introduction, whose or "friend", address)
-            m.ladder.learn(address, introduction.fingerprint)
+            m.resolver.learn(address, introduction.fingerprint)
             return {"pairing": {"state": "paired", "peer": peer.name, "address": address, "attempt": ""}}
         if code:
             attempt = await m.pairings.use_code(address, introduction, code, whose or "friend")
@@ -171,8 +171,8 @@ class PeerOperations:
     async def _ready(self) -> FederationService:
         return await self._machines.available()
 
-    def _silent(self, rung: str) -> str:
-        off = rung == "nearby" and not self._machines.settings.on("peers.nearby")
+    def _silent(self, source: str) -> str:
+        off = source == "nearby" and not self._machines.settings.on("peers.nearby")
         return "switched off (peers.nearby)" if off else ""
 
     def _found(self) -> list[DiscoveredNode]:

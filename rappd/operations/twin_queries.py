@@ -35,9 +35,10 @@ class TwinQueries:
 
     def listing(self) -> dict[str, Any]:
         """Active twins, and the folders that cannot be read."""
-        talks, awake = self._last_talks(), self._living.awake()
+        talks, running = self._last_talks(), self._living.running()
         presences = {
-            key: Presence(key in awake, awake.get(key), talks.get(key)) for key in awake.keys() | talks.keys()
+            key: Presence(key in running, running.get(key), talks.get(key))
+            for key in running.keys() | talks.keys()
         }
         found = list_twins(self._places, presences=presences, counter=self._memories)
         unreadable = [{"folder": str(one.folder), "problem": one.problem} for one in found.unreadable]
@@ -53,8 +54,8 @@ class TwinQueries:
         talked = self._last_talks().get(twin.key)
         return {
             **who_is(twin),
-            "state": "archived" if twin.archived else "awake" if presence.awake else "asleep",
-            "port": presence.port if presence.awake else None,
+            "state": "archived" if twin.archived else "awake" if presence.running else "asleep",
+            "port": presence.port if presence.running else None,
             "memories": self._memories.count(workspace),
             "last_talk": talked,
             "born_at": twin.born_at,

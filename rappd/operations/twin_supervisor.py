@@ -19,7 +19,7 @@ class TwinSupervisor(Protocol):
         """Returns the present state of a twin."""
         ...
 
-    def awake(self) -> dict[str, int]:
+    def running(self) -> dict[str, int]:
         """Ports of the twins that have one, by key."""
         ...
 
@@ -48,7 +48,7 @@ class TwinSupervisor(Protocol):
         ...
 
     def resting(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Nothing of it runs meanwhile; one that was awake is woken again."""
+        """Nothing of it runs meanwhile; one that was running is started again."""
         ...
 
     def renamed(self, key: str, name: str) -> None:
@@ -57,7 +57,7 @@ class TwinSupervisor(Protocol):
 
 
 class OfflineTwinSupervisor:
-    """Twins while no daemon runs: one that was awake when it ended can only be kept from waking again."""
+    """Twins while no daemon runs: one that was running when it ended can only be kept from waking again."""
 
     def __init__(self, wakes: AutostartRegistry) -> None:
         self._wakes = wakes
@@ -66,7 +66,7 @@ class OfflineTwinSupervisor:
     def presence(self, key: str) -> Presence:
         return Presence(port=self._ports.get(key) or None)
 
-    def awake(self) -> dict[str, int]:
+    def running(self) -> dict[str, int]:
         return {}
 
     async def boot(self, selector: str) -> int:

@@ -66,7 +66,7 @@ class TwinOperations:
         return {**who_is(twin), "message": f"It is {twin.name} now."}
 
     async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
-        """A new twin that begins as a copy; the original sleeps meanwhile, and is woken again."""
+        """A new twin that begins as a copy; the original sleeps meanwhile, and is started again."""
         original = await asyncio.to_thread(find_active, self._places, selector)
         async with self._living.resting(original.key):
             done = await asyncio.to_thread(
@@ -80,7 +80,7 @@ class TwinOperations:
         """Wakes a twin on a port of its own."""
         twin = await asyncio.to_thread(find_active, self._places, selector)
         port = await self._living.boot(twin.key)
-        return {**who_is(twin), "port": port, "message": f"{twin.name} is awake on port {port}."}
+        return {**who_is(twin), "port": port, "message": f"{twin.name} is running on port {port}."}
 
     async def stop(self, selector: str) -> dict[str, Any]:
         """Lets a twin sleep."""
@@ -123,7 +123,7 @@ class TwinOperations:
         return await self.lifecycle.archive_matching(selection, confirm=confirm, reason=reason)
 
     async def unarchive(self, selector: str) -> dict[str, Any]:
-        """Brings one back; it stays asleep."""
+        """Brings one back; it stays stopped."""
         return await self.lifecycle.unarchive(selector)
 
     async def purge(self, selector: str, *, confirm: bool = False, reason: str = "") -> dict[str, Any]:

@@ -30,7 +30,7 @@ LOCAL_MODELS = ("ask", "on", "off")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
-    Setting("port", "PORT", "number", "7071", "Port of the loopback door."),
+    Setting("port", "PORT", "number", "7071", "Port of the loopback listener."),
     Setting("name", "RAPPD_NAME", "text", "", "What this machine is called; empty takes the host's name."),
     Setting("soul_path", "SOUL_PATH", "text", "soul.md", "The soul, relative to the workspace."),
     Setting("agents_path", "AGENTS_PATH", "text", "agents", "The agents folder, relative to the workspace."),
@@ -68,14 +68,14 @@ SETTINGS = (
     Setting("door.http_tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools)."),
     Setting("door.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB."),
     Setting("eggs.registry", "RAPPD_REGISTRY", "text", "", "Folder with a clone of the agent registry, for short texts of agents.", live=True),
-    Setting("peers.door", "RAPPD_PEERS_DOOR", "switch", "on", "Open the door for other machines."),
-    Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the door for other machines; a taken one is replaced by a free one."),
-    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address at which the door for other machines listens."),  # noqa: S104
+    Setting("peers.door", "RAPPD_PEERS_DOOR", "switch", "on", "Open the listener for other machines."),
+    Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the listener for other machines; a taken one is replaced by a free one."),
+    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address at which the listener for other machines listens."),  # noqa: S104
     Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
     Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
     Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True),
     Setting("peers.pairing_seconds", "RAPPD_PAIRING_SECONDS", "number", "120", "Seconds that two machines have to pair, 600 at most."),
-    Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy door; empty keeps it closed."),
+    Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy listener; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),
     Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),
     Setting("github.api", "RAPPD_GITHUB_API", "text", "https://api.github.com", "GitHub's API."),

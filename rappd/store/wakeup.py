@@ -8,7 +8,7 @@ import threading
 class ThreadWakeup:
     """One thread waits, any thread notifies. A notification while nobody waits ends the next wait at once.
 
-    A bare lock, because it is notified for every turn: 0.1 µs while the waiter is awake, against
+    A bare lock, because it is notified for every turn: 0.1 µs while the waiter is running, against
     3 µs for a ``threading.Condition``.
     """
 

@@ -1,4 +1,4 @@
-"""A tenant: one workspace with its brainstem, its workers and its services, behind the gate."""
+"""A tenant: one workspace with its brainstem, its workers and its services, behind the dispatcher."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Tenant:
             self.active_requests -= 1
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on this workspace, all others on the house."""
+        """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on this workspace, all others on the daemon."""
         if operation.startswith("agents.") or self._daemon_performs is None:
             return await self.admin.perform(operation, arguments)
         return await self._daemon_performs(operation, arguments)

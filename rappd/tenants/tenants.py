@@ -87,7 +87,7 @@ class Tenants:
         return tenant
 
     async def boot(self, selector: str) -> int:
-        """Gives a twin a port and returns it; one that is awake keeps its own."""
+        """Gives a twin a port and returns it; one that is running keeps its own."""
         while True:
             tenant = await self.twin(selector)
             async with self._lock(tenant.name):
@@ -99,7 +99,7 @@ class Tenants:
                 port = await self.listeners.open(tenant, self._last_ports.get(tenant.name))
                 self._ports[tenant.name] = self._last_ports[tenant.name] = port
                 await asyncio.to_thread(self._wakes.remember, tenant.name, port)
-                log.info("%s is awake on port %d", tenant.title, port)
+                log.info("%s is running on port %d", tenant.title, port)
                 return port
 
     async def stop(self, key: str, *, hold_port: bool = False) -> None:
@@ -148,14 +148,14 @@ class Tenants:
 
     @asynccontextmanager
     async def resting(self, key: str) -> AsyncIterator[None]:
-        """Nothing of a twin runs meanwhile; one that was awake is woken again, on its port."""
-        was_awake = key in self._ports
+        """Nothing of a twin runs meanwhile; one that was running is started again, on its port."""
+        was_running = key in self._ports
         try:
             async with self.apart(key):
-                await self.stop(key, hold_port=was_awake)
+                await self.stop(key, hold_port=was_running)
                 yield
         finally:
-            if was_awake:
+            if was_running:
                 try:
                     await self.boot(key)
                 finally:
@@ -168,9 +168,9 @@ class Tenants:
 
     def presence(self, key: str) -> Presence:
         """Returns the present state of a twin, with its last port also while it is stopped."""
-        return Presence(awake=key in self._ports, port=self._ports.get(key) or self._last_ports.get(key))
+        return Presence(running=key in self._ports, port=self._ports.get(key) or self._last_ports.get(key))
 
-    def awake(self) -> dict[str, int]:
+    def running(self) -> dict[str, int]:
         """Ports of the twins that have one, by key."""
         return dict(self._ports)
 
@@ -183,7 +183,7 @@ class Tenants:
         return self._open.get(key)
 
     async def wake_remembered(self) -> None:
-        """Boots the twins that were awake when the daemon last ended."""
+        """Boots the twins that were running when the daemon last ended."""
         for key, port in (await asyncio.to_thread(self._wakes.all)).items():
             self._last_ports[key] = port
             try:

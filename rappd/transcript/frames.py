@@ -156,7 +156,7 @@ def _thread(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
 
 
 def _ours(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]] | None:
-    """None for anything that our record could not hold: it is kept as another house's then."""
+    """None for anything that our record could not hold: it is kept as another machine's then."""
     first = frames[0]["payload"]
     if not isinstance(first, dict):
         return None
@@ -197,7 +197,7 @@ def _another_houses(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Rec
 
 
 def _foreign_stream(events: Iterator[Event]) -> str | None:
-    """The stream of another house that a thread holds, and nothing else; None for a conversation."""
+    """The stream of another machine that a thread holds, and nothing else; None for a conversation."""
     stream = None
     for event in events:
         frame = _foreign(event)
@@ -208,7 +208,7 @@ def _foreign_stream(events: Iterator[Event]) -> str | None:
 
 
 def _foreign(event: Event) -> Frame | None:
-    """The frame of another house that an event holds."""
+    """The frame of another machine that an event holds."""
     if event.verb != DONE or b'"frame"' not in event.body:
         return None
     try:

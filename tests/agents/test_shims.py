@@ -1,4 +1,4 @@
-"""Names that agent files import from the house, in a process of their own each time."""
+"""Names that agent files import from the daemon, in a process of their own each time."""
 
 from __future__ import annotations
 

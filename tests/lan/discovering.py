@@ -39,7 +39,7 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
 
     async def probe(peer: str) -> float:
         began = time.monotonic()
-        for candidate in await ladder.candidates(peer, last.get(peer, "")):
+        for candidate in await resolver.candidates(peer, last.get(peer, "")):
             host, number = candidate.address.rsplit(":", 1)
             try:
                 async with asyncio.timeout(2):
@@ -48,7 +48,7 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
                     writer.close()
             except (OSError, TimeoutError):
                 continue
-            ladder.learn(candidate.address, found)
+            resolver.learn(candidate.address, found)
             if found == peer:
                 last[peer] = candidate.address
                 return (time.monotonic() - began) * 1000
@@ -63,7 +63,7 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
     sightings = DiscoveredNodes()
     sightings.listen(sighted)
     nearby = MdnsService(sightings, name=name, fingerprint=fingerprint, port=int(port), retry=RETRY)
-    ladder = AddressResolver(sightings, PeersFile(Path(folder) / "peers.json"), nearby)
+    resolver = AddressResolver(sightings, PeersFile(Path(folder) / "peers.json"), nearby)
     presence = Presence(probe, changed=lambda peer, state: say(state, peer=peer), pace=PACE)
     sightings.listen(presence.on_sighting)
     sightings.pin(peers)
@@ -80,8 +80,8 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
         if line[0] == "rename":
             nearby.announce(name=line[1])
         elif line[0] == "state":
-            rungs = {rung.rung: [rung.found, rung.trouble] for rung in await ladder.rungs()}
-            say("state", rungs=rungs, presence={peer: presence.presence(peer) for peer in peers})
+            sources = {source.source: [source.found, source.trouble] for source in await resolver.sources()}
+            say("state", sources=sources, presence={peer: presence.presence(peer) for peer in peers})
         elif line[0] == "close":
             break
     telling.cancel()

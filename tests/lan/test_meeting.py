@@ -118,7 +118,7 @@ def test_where_nothing_is_announced_an_address_is_enough(lan: Lan, tmp_path: Pat
     assert (added["name"], added["fingerprint"], added["address"]) == ("pi", pi.fingerprint, pi.address)
     time.sleep(2)  # else they would have found each other by now
     listed = desk.ask("GET", "/peers")
-    assert [rung["found"] for rung in listed["rungs"] if rung["rung"] == "nearby"] == [0]
+    assert [source["found"] for source in listed["rungs"] if source["rung"] == "nearby"] == [0]
     asked = {"peer": "pi", "fingerprint": pi.fingerprint, "whose": "mine"}
     assert desk.ask("POST", "/pairings", asked)["pairing"]["state"] == "paired"
     back = {"peer": desk.address, "fingerprint": desk.fingerprint, "whose": "mine"}

@@ -1,4 +1,4 @@
-"""Checkpoints on a running daemon: a twin that is awake goes back, sleeps meanwhile, and remembers as it did then."""
+"""Checkpoints on a running daemon: a twin that is running goes back, sleeps meanwhile, and remembers as it did then."""
 
 from __future__ import annotations
 

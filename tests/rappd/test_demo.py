@@ -18,7 +18,7 @@ from rappd.cli.demo import demo
 from rappd.daemon.home import Home
 from rappd.demo import node
 from rappd.demo.interrupts import Interrupts
-from rappd.demo.node import STOP_SECONDS, DemoNode, awake
+from rappd.demo.node import STOP_SECONDS, DemoNode, running
 from rappd.errors import RappdError
 
 pytestmark = pytest.mark.timeout(180)
@@ -39,7 +39,7 @@ def handlers_as_before() -> Iterator[None]:
 
 def test_machines_run_as_long_as_the_block_and_no_longer(tmp_path: Path) -> None:
     desk, pi = machines = [DemoNode(tmp_path, name) for name in ("desk", "pi")]
-    with pytest.raises(Interrupted), awake(machines, Interrupts()):
+    with pytest.raises(Interrupted), running(machines, Interrupts()):
         assert desk.daemon.get("/operator/status")["node"].startswith("desk")
         assert pi.daemon.get("/peers")["self"]["name"] == "pi"
         assert not desk.ended(0)
@@ -55,7 +55,7 @@ def test_what_interrupts_while_one_starts_finds_it_known(tmp_path: Path) -> None
             super().start()
 
     desk = Slow(tmp_path, "desk")
-    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, awake([desk], interrupts):
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, running([desk], interrupts):
         pytest.fail("it was interrupted before")
     assert desk.ended(0) and not desk.daemon.running()
     assert desk._process is not None, "it was started before anything was interrupted"
@@ -92,7 +92,7 @@ def test_after_a_good_end_the_tidying_up_is_not_interrupted_either() -> None:
 
 def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_path: Path) -> None:
     desk = DemoNode(tmp_path, "desk")
-    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, awake([desk], interrupts):
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, running([desk], interrupts):
         assert desk._process is not None
         os.kill(desk._process.pid, signal.SIGSTOP)  # it hears nothing of being asked to end
         began = time.monotonic()
@@ -111,7 +111,7 @@ def test_what_interrupts_the_end_before_anything_was_asked_leaves_no_machine(
 
     desk = DemoNode(tmp_path, "desk")
     monkeypatch.setattr(node, "_ask_to_stop", interrupted)
-    with pytest.raises(KeyboardInterrupt), awake([desk], Interrupts()):
+    with pytest.raises(KeyboardInterrupt), running([desk], Interrupts()):
         assert not desk.ended(0)
     assert desk.ended(0)
 
@@ -136,12 +136,12 @@ def test_what_interrupts_while_the_folder_is_made_leaves_no_folder(
 
 def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) -> None:
     shed = DemoNode(tmp_path, "shed")
-    with awake([shed], Interrupts()):
+    with running([shed], Interrupts()):
         before = shed.daemon.get("/peers")
         shed.kill()
         assert shed.ended(0)
         shed.start()
-        shed.wait_awake()
+        shed.wait_running()
         after = shed.daemon.get("/peers")
     assert after["self"] == before["self"]
     assert after["door"] == before["door"]
@@ -153,8 +153,8 @@ def test_one_that_cannot_start_is_named_with_what_it_said_and_takes_the_others_a
     pi.home.create()
     held = Home(pi.home.root).hold()  # another daemon has that home
     try:
-        with pytest.raises(RappdError, match="pi ended at once") as refused, awake(machines, Interrupts()):
-            pytest.fail("pi cannot be awake")
+        with pytest.raises(RappdError, match="pi ended at once") as refused, running(machines, Interrupts()):
+            pytest.fail("pi cannot be running")
     finally:
         held.release()
     said = str(refused.value)

@@ -1,4 +1,4 @@
-"""Who may use the loopback door, and what bad input gets."""
+"""Who may use the loopback listener, and what bad input gets."""
 
 from __future__ import annotations
 

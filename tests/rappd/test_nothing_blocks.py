@@ -79,7 +79,7 @@ def guarded() -> Iterator[None]:
 
 @pytest.fixture
 async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Daemon]:
-    """The house with its loopback door, in this process; opened and closed outside of the guard."""
+    """The daemon with its loopback listener, in this process; opened and closed outside of the guard."""
     for name, value in (
         ("LLM_FAKE", "1"),
         ("RAPPD_LOCAL_MODELS", "off"),

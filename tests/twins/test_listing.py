@@ -57,7 +57,7 @@ def test_the_list_says_who_is_there(places: TwinLayout) -> None:
     rose, iris = _born(places, "rose"), _born(places, "Iris", kind="memorial")
     _remember(iris, "shared_memories/memory.json", 3)
     _remember(iris, f"memory/{UUID}/user_memory.json", 2)
-    presences = {rose.key: Presence(awake=True, port=7081, last_talk=1_700_000_000.0)}
+    presences = {rose.key: Presence(running=True, port=7081, last_talk=1_700_000_000.0)}
     first, second = list_twins(places, presences=presences).rows
     assert first.as_json() == {
         "key": iris.key,

@@ -69,7 +69,7 @@ def hear(document: Document, text: str, source: str, now: datetime) -> Document:
 
 
 def exported(document: Document, now: datetime) -> Document:
-    """The document as others read it: settled, dated, without what only this house keeps."""
+    """The document as others read it: settled, dated, without what only this machine keeps."""
     document = at(document, now)
     del document["_meta"]["as_of"]
     document["_meta"]["exported_at"] = format_timestamp(now)

@@ -158,7 +158,7 @@ class BuddyStore:
         return exclusive_lock(self._data)
 
     def _no_link(self) -> None:
-        """The workspace is its agents' to write: they must not have the house write elsewhere."""
+        """The workspace is its agents' to write: they must not have the daemon write elsewhere."""
         if self.files.exists(self._data) and not self.files.is_folder(self._data):
             raise BadFileError(
                 f"{self._data.name} is a link; nothing was read or written.", do="Remove the link."

@@ -37,7 +37,7 @@ _HISTORY = ".brainstem_data/soul_history"
 class StagedTree(msgspec.Struct):
     """The staged files of one hatching, by target below ``root``.
 
-    ``written``: the egg's parts. ``records``: the house's own files, with the SHA-256 of the file in the
+    ``written``: the egg's parts. ``records``: the daemon's own files, with the SHA-256 of the file in the
     workspace that each replaces ("" for none).
     """
 
@@ -78,7 +78,7 @@ def check_identity(tree: StagedTree) -> None:
 
 
 def record_hatching(tree: StagedTree) -> None:
-    """Adds the house's own files to the tree."""
+    """Adds the daemon's own files to the tree."""
     plan = tree.plan
     if not changes_workspace(plan):
         return
@@ -190,7 +190,7 @@ def _keep_soul(tree: StagedTree) -> None:
 
 
 def _note(tree: StagedTree, target: str, content: bytes) -> None:
-    """Puts a file of the house's own into the tree, and notes what it replaces."""
+    """Puts a file of the daemon's own into the tree, and notes what it replaces."""
     stage_file(tree.root, target, content)
     present = _present(tree.plan, target)
     tree.records[target] = "" if present is None else hashlib.sha256(present).hexdigest()

@@ -34,7 +34,7 @@ _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 class PlacedFile(msgspec.Struct, frozen=True):
     """One file that a hatching wrote, by its path below the workspace.
 
-    ``old`` is the SHA-256 of what it replaced ("" for nothing), kept as ``kept``. ``record``: the house's
+    ``old`` is the SHA-256 of what it replaced ("" for nothing), kept as ``kept``. ``record``: the daemon's
     own bookkeeping. ``moved_to``: where it lies instead, in a workspace whose folders settings moved.
     """
 

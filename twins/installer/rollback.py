@@ -28,7 +28,7 @@ _SHOWN = 3
 class RollbackResult(msgspec.Struct):
     """The result of a rollback. Paths are relative to the workspace.
 
-    ``stayed``: the house's own records that went on since, and are left. ``aside``: where files that had
+    ``stayed``: the daemon's own records that went on since, and are left. ``aside``: where files that had
     changed since the hatching are now. ``already``: it had been rolled back before; nothing was done.
     """
 
@@ -116,7 +116,7 @@ class _Rollback:
         return self._receipt.whole and bool(self._receipt.files)
 
     def _changed_files(self, opened: LinkFreeFolders) -> set[str]:
-        """One that the hatching brought and that is gone is no loss; the house's records may go on."""
+        """One that the hatching brought and that is gone is no loss; the daemon's records may go on."""
         found = set()
         for file in self._receipt.files:
             spot = self._spot(file)

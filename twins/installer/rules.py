@@ -56,7 +56,7 @@ _COMPILED = (".pyc", ".pyo", ".pth")
 _HOUSE_FOLDERS = {
     ".deps/": "packages are installed here, never carried",
     ".remote_agents/": "files of connected sources are fetched anew",
-    ".brainstem_data/kept/": "what the house keeps about files stays its own",
+    ".brainstem_data/kept/": "what the daemon keeps about files stays its own",
 }
 
 

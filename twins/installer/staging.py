@@ -148,7 +148,7 @@ def _stage(
 
 
 def stage_file(tree: Path, target: str, content: bytes) -> StagedFile:
-    """Writes one file of this house's own below ``tree``, over an earlier one."""
+    """Writes one file of this machine's own below ``tree``, over an earlier one."""
     with LinkFreeFolder(tree, durable=False) as walk:
         above, name = split(target)
         folder = walk.folder(above, make=True)

@@ -188,16 +188,16 @@ class Lifecycle:
             at=now or datetime.now(UTC),
             by=by,
             reason=tombstones.proper_reason(reason),
-            last_known={"alive_at_archive": before.awake, "port": before.port, **measured.as_known()},
+            last_known={"alive_at_archive": before.running, "port": before.port, **measured.as_known()},
         )
         place = await asyncio.to_thread(transitions.archive_body, self._places, twin.workspace.root, record)
-        if self._runner.presence(twin.key).awake:  # somebody woke it between its end and its move
+        if self._runner.presence(twin.key).running:  # somebody woke it between its end and its move
             await self._stop(twin)
         return {**_who(twin), "moved_to": str(place)}
 
     async def _stop(self, twin: Twin) -> None:
         await self._runner.stop(twin.key)
-        if self._runner.presence(twin.key).awake:
+        if self._runner.presence(twin.key).running:
             raise TwinConflictError(
                 f"{twin.name} does not stop; it was left as it is.", do="rappd twins stop"
             )
@@ -218,7 +218,7 @@ class Lifecycle:
 
 
 def _quiet_since(twin: Twin, presence: Presence) -> datetime | None:
-    if presence.awake:
+    if presence.running:
         return None
     touched = measure(twin.workspace.root).touched
     return datetime.fromtimestamp(max(touched, presence.last_talk or 0.0), UTC)

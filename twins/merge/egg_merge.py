@@ -39,7 +39,7 @@ class MergeReport:
 
     ``already``: theirs was merged into ours before, so ours stays as it is; ``forward``: ours was merged
     into theirs, so theirs is both. ``foreign_code``: files that would run and that nobody trusted has signed;
-    an egg that holds any is not to be signed by this house.
+    an egg that holds any is not to be signed by this machine.
     """
 
     name: str
@@ -93,7 +93,7 @@ def merge(
     """Lays the merged being out in ``folder``, which is empty and the caller's to remove.
 
     ``base`` is what both came from, None when it is not known: then nothing counts as removed. ``trusted``
-    are the fingerprints whose code this house may sign for. Raises ``TwinConflictError`` for two different
+    are the fingerprints whose code this machine may sign for. Raises ``TwinConflictError`` for two different
     beings, ``BadEggError``.
     """
     opened = [one for one in (base, ours, theirs) if one is not None]

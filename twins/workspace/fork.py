@@ -1,7 +1,7 @@
 """Forking: a new twin that begins where another one is, and goes its own way from there.
 
 It takes along soul, agents, services and memories. It does not take secrets, installed packages, what
-the house keeps about files, or the history of a life that was not its own. Conversations lie in the
+the daemon keeps about files, or the history of a life that was not its own. Conversations lie in the
 daemon's store, which forks them itself.
 """
 
@@ -61,7 +61,7 @@ def fork(
 ) -> Fork:
     """A new twin whose ``parent_rappid`` is the original's; whole or not at all.
 
-    The original is only read, and should not be awake meanwhile: files of a database may not fit
+    The original is only read, and should not be running meanwhile: files of a database may not fit
     together otherwise. Quarantined code stays quarantined in the fork. Raises ``BadNameError``.
     """
     at = now or datetime.now(UTC)

@@ -1,7 +1,7 @@
 """Every twin of a home at a glance, and the one that somebody means (RAPP v1 §18.13.2).
 
 State is the place on disk; there is no index that could be wrong. A list reads each ``rappid.json``
-and the memory files that are there, nothing else; who is awake and when one talked is handed in.
+and the memory files that are there, nothing else; who is running and when one talked is handed in.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_MEMORY = 16 << 20
 class Presence(msgspec.Struct, frozen=True):
     """The daemon's knowledge of a twin. ``last_talk`` in seconds since 1970."""
 
-    awake: bool = False
+    running: bool = False
     port: int | None = None
     last_talk: float | None = None
 
@@ -137,7 +137,7 @@ def list_twins(
     presences: Mapping[str, Presence] | None = None,
     counter: MemoryCounter | None = None,
 ) -> Listing:
-    """The list of one state. ``presences`` by key; a twin without one is asleep and never talked.
+    """The list of one state. ``presences`` by key; a twin without one is stopped and never talked.
 
     Whoever lists again and again keeps one ``counter``.
     """
@@ -152,7 +152,7 @@ def list_twins(
                 rappid=twin.rappid.text,
                 name=twin.name,
                 kind=twin.kind,
-                state="archived" if archived else "awake" if presence.awake else "asleep",
+                state="archived" if archived else "awake" if presence.running else "asleep",
                 port=presence.port,
                 memories=counter.count(twin.workspace),
                 last_talk=presence.last_talk,

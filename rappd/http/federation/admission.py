@@ -1,4 +1,4 @@
-"""The way in to the door for other machines: those who have proven nothing get little room and little time.
+"""The way in to the listener for other machines: those who have proven nothing get little room and little time.
 
 Connections are taken one by one, before TLS. Whoever proves to be a peer, or to have a permission, may
 stay; strangers are few at a time, and the one that has been there the longest makes room for the next.

@@ -1,1 +1,1 @@
-"""The loopback door: the RAPP surface, the page and services on 127.0.0.1, and the control socket."""
+"""The loopback listener: the RAPP surface, the page and services on 127.0.0.1, and the control socket."""

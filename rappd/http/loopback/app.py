@@ -1,4 +1,4 @@
-"""The loopback door as one web application; TCP and the control socket share it."""
+"""The loopback listener as one web application; TCP and the control socket share it."""
 
 from __future__ import annotations
 

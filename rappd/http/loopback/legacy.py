@@ -1,4 +1,4 @@
-"""The legacy door, for its owner."""
+"""The legacy listener, for its owner."""
 
 from __future__ import annotations
 

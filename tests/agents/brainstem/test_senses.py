@@ -104,8 +104,8 @@ BAD: list[tuple[str, str, int | None]] = [
     (a_sense(key="response"), "response is a key of every answer, and not for a sense to fill", 2),
     (a_sense(key="voice_response"), "voice_response is a key of every answer, and not for a sense to fill", 2),
     (a_sense(key="_x_thread"), "its response_key must be letters, digits and _, a letter first", 2),
-    (a_sense(VOICE), "|||VOICE||| is the house's own, and fills voice_response", 1),
-    (a_sense(TWIN, "voice_response"), "|||TWIN||| is the house's own, and fills twin_response", 1),
+    (a_sense(VOICE), "|||VOICE||| is the daemon's own, and fills voice_response", 1),
+    (a_sense(TWIN, "voice_response"), "|||TWIN||| is the daemon's own, and fills twin_response", 1),
     (a_sense() + "wrapper_tag = '<b>'\n", "its wrapper_tag must be the name of a tag, without < and >", 4),
     ("delimiter = '|' * 3\n" + a_sense(), "delimiter must be a text, written out: senses are read, not run", 1),
     (a_sense() + "name = 7\n", "name must be a text, written out: senses are read, not run", 4),
@@ -236,7 +236,7 @@ def test_the_system_text_has_a_paragraph_for_each_sense(nose: Nose, system: Call
 def test_a_sense_may_say_in_its_own_words_how_a_slot_of_the_house_is_filled(
     nose: Nose, system: Callable[..., str]
 ) -> None:
-    """Published brainstems have the house's two slots as files, too."""
+    """Published brainstems have the daemon's two slots as files, too."""
     nose.put("voice_sense.py", a_sense(VOICE, "voice_response", "Sing it."))
     assert (nose.keys(), nose.faults()) == ([], [])
     assert system() == "Soul.\n\nContext."

@@ -1,4 +1,4 @@
-"""AskPeer by itself: what it asks of the house, and how it words what comes back."""
+"""AskPeer by itself: what it asks of the daemon, and how it words what comes back."""
 
 from __future__ import annotations
 

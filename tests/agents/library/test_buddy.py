@@ -1,4 +1,4 @@
-"""Buddy asks the house for what a buddy does, and for nothing else."""
+"""Buddy asks the daemon for what a buddy does, and for nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin, HatchEgg and LayEgg: what they ask of the house, what they answer, and what is understood without a model."""
+"""Twin, HatchEgg and LayEgg: what they ask of the daemon, what they answer, and what is understood without a model."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ async def test_the_list_reads_well_without_a_model(desk: Any, daemon: FakeDaemon
         "programs get all of it"
     )
     assert present([("Twin", told)]) == (
-        "2 twins live here: Rose (personal, asleep), Ada Lovelace (place, awake on port 7081)."
+        "2 twins live here: Rose (personal, asleep), Ada Lovelace (place, running on port 7081)."
     )
     archived = present([("Twin", await desk.text(TWIN, "Twin", action="list_archived"))])
     assert archived.startswith("Set aside: Old (memorial).")
@@ -279,9 +279,9 @@ def understood() -> Callable[[str], Decision]:
             {"action": "chat", "rappid_uuid": "Rose", "text": "how the garden is"},
         ),
         (
-            "tell Rose: the gate is green",
+            "tell Rose: the dispatcher is green",
             "Twin",
-            {"action": "chat", "rappid_uuid": "Rose", "text": "the gate is green"},
+            {"action": "chat", "rappid_uuid": "Rose", "text": "the dispatcher is green"},
         ),
         (
             "please rename Rose to Iris",

@@ -73,7 +73,7 @@ STRING = {"type": "string"}
         (STRING, "city", "in New York tomorrow", "New York"),
         (STRING, "title", 'titled "Big plan"', "Big plan"),
         (STRING, "topic", "about black holes", "black holes"),
-        (STRING, "text", "that the house is warm", "the house is warm"),
+        (STRING, "text", "that the daemon is warm", "the daemon is warm"),
         (STRING, "note", "“keep this exactly”", "keep this exactly"),
         (
             {"type": "array", "items": STRING},

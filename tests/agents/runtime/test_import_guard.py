@@ -80,7 +80,7 @@ def digest(path: Path) -> str:
 
 
 class Kitchen:
-    """The house with code in it that may be held."""
+    """The daemon with code in it that may be held."""
 
     def __init__(self, worker_host: Any) -> None:
         self.worker_host = worker_host

@@ -187,7 +187,7 @@ async def test_what_was_unpinned_opens_no_new_connection(door: Door, peer: Machi
     async with aiohttp.ClientSession() as session:
         assert await door.ask(context, session) == pin_of(peer.der).hex()
         door.trust.unpin(peer.der)
-        # The open connection goes on and still says who it is: the gate asks the book per request.
+        # The open connection goes on and still says who it is: the dispatcher asks the book per request.
         assert await door.ask(context, session) == pin_of(peer.der).hex()
         assert not door.trust.pinned(peer.der)
         with pytest.raises(REFUSED):

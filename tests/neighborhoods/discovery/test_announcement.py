@@ -39,7 +39,13 @@ def test_any_name_makes_an_instance_that_dns_can_carry(name: str) -> None:
 def test_a_sighting_is_what_was_announced() -> None:
     found = read(announced(), 7443, ["fe80::1%2", "10.0.0.1", "10.0.0.1", "127.0.0.1"], at=5)
     assert found is not None
-    assert (found.fingerprint, found.name, found.port, found.rung, found.at) == (ID, "pi", 7443, "nearby", 5)
+    assert (found.fingerprint, found.name, found.port, found.source, found.at) == (
+        ID,
+        "pi",
+        7443,
+        "nearby",
+        5,
+    )
     assert found.addresses == ("10.0.0.1", "fe80::1%2")
 
 

@@ -21,7 +21,7 @@ class KnownAddresses:
         path.write_text(json.dumps({"peers": entries}))
         self.sightings = DiscoveredNodes()
         self.nearby = SimpleNamespace(trouble="")
-        self.ladder = AddressResolver(self.sightings, PeersFile(path, environment=environment), self.nearby)
+        self.resolver = AddressResolver(self.sightings, PeersFile(path, environment=environment), self.nearby)
 
     def saw(self, *addresses: str, at: int, fingerprint: str = A, port: int = 7443) -> None:
         seen = DiscoveredNode(fingerprint, "pi", addresses, port, "nearby", at)
@@ -45,7 +45,7 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
     known.saw("10.0.0.1", "fe80::1%2", at=1)
     known.saw("10.0.0.2", at=2, port=7444)
     known.saw("10.0.0.3", at=3, fingerprint=B)
-    assert await known.ladder.candidates(A, "10.0.0.9:7443") == [
+    assert await known.resolver.candidates(A, "10.0.0.9:7443") == [
         AddressCandidate("10.0.0.2:7444", "nearby"),
         AddressCandidate("10.0.0.1:7443", "nearby"),
         AddressCandidate("[fe80::1%2]:7443", "nearby"),
@@ -55,34 +55,36 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
         AddressCandidate("from-environment:7443", "list"),
         AddressCandidate("typed:7443", "typed"),
     ]
-    assert [entry.url for entry in await known.ladder.legacy()] == ["http://legacy:7071"]
+    assert [entry.url for entry in await known.resolver.legacy()] == ["http://legacy:7071"]
 
 
 async def test_an_address_on_two_rungs_is_given_once(path: Path) -> None:
     known = KnownAddresses(path, ["https://10.0.0.1:7443"])
     known.saw("10.0.0.1", at=1)
-    assert await known.ladder.candidates(A, "10.0.0.1:7443") == [AddressCandidate("10.0.0.1:7443", "nearby")]
+    assert await known.resolver.candidates(A, "10.0.0.1:7443") == [
+        AddressCandidate("10.0.0.1:7443", "nearby")
+    ]
 
 
 async def test_what_turned_out_to_be_another_machine_is_left_out(path: Path) -> None:
     known = KnownAddresses(path, ["https://one:7443", "https://two:7443"])
-    known.ladder.learn("one:7443", B)
-    assert await known.ladder.candidates(A) == [AddressCandidate("two:7443", "list")]
-    assert [one.address for one in await known.ladder.candidates(B)] == ["one:7443", "two:7443"]
-    known.ladder.learn("one:7443", "")
-    assert [one.address for one in await known.ladder.candidates(A)] == ["one:7443", "two:7443"]
+    known.resolver.learn("one:7443", B)
+    assert await known.resolver.candidates(A) == [AddressCandidate("two:7443", "list")]
+    assert [one.address for one in await known.resolver.candidates(B)] == ["one:7443", "two:7443"]
+    known.resolver.learn("one:7443", "")
+    assert [one.address for one in await known.resolver.candidates(A)] == ["one:7443", "two:7443"]
 
 
 async def test_a_damaged_last_address_is_passed_over(path: Path) -> None:
-    assert await KnownAddresses(path, []).ladder.candidates(A, "no address at all") == []
+    assert await KnownAddresses(path, []).resolver.candidates(A, "no address at all") == []
 
 
 async def test_a_long_list_is_cut_short(path: Path) -> None:
     known = KnownAddresses(path, [f"https://machine{number}:7443" for number in range(500)])
     known.saw("10.0.0.1", at=1)
-    found = await known.ladder.candidates(A)
+    found = await known.resolver.candidates(A)
     assert len(found) == MOST_CANDIDATES
-    assert found[0].rung == "nearby"
+    assert found[0].source == "nearby"
 
 
 async def test_each_rung_tells_how_it_is(path: Path) -> None:
@@ -90,8 +92,8 @@ async def test_each_rung_tells_how_it_is(path: Path) -> None:
     known.saw("10.0.0.1", at=1)
     known.saw("10.0.0.2", at=2)
     known.nearby.trouble = "No network connection."
-    known.ladder.remember({A: "10.0.0.1:7443", B: ""})
-    assert [(one.rung, one.found, one.trouble) for one in await known.ladder.rungs()] == [
+    known.resolver.remember({A: "10.0.0.1:7443", B: ""})
+    assert [(one.source, one.found, one.trouble) for one in await known.resolver.sources()] == [
         ("nearby", 1, "No network connection."),
         ("last address", 1, ""),
         ("list", 1, "peers.json: entry 2 has no URL."),
@@ -107,9 +109,9 @@ async def test_each_rung_is_told_by_the_address_that_led_to_it(path: Path) -> No
     ]
     known = KnownAddresses(path, entries, environment="https://from-environment")
     known.saw("10.0.0.1", "fe80::1%2", at=1)
-    await known.ladder.candidates(A)
+    await known.resolver.candidates(A)
     told = {
-        address: known.ladder.reached_by(A, address)
+        address: known.resolver.reached_by(A, address)
         for address in (
             "10.0.0.1:7443", "[fe80::1%2]:7443", "10.0.0.1:7444", "typed", "listed:7443",
             "from-environment:7443", "b:1", "10.0.0.9:7443", "",
@@ -119,4 +121,4 @@ async def test_each_rung_is_told_by_the_address_that_led_to_it(path: Path) -> No
         "nearby", "nearby", "last address", "typed", "list", "list", "last address", "last address", None,
     ]  # fmt: skip
     known.saw("typed", at=2)
-    assert known.ladder.reached_by(A, "typed:7443") == "nearby", "the likelier rung is told"
+    assert known.resolver.reached_by(A, "typed:7443") == "nearby", "the likelier rung is told"

@@ -57,7 +57,7 @@ async def test_two_find_each_other_and_say_goodbye(make: Make) -> None:
     desk, pi = make("desk"), make("pi", port=7500)
     await until(lambda: bool(desk.sightings.of(fingerprint("pi")) and pi.sightings.of(fingerprint("desk"))))
     found = desk.sightings.of(fingerprint("pi"))[0]
-    assert (found.name, found.addresses, found.port, found.rung) == ("pi", ("127.0.0.1",), 7500, "nearby")
+    assert (found.name, found.addresses, found.port, found.source) == ("pi", ("127.0.0.1",), 7500, "nearby")
     assert pi.instance == f"pi_{fingerprint('pi')[:16]}.{SERVICE}"
     assert desk.trouble == pi.trouble == ""
     assert not desk.sightings.of(fingerprint("desk"))

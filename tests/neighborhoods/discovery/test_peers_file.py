@@ -46,7 +46,7 @@ def written(path: Path, document: object) -> PeersFile:
 
 async def test_the_published_form_is_read(path: Path) -> None:
     entries = await written(path, PUBLISHED).entries()
-    assert [(one.name, one.address, one.legacy, one.rung) for one in entries] == [
+    assert [(one.name, one.address, one.legacy, one.source) for one in entries] == [
         ("", "attic.lan:7071", True, "list"),
         ("shed", "10.0.0.7:7071", True, "list"),
         ("pi", "pi.lan:7443", False, "list"),
@@ -70,7 +70,10 @@ async def test_without_a_file_there_is_nothing_wrong(path: Path) -> None:
 async def test_the_environment_comes_after_the_file(path: Path) -> None:
     written(path, {"peers": ["http://a:1"]})
     peers = PeersFile(path, environment="https://b, http://a:1 ,http://127.0.0.1:7071,")
-    assert [(one.address, one.rung) for one in await peers.entries()] == [("a:1", "list"), ("b:7443", "list")]
+    assert [(one.address, one.source) for one in await peers.entries()] == [
+        ("a:1", "list"),
+        ("b:7443", "list"),
+    ]
     bad = PeersFile(path, environment="http://c:1,ftp://d")
     assert [one.address for one in await bad.entries()] == ["a:1", "c:1"]
     assert bad.trouble == "BRAINSTEM_PEERS: entry 1 is neither http:// nor https://."
@@ -117,7 +120,7 @@ async def test_a_file_that_is_none_is_told_and_never_overwritten(path: Path, con
 async def test_adding_keeps_everything_else(path: Path) -> None:
     peers = written(path, PUBLISHED)
     added = await peers.add("10.0.0.9", name="barn", fingerprint="ab" * 32)
-    assert (added.url, added.rung, added.legacy) == ("https://10.0.0.9:7443", "typed", False)
+    assert (added.url, added.source, added.legacy) == ("https://10.0.0.9:7443", "typed", False)
     document = json.loads(path.read_text())
     assert list(document) == list(PUBLISHED)
     assert document["peers"][:-1] == PUBLISHED["peers"]

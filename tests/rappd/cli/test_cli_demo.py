@@ -22,7 +22,7 @@ pytestmark = [
 
 CALLS = 6
 TOLD = [
-    "Three machines are awake  desk, pi, shed",
+    "Three machines are running  desk, pi, shed",
     "They (found each other|cannot hear each other here)  .+",
     "desk trusts pi and shed, and they trust desk  each checked the other's fingerprint",
     r"pi answers desk: 18\.4 °C  \d+\.\d\d s",

@@ -63,7 +63,7 @@ def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
 
 def test_with_the_daemon_up_it_asks_it(busy: RunningDaemon) -> None:
     found = _findings(busy)
-    assert found["Daemon"]["what"] == f"awake on port {busy.port}"
+    assert found["Daemon"]["what"] == f"running on port {busy.port}"
     assert found["Thinking"]["what"] == "fake model, fake-llm"
     assert found["Agents"]["verdict"] == "note"
     assert found["Agents"]["what"].startswith("broken_agent.py line 2: ")

@@ -126,9 +126,9 @@ def test_a_hatching_that_fails_leaves_no_trust_behind(
 
 
 @pytest.mark.parametrize("awake", [False, True])
-def test_taking_back(idle: RunningDaemon, kitchen: Gardener, awake: bool) -> None:
+def test_taking_back(idle: RunningDaemon, kitchen: Gardener, running: bool) -> None:
     egg = kitchen.packed()
-    if awake:
+    if running:
         idle.start()
     assert idle.cli("egg", "hatchings").stdout == "Nothing was hatched here yet.\n"
     receipt = json.loads(idle.cli("egg", "hatch", str(egg), "--json").stdout)["hatched"]["receipt"]
@@ -191,13 +191,13 @@ def test_the_honest_egg_of_that_corpus_hatches(at_rest: RunningDaemon, tmp_path:
 
 @pytest.mark.parametrize("awake", [False, True])
 def test_exit_codes_are_the_same_with_the_daemon_up_and_down(
-    idle: RunningDaemon, kitchen: Gardener, tmp_path: Path, awake: bool
+    idle: RunningDaemon, kitchen: Gardener, tmp_path: Path, running: bool
 ) -> None:
     egg = kitchen.packed()
     hostile = tmp_path / "hostile.egg"
     hostile.write_bytes(HOSTILE[0].octets)
     (tmp_path / "not.egg").write_text("hello")
-    if awake:
+    if running:
         idle.start()
     assert idle.cli("egg", "hatch", str(hostile)).returncode == 5
     assert idle.cli("egg", "hatch", str(tmp_path / "not.egg")).returncode == 5

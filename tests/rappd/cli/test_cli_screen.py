@@ -120,7 +120,7 @@ def test_commands_in_advice_are_as_this_shell_can_run_them(monkeypatch: pytest.M
             "start Ollama, or .venv/bin/rappd config set provider.url URL",
         ),
         ("`rappd stop`, then `rappd start`", ".venv/bin/rappd stop, then .venv/bin/rappd start"),
-        ("Ask again once rappd is awake.", "Ask again once rappd is awake"),
+        ("Ask again once rappd is running.", "Ask again once rappd is running"),
     ):
         assert click.unstyle(console.advice(said, 4)) == shown
     assert (

@@ -18,7 +18,7 @@ from terminal_under_test import BIN, Terminal, lives, on_terminal
 from agents.workers.process_tree import descendants
 
 FIRST = """\
-✓ desk_{four} is awake
+✓ desk_{four} is running
 
   Talk      {url}   or: rappd chat
   Thinking  offline brain, no model  rappd config set provider.url URL
@@ -52,7 +52,7 @@ def jupyter(tmp_path: Path, newcomer: RunningDaemon) -> Iterator[subprocess.Pope
     process.communicate()
 
 
-def _awake(terminal: Terminal) -> str:
+def _running(terminal: Terminal) -> str:
     seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.text)
     assert "Ctrl-C stops it" in seen.text, seen.text
     return seen.text
@@ -60,9 +60,9 @@ def _awake(terminal: Terminal) -> str:
 
 def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDaemon) -> None:
     terminal = Terminal(newcomer, "start")
-    text = _awake(terminal)
+    text = _running(terminal)
     url = re.search(r"http://127\.0\.0\.1:\d+/#k=[\w-]+", text)
-    four = re.search(r"desk_([0-9a-f]{4}) is awake", text)
+    four = re.search(r"desk_([0-9a-f]{4}) is running", text)
     assert url and four
     door = "door closed              rappd config set peers.door on"
     assert text == FIRST.format(url=url[0], four=four[1], door=door)
@@ -85,14 +85,14 @@ def test_the_first_start_tells_that_other_machines_may_only_say_hello(newcomer: 
         newcomer.environment |= {"RAPPD_NEARBY": nearby, "RAPPD_PEERS_LOOPBACK": "on"}
         terminal = Terminal(newcomer, "start", RAPP_HOME=str(newcomer.home.parent / nearby))
         value = f"{told}, :{port}"
-        assert f"  Machines  {value:<23}  strangers may only say hello" in _awake(terminal).split("\n")
+        assert f"  Machines  {value:<23}  strangers may only say hello" in _running(terminal).split("\n")
         terminal.send(signal.SIGTERM)
         assert terminal.to_end().code == 0
 
 
 def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: RunningDaemon) -> None:
     terminal = Terminal(newcomer, "start", columns=60)
-    lines = _awake(terminal).split("\n")
+    lines = _running(terminal).split("\n")
     assert [line for line in lines if len(line) > 60 and "http://" not in line] == []
     at = next(number for number, line in enumerate(lines) if line.startswith("  Talk"))
     assert lines[at + 1] == "            or: rappd chat"
@@ -109,7 +109,7 @@ def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
-        assert re.fullmatch(r"✓ desk is awake  http://127\.0\.0\.1:\d+/#k=[\w-]+" + words, line), line
+        assert re.fullmatch(r"✓ desk is running  http://127\.0\.0\.1:\d+/#k=[\w-]+" + words, line), line
         assert started.lines[1:] == ["Stop it: rappd stop"]
         assert newcomer.cli("stop").returncode == 0
 
@@ -241,7 +241,7 @@ def test_readiness_is_told_to_systemd_when_it_really_answers(newcomer: RunningDa
 
 def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
-    assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is awake on port {busy.port}"
+    assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is running on port {busy.port}"
     assert "  Thinking  fake model, fake-llm" in seen.lines
     assert "  Agents    11 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]

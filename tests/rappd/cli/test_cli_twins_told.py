@@ -107,7 +107,7 @@ def test_one_twin_in_full(desk: RunningDaemon) -> None:
     run(desk, "boot", "whole")
     out = run(desk, "show", "whole")
     port = told(desk, "twin", "show", "whole")["port"]
-    assert out.splitlines()[0] == f"whole  personal, awake on port {port}"
+    assert out.splitlines()[0] == f"whole  personal, running on port {port}"
     assert f"  Rappid    rappid:@desk/whole:{key}\n" in out, "never shortened"
     assert "  Agents    kettle_agent.py\n" in out
     assert "  Services  pump_service.py\n  Organs    heart_organ.py\n  Senses    mood_sense.py\n" in out

@@ -1,4 +1,4 @@
-"""Eggs of twins that are awake, or talking: they sleep meanwhile, or answer first; and what fails then is told."""
+"""Eggs of twins that are running, or talking: they sleep meanwhile, or answer first; and what fails then is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A daemon with its door for other machines open on loopback, and machines that are no rappd to call it."""
+"""A daemon with its listener for other machines open on loopback, and machines that are no rappd to call it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Node:
 
     def start(self) -> Node:
         self.daemon.start()
-        found = self.daemon.wait_for(self._door, 30, "the door for other machines")
+        found = self.daemon.wait_for(self._door, 30, "the listener for other machines")
         self.fingerprint = found["self"]["fingerprint"]
         self.address = f"127.0.0.1:{found['door']['port']}"
         for machine in self.machines:

@@ -13,7 +13,7 @@ SLEEPY = agent_source(
     "Sleepy",
     "import os, time\n"
     "        time.sleep(float(os.environ['NAP']))\n"
-    "        return os.environ['RAPPD_NAME'] + ' is awake'",
+    "        return os.environ['RAPPD_NAME'] + ' is running'",
     "Sleeps.",
 )
 GRUMPY = agent_source("Grumpy", 'raise ValueError("no mood for it")', "Never does it.")
@@ -58,7 +58,7 @@ def test_the_first_that_is_done_wins_and_the_others_are_stopped(
     found = json.loads(done.stdout)
     assert found["winner"] == "quick"
     assert [(row["peer"], row["state"]) for row in found["calls"]] == [("slow", "stopped"), ("quick", "done")]
-    assert found["calls"][1]["result"] == "quick is awake"
+    assert found["calls"][1]["result"] == "quick is running"
     assert ends(desk, found["calls"][0]["thread"]) == [("ERROR", "stopped")]
     assert ends(desk, found["calls"][1]["thread"]) == [("DONE", "")]
 
@@ -88,7 +88,7 @@ def test_a_screen_for_everybody(network: tuple[Machine, Machine, Machine, Machin
     assert "slow: " in partly.stdout
     both = desk.cli("call", "--all", "quick,gone:Sleepy", "--wait", "6")
     assert both.returncode == 7
-    assert "quick is awake" in both.stdout
+    assert "quick is running" in both.stdout
     assert "gone is away" in both.stdout
     everybody = desk.cli("call", "--first", "how are you?")
     assert everybody.returncode == 0, everybody.stderr

@@ -261,7 +261,7 @@ def test_opening_the_door_asks_first(desk: Machine) -> None:
     done = desk.cli("peers", "legacy", "open", "10.77.0.9")
     assert done.returncode == 6
     assert "plain http" in done.stderr
-    assert desk.cli("peers", "legacy", "show").stdout == "The legacy door is closed.\n"
+    assert desk.cli("peers", "legacy", "show").stdout == "The legacy listener is closed.\n"
     assert desk.post("/legacy", {"addresses": ["10.77.0.9"]}).status == 403  # and only for the owner
 
 
@@ -277,7 +277,7 @@ print(json.dumps([answer.status, answer.read().decode(), dict(answer.getheaders(
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Desk with its legacy door open for kitchen; stranger is not listed."""
+    """Desk with its legacy listener open for kitchen; stranger is not listed."""
     require()
     with Lan() as lan:
         desk, kitchen, stranger = (lan.machine(name) for name in ("desk", "kitchen", "stranger"))
@@ -346,7 +346,7 @@ def test_a_named_agent_is_offered_and_no_other_and_a_restart_changes_nothing(net
         answer = json.loads(sent(kitchen, desk.address, {"user_input": "what time is it?"})[1])
         assert answer["agent_logs"] == "[Clock] noon"  # the first tool offered, in each round
         assert set(answer["agent_logs"].splitlines()) == {"[Clock] noon"}
-    assert daemon.cli("peers", "legacy", "close").stdout == "The legacy door is closed.\n"
+    assert daemon.cli("peers", "legacy", "close").stdout == "The legacy listener is closed.\n"
     assert (
         kitchen.run(["timeout", "5", "bash", "-c", f"exec 3<>/dev/tcp/{desk.address}/7071"]).returncode != 0
     )

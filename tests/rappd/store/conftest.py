@@ -30,7 +30,7 @@ async def store(path: Path) -> AsyncIterator[Store]:
 
 @pytest.fixture
 def say() -> Say:
-    """``say(thread, text, …)``: a record as the gate makes them; moments count up from 1,000,000."""
+    """``say(thread, text, …)``: a record as the dispatcher makes them; moments count up from 1,000,000."""
     clock = iter(range(1_000_000, 1 << 60))
 
     def make(

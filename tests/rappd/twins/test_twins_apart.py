@@ -99,7 +99,7 @@ def test_a_fork_keeps_the_memories_and_goes_its_own_way(farm: Farm) -> None:
     port = farm.boot(key)
     told = farm.post(f"/twins/{key}/fork", {"name": "younger"}).json()
     fork = told["key"]
-    assert farm.rows()[key]["port"] == port, "the original is awake again, where it was"
+    assert farm.rows()[key]["port"] == port, "the original is running again, where it was"
     assert farm.rows()[fork]["state"] == "asleep"
     assert farm.rows()[fork]["parent_rappid"] == farm.rows()[key]["rappid"]
     assert "The well is deep." in farm.recall(fork)

@@ -1,4 +1,4 @@
-"""A twin that is awake has a port of its own, which answers as it, and to whom it should."""
+"""A twin that is running has a port of its own, which answers as it, and to whom it should."""
 
 from __future__ import annotations
 

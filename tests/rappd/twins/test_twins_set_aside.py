@@ -140,7 +140,7 @@ def test_a_twin_that_forks_itself_answers_first(farm: Farm) -> None:
     assert [twin["hash"] for twin in told["put_off"]] == [key]
     named = farm.daemon.wait_for(lambda: [row for row in farm.rows().values() if row["name"] == "Split"])
     assert "worth keeping" in farm.recall(named[0]["key"])
-    farm.daemon.wait_for(lambda: farm.rows()[key]["port"] == port, what="it is awake again")
+    farm.daemon.wait_for(lambda: farm.rows()[key]["port"] == port, what="it is running again")
     refused = farm.runs(key, "Twin", action="fork", rappid_uuid=key, name="x" * 200)
     assert refused.startswith("Error: A name is one line"), "told at once, not only written down"
 

@@ -39,20 +39,20 @@ def wakes_where_it_was(farm: Farm, key: str) -> int:
 
 def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lone: Farm) -> None:
     lone.daemon.start()
-    awake, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
-    lone.boot(awake)
+    running, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
+    lone.boot(running)
     lone.boot(stopped)
     lone.post(f"/twins/{stopped}/stop")
     lone.daemon.stop()
     marks = lone.daemon.home / "ports"
-    assert [mark.name for mark in marks.iterdir()] == [f"{awake}.port"]
+    assert [mark.name for mark in marks.iterdir()] == [f"{running}.port"]
     for end in (lone.daemon.kill, lone.daemon.stop):
         (marks / "0000.port").write_text("7151\n")  # of one that is gone
-        port = wakes_where_it_was(lone, awake)
+        port = wakes_where_it_was(lone, running)
         assert on(port, "GET", "/health").json()["name"] == "awake"
         assert {lone.rows()[key]["state"] for key in (stopped, asleep)} == {"asleep"}
         lone.daemon.wait_for(
-            lambda: [mark.name for mark in marks.iterdir()] == [f"{awake}.port"], 10, "one mark"
+            lambda: [mark.name for mark in marks.iterdir()] == [f"{running}.port"], 10, "one mark"
         )
         end()
         assert closed(lone, port)
@@ -62,7 +62,7 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     lone.daemon.start()
     key = lone.new("steady")
     port = lone.boot(key)
-    lone.remember(key, "The gate squeaks.")
+    lone.remember(key, "The dispatcher squeaks.")
     processes = lone.processes()
     turn = str(uuid.uuid4())
     lone.model.will(says("once"))
@@ -91,7 +91,7 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     again = lone.says_to(key, "only once", turn_id=turn, session_id="s")
     assert (again["response"], again["thread"]) == ("once", first["thread"])
     assert lone.model.asked == []
-    assert "The gate squeaks." in lone.recall(key)
+    assert "The dispatcher squeaks." in lone.recall(key)
     verified = lone.daemon.cli("threads", "verify", "--json")
     assert verified.returncode == 0, verified.stdout
 

@@ -44,8 +44,8 @@ class Processes:
 
     def presence(self, key: str) -> Presence:
         process = self.running.get(key)
-        awake = process is not None and process.poll() is None
-        return Presence(awake, 7081 if process else None, self.talked.get(key))
+        running = process is not None and process.poll() is None
+        return Presence(running, 7081 if process else None, self.talked.get(key))
 
     async def stop(self, key: str) -> None:
         process = self.running.get(key)

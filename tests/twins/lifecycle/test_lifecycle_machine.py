@@ -73,7 +73,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(key=keys)
     def boot(self, key: str) -> None:
-        if self.twins[key].state is State.ACTIVE and not self.runner.presence(key).awake:
+        if self.twins[key].state is State.ACTIVE and not self.runner.presence(key).running:
             self.runner.boot(key)
 
     @rule(key=keys, into_archive=st.booleans())
@@ -106,7 +106,7 @@ class Lives(RuleBasedStateMachine):
     def roll_back(self, key: str, suffix: str) -> None:
         """What the published hatcher does to a twin."""
         expected = self.twins[key]
-        if expected.state is State.ACTIVE and not self.runner.presence(key).awake:
+        if expected.state is State.ACTIVE and not self.runner.presence(key).running:
             trash = self.home.places.twins / ".trash"
             trash.mkdir(exist_ok=True)
             self.home.places.active(key).rename(trash / f"{key}{suffix}")
@@ -162,7 +162,7 @@ class Lives(RuleBasedStateMachine):
         reason = self.a_reason()
         before = self.twins[key].state
         # A child that is killed cannot bury what it stopped, so the twin sleeps.
-        if self.runner.presence(key).awake:
+        if self.runner.presence(key).running:
             self.runner.running[key].kill()
             self.runner.running[key].wait()
         self.killed_at(step, lambda: self.act(verb, key, reason))
@@ -234,7 +234,7 @@ class Lives(RuleBasedStateMachine):
             if expected.state is State.ARCHIVED:
                 assert archived[key].get("archived_reason", "") == expected.reason
                 assert "note" not in archived[key]
-                assert not self.runner.presence(key).awake
+                assert not self.runner.presence(key).running
             if expected.state in (State.ACTIVE, State.ARCHIVED):
                 place = places.active(key) if expected.state is State.ACTIVE else places.archived(key)
                 assert self.home.content(place) == expected.content

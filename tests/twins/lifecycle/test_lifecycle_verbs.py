@@ -64,7 +64,7 @@ def test_an_unarchived_twin_is_as_it_was_asleep_and_keeps_its_record(home: Any, 
     ]
     assert home.content(twin.workspace.root) == before
     assert json.loads((twin.workspace.root / "archived.json").read_bytes())["last_known"]["alive_at_archive"]
-    assert not runner.presence(twin.key).awake
+    assert not runner.presence(twin.key).running
 
 
 def test_a_running_twin_is_dead_before_it_moves(home: Any, runner: Any) -> None:
@@ -84,7 +84,7 @@ def test_a_twin_that_will_not_stop_stays_active(home: Any, runner: Any) -> None:
     with pytest.raises(TwinConflictError, match="does not stop"):
         home.do("archive", twin.key)
     assert state_of(home.places, twin.key) is State.ACTIVE
-    assert runner.presence(twin.key).awake
+    assert runner.presence(twin.key).running
 
 
 def test_a_twin_woken_between_its_end_and_its_move_is_stopped_again(home: Any, runner: Any) -> None:
@@ -98,7 +98,7 @@ def test_a_twin_woken_between_its_end_and_its_move_is_stopped_again(home: Any, r
 
     asyncio.run(Woken(home.places, runner).archive(twin.key))
     assert state_of(home.places, twin.key) is State.ARCHIVED
-    assert not runner.presence(twin.key).awake
+    assert not runner.presence(twin.key).running
 
 
 def test_a_purged_twin_is_a_tombstone_and_nothing_else(home: Any) -> None:

@@ -22,7 +22,7 @@ _FOLDERS = {
     "senses": ("senses", Role.SLOT),
 }
 _DATA = ".brainstem_data"
-# What only the house may put there: packages and sources that run unread, notes about files, receipts.
+# What only the daemon may put there: packages and sources that run unread, notes about files, receipts.
 _RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
 _CACHE = "__pycache__"
 _REPOSITORY = (".git", "git~1")

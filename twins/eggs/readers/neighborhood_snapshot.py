@@ -47,10 +47,10 @@ def _snapshot(found: DetectedEgg, members: dict[str, Any]) -> ParsedEgg:
     if "members.json" in found and found.read_object("members.json") != members:
         found.notes.append("Its members.json differs from its manifest; the manifest holds.")
     archived = sum(row.get("lifecycle") == "archived" for row in here)
-    awake = sum(row.get("alive_at_snapshot") is True for row in here)
+    running = sum(row.get("alive_at_snapshot") is True for row in here)
     opened = _home(found, wholeness, here)
     answer = f"A neighborhood of {_count(len(peers) + 1, 'machine')}: {_count(len(here), 'twin')} of its own"
-    answer += f" ({awake} awake, {archived} archived)"
+    answer += f" ({running} awake, {archived} archived)"
     for peer in peers:
         twins = _rows(found, peer.get("twins", []))
         carried = sum(row.get("captured") is True for row in twins)

@@ -91,7 +91,7 @@ def by_name(name: str) -> ExclusionReason | None:
 
 
 def at_root(name: str) -> ExclusionReason | None:
-    """The same for what lies directly in a workspace, where dot-names are the house's own."""
+    """The same for what lies directly in a workspace, where dot-names are the daemon's own."""
     key = _plain(name)
     if key in _LOCAL_AT_ROOT:
         return ExclusionReason.LOCAL
@@ -99,7 +99,7 @@ def at_root(name: str) -> ExclusionReason | None:
 
 
 def in_memory(name: str) -> ExclusionReason | None:
-    """The same for what lies directly in the memory folder: what the house keeps about files stays."""
+    """The same for what lies directly in the memory folder: what the daemon keeps about files stays."""
     return by_name(name) or (ExclusionReason.LOCAL if _plain(name) in _LOCAL_MEMORY else None)
 
 

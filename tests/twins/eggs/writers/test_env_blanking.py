@@ -61,7 +61,7 @@ WAYS = [
     *("{key}={v}", "{key} = {v}", "{key}\t=\t{v}", "  {key}={v}", "{key}=  {v}  ", '{key}="{v}"', "{key}='{v}'", "{key}=`{v}`"),
     *("export {key}={v}", "EXPORT {key}={v}", "export   {key} = '{v}'", "set {key}={v}", '$env:{key} = "{v}"'),
     *("# {key}={v}", "#{key}={v}", "##  {key} = {v}", "; {key}={v}", "// {key}={v}", "# export {key}={v}", '# {key}="{v}"'),
-    *("{key}: {v}", '"{key}": "{v}",', "'{key}'='{v}'", '"{key}"={v}', "# {key}: {v}", "{key}={v} # of the house"),
+    *("{key}: {v}", '"{key}": "{v}",', "'{key}'='{v}'", '"{key}"={v}', "# {key}: {v}", "{key}={v} # of the daemon"),
     *("{key}=a b {v}", '{key}="a\n{v}\nb"', "{key}='a\n{v}'", '{key}="""a\n{v}"""', "{key}=a\\\n{v}", '{key}="a \\" {v}"'),
     *("{key}=-----BEGIN RSA PRIVATE KEY-----\n{v}\n-----END RSA PRIVATE KEY-----", '{key}="-----BEGIN X-----\n{v}==\n-----END X-----"'),
     *('# {key}="a\n# {v}"', '{key}="{v}', "{key}='{v}", '{key}="a\n{v}', "{key}=={v}", "{key}:={v}", "{key}={v};", "{key}={v},"),
@@ -106,8 +106,8 @@ def test_a_value_that_looks_secret_goes_whatever_its_key_says(value: str) -> Non
 
 @pytest.mark.parametrize("line", [
     "my password is hunter2", "hunter2", "TOKEN hunter2", "MIIEpAIBAAKCAQEAhunter2==", "Пароль=hunter2", "пароль: hunter2",
-    "ＴＯＫＥＮ=hunter2", "# the password is hunter2", "# token hunter2 of the house", 'set "TOKEN=hunter2"', "{hunter2}", "=hunter2",
-    "the password hunter2 of the house = x", "password hunter2=x", "1TOKEN=hunter2",
+    "ＴＯＫＥＮ=hunter2", "# the password is hunter2", "# token hunter2 of the daemon", 'set "TOKEN=hunter2"', "{hunter2}", "=hunter2",
+    "the password hunter2 of the daemon = x", "password hunter2=x", "1TOKEN=hunter2",
 ])  # fmt: skip
 def test_a_line_that_is_not_understood_is_left_out(line: str) -> None:
     assert blanked(f"A=1\n{line}\nB=2\n".encode()) == b"A=1\nB=2\n"
