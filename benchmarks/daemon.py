@@ -52,7 +52,7 @@ class BenchDaemon:
             "RAPP_HOME": str(home),
             "PORT": str(self.port),
             "RAPPD_LOCAL_MODELS": "off",
-            "RAPPD_PEERS_DOOR": "off",
+            "RAPPD_PEERS_LISTEN": "off",
             "RAPPD_NEARBY": "off",
             **environment,
         }

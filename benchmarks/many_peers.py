@@ -77,7 +77,7 @@ def _daemon(home: Path) -> BenchDaemon:
     daemon = BenchDaemon(
         home,
         LLM_FAKE="1",
-        RAPPD_PEERS_DOOR="on",
+        RAPPD_PEERS_LISTEN="on",
         RAPPD_PEERS_PORT=str(free_port()),
         RAPPD_PEERS_ADDRESS="127.0.0.1",
         RAPPD_PEERS_LOOPBACK="on",

@@ -238,7 +238,7 @@ async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
 
 def _door(port: int) -> dict[str, str]:
     return {
-        "RAPPD_PEERS_DOOR": "on",
+        "RAPPD_PEERS_LISTEN": "on",
         "RAPPD_PEERS_PORT": str(port),
         "RAPPD_PEERS_ADDRESS": "127.0.0.1",
         "RAPPD_PEERS_LOOPBACK": "on",

@@ -118,7 +118,7 @@ DO = {
     "store": "Free some disk space, or make the home folder yours; then ask again.",
     "system": "Look at the file that the text names, then `rappd doctor`.",
     "too_deep": "Ask the last machine directly.",
-    "too_large": "Send less, or raise `door.body_mb`.",
+    "too_large": "Send less, or raise `http.body_mb`.",
     "too_many": "Wait as long as the text says.",
     "too_slow": "Send the body at once.",
     "twin": "The text says what to do.",
@@ -150,7 +150,7 @@ MEANING = {
     "neighborhood": "Another machine could not be asked.",
     "rappd": "A command could not be carried out.",
     "system": "The system refused something to a command: a file's rights, a full disk.",
-    "too_large": "The request body is larger than `door.body_mb`.",
+    "too_large": "The request body is larger than `http.body_mb`.",
     "twin": "A workspace could not be used.",
 }
 """What a code means where no class says it: roots, and codes written where the answer is made."""

@@ -74,7 +74,7 @@ class RunningDaemon:
             "RAPP_HOME": str(home),
             "PORT": str(self.port),
             "RAPPD_LOCAL_MODELS": "off",
-            "RAPPD_PEERS_DOOR": "off",
+            "RAPPD_PEERS_LISTEN": "off",
             "RAPPD_NEARBY": "off",
             "GH_CONFIG_DIR": str(home.parent / "no-gh"),
             "SSL_CERT_FILE": str(warm.NO_AUTHORITY),

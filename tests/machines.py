@@ -18,7 +18,7 @@ class Machine(RunningDaemon):
             home,
             **{
                 "RAPPD_NAME": name,
-                "RAPPD_PEERS_DOOR": "on",
+                "RAPPD_PEERS_LISTEN": "on",
                 "RAPPD_PEERS_PORT": str(free_port()),
                 "RAPPD_PEERS_ADDRESS": "127.0.0.1",
                 "RAPPD_PEERS_LOOPBACK": "on",

@@ -49,9 +49,9 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     log.start(home.log, show=news)
     for doubt in () if quiet else doubts(settings):
         print_status("note", f"{doubt.what}; {doubt.force} counts", stream=sys.stderr)
-    if settings.on("door.open_surface") and not quiet:
+    if settings.on("http.open_surface") and not quiet:
         print_status(
-            "note", "Every program on this machine may change agents (door.open_surface).", stream=sys.stderr
+            "note", "Every program on this machine may change agents (http.open_surface).", stream=sys.stderr
         )
 
     def ready(daemon: Daemon) -> None:

@@ -107,7 +107,7 @@ def door(machines: dict[str, Any]) -> str:
 
 
 def _machines(machines: dict[str, Any]) -> tuple[str, str]:
-    closed = command("rappd config set peers.door on")
+    closed = command("rappd config set peers.listen on")
     return door(machines), "strangers may only say hello" if machines["port"] else closed
 
 

@@ -85,8 +85,8 @@ class Daemon:
             worker_serves=WorkerServerCheck(lambda: self.zygote_pid),
         )
         self.supervisor = WorkerSupervisor(on_output=self._worker_said, sandbox=sandbox_wish(settings))
-        self.open_surface = settings.on("door.open_surface")
-        self.origins: frozenset[str] = frozenset(settings.items("door.origins"))
+        self.open_surface = settings.on("http.open_surface")
+        self.origins: frozenset[str] = frozenset(settings.items("http.origins"))
         workspace = Workspace.at(
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
         )
@@ -216,7 +216,7 @@ class Daemon:
         """Reads the settings anew; only live ones take effect."""
         before = thinking_settings(self.settings, self.home)
         self.settings = await asyncio.to_thread(Settings.load, self.home)
-        self.origins = frozenset(self.settings.items("door.origins"))
+        self.origins = frozenset(self.settings.items("http.origins"))
         after = thinking_settings(self.settings, self.home)
         if after != before:
             await self.providers.configure(after)

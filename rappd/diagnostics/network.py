@@ -17,7 +17,7 @@ def check_door(visit: CheckContext) -> Iterator[Finding]:
     """The listener for other machines; a taken port never stops a start."""
     wanted = visit.settings.number("peers.port")
     open_at = visit.status.get("machines", {}).get("port", 0)
-    if not visit.settings.on("peers.door"):
+    if not visit.settings.on("peers.listen"):
         yield Finding("Door", "good", "closed for other machines")
     elif visit.status and not open_at:
         what = f"the listener for other machines cannot open at {visit.settings.text('peers.address')}"
@@ -38,7 +38,7 @@ def check_nearby(visit: CheckContext) -> Iterator[Finding]:
     from neighborhoods.discovery.interfaces import interfaces, multicast_trouble
 
     settings = visit.settings
-    if not (settings.on("peers.nearby") and settings.on("peers.door")):
+    if not (settings.on("peers.nearby") and settings.on("peers.listen")):
         yield Finding("Nearby", "good", "this machine is not announced")
         return
     told = [source for source in visit.peers.get("rungs", ()) if source["rung"] == "nearby"]

@@ -26,7 +26,7 @@ class FederationListener:
         """Takes the port at once, and serves it as soon as everything behind it is ready."""
         settings = self._daemon.settings
         listener = None
-        if settings.on("peers.door"):
+        if settings.on("peers.listen"):
             listener = listen(settings.text("peers.address"), settings.number("peers.port"))
         self._daemon.federation.port = listener.getsockname()[1] if listener else 0
         self._daemon.spawn(self._serve(listener))

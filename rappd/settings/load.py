@@ -10,7 +10,7 @@ from typing import Any
 
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.settings.registry import BY_NAME, OTHER_SECRETS, SETTINGS, Setting
+from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, OTHER_SECRETS, SETTINGS, Setting
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})
@@ -50,12 +50,15 @@ class Settings:
         return cls._from((("environment", os.environ if environment is None else environment, _by_variable),))
 
     @classmethod
-    def _from(cls, sources: Iterable[tuple[str, Mapping[str, str], Callable[[Setting], str]]]) -> Settings:
+    def _from(
+        cls, sources: Iterable[tuple[str, Mapping[str, str], Callable[[Setting], tuple[str, str]]]]
+    ) -> Settings:
         values = {setting.name: Value(setting, setting.default, "default") for setting in SETTINGS}
-        for source, texts, key_of in reversed(list(sources)):
+        for source, texts, keys_of in reversed(list(sources)):
             for setting in SETTINGS:
-                if key_of(setting) in texts:
-                    values[setting.name] = Value(setting, texts[key_of(setting)], source)
+                for key in keys_of(setting):
+                    if key and key in texts:
+                        values[setting.name] = Value(setting, texts[key], source)
         return cls(values)
 
     def all(self) -> list[Value]:
@@ -144,7 +147,7 @@ def _as_choice(setting: Setting, text: str) -> str:
 
 def unknown_names(home: Home) -> list[str]:
     """Names in ``rappd.toml`` that are no settings, for ``rappd doctor``. Raises ``UsageProblemError``."""
-    return [name for name in _read_toml(home) if name not in BY_NAME]
+    return [name for name in _read_toml(home) if name not in BY_NAME and name not in BY_FORMER_NAME]
 
 
 SECRET_VARIABLES = frozenset({*(setting.variable for setting in SETTINGS if setting.secret), *OTHER_SECRETS})
@@ -201,9 +204,9 @@ def _read_env(home: Home) -> dict[str, str]:
     return {key: text for key, text in found.items() if text is not None}
 
 
-def _by_variable(setting: Setting) -> str:
-    return setting.variable
+def _by_variable(setting: Setting) -> tuple[str, str]:
+    return setting.former_variable, setting.variable
 
 
-def _by_name(setting: Setting) -> str:
-    return setting.name
+def _by_name(setting: Setting) -> tuple[str, str]:
+    return setting.former, setting.name

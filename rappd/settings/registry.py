@@ -13,7 +13,7 @@ class Setting:
     """One setting: its dotted name in ``rappd.toml``, its environment variable, and its default.
 
     ``live`` settings take effect at once in a running daemon, others at its next start. A ``choice``
-    is one of ``choices``.
+    is one of ``choices``. ``former``: its name in earlier versions, which is still read.
     """
 
     name: str
@@ -24,6 +24,8 @@ class Setting:
     secret: bool = False
     live: bool = False
     choices: tuple[str, ...] = ()
+    former: str = ""
+    former_variable: str = ""
 
 
 LOCAL_MODELS = ("ask", "on", "off")
@@ -63,14 +65,15 @@ SETTINGS = (
     Setting("agents.sandbox", "RAPPD_SANDBOX", "choice", "auto", "Workers: auto, namespace, landlock or none.", choices=SANDBOXES),
     Setting("agents.may_write_code", "RAPPD_AGENTS_MAY_WRITE_CODE", "switch", "off", "Agents may write the code of their workspace."),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),
-    Setting("door.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True),
-    Setting("door.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published servers have it."),
-    Setting("door.http_tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools)."),
-    Setting("door.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB."),
+    Setting("http.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True, former="door.origins"),
+    Setting("http.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published.", former="door.open_surface"),
+    Setting("http.tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools).", former="door.http_tools"),
+    Setting("http.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB.", former="door.body_mb"),
     Setting("eggs.registry", "RAPPD_REGISTRY", "text", "", "Folder with a clone of the agent registry, for short texts of agents.", live=True),
-    Setting("peers.door", "RAPPD_PEERS_DOOR", "switch", "on", "Open the listener for other machines."),
+    Setting("peers.listen", "RAPPD_PEERS_LISTEN", "switch", "on", "Listen for other machines.",
+            former="peers.door", former_variable="RAPPD_PEERS_DOOR"),
     Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the listener for other machines; a taken one is replaced by a free one."),
-    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address at which the listener for other machines listens."),  # noqa: S104
+    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address of the listener for other machines."),  # noqa: S104
     Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
     Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
     Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True),
@@ -83,6 +86,7 @@ SETTINGS = (
 )  # fmt: skip
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+BY_FORMER_NAME = {setting.former: setting for setting in SETTINGS if setting.former}
 BY_VARIABLE = {setting.variable: setting for setting in SETTINGS}
 
 OTHER_SECRETS = (

@@ -7,13 +7,13 @@ from typing import Any
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.settings.load import check
-from rappd.settings.registry import BY_NAME, BY_VARIABLE, Setting
+from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, BY_VARIABLE, Setting
 from twins.workspace.workspace import write_atomically
 
 
 def find(name: str) -> Setting:
     """The setting of that name or variable. Raises ``NotFoundError``, with the nearest name."""
-    setting = BY_NAME.get(name) or BY_VARIABLE.get(name)
+    setting = BY_NAME.get(name) or BY_VARIABLE.get(name) or BY_FORMER_NAME.get(name)
     if setting is None:
         near = nearest(name)
         do = f"did you mean `{near}`?" if near else "rappd config show"
@@ -58,6 +58,9 @@ def _write_toml(home: Home, setting: Setting, text: str) -> None:
         table, _, key = setting.name.rpartition(".")
         place: Any = document.setdefault(table, tomlkit.table()) if table else document
         place[key] = _typed(setting, text)
+        before_table, _, before_key = setting.former.rpartition(".")
+        if before_table in document:
+            document[before_table].pop(before_key, None)
     except (TOMLKitError, UnicodeDecodeError) as error:
         said = str(error).rstrip(".")
         raise UsageProblemError(

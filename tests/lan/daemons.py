@@ -78,7 +78,7 @@ class Daemon(RunningDaemon):
         self.fingerprint, self.port_for_peers = "", 0
         super().__init__(
             folder / self.name,
-            RAPPD_PEERS_DOOR="on",
+            RAPPD_PEERS_LISTEN="on",
             RAPPD_NEARBY="on",
             RAPPD_NAME=self.name,
             LLM_FAKE="1",

@@ -34,7 +34,7 @@ class Doctor:
     def __init__(self, machine: Machine, folder: Path) -> None:
         self.machine = machine
         self.home: RunningDaemon = RunningDaemon(
-            folder / "home", RAPPD_PEERS_DOOR="on", RAPPD_NEARBY="on", LLM_FAKE="1"
+            folder / "home", RAPPD_PEERS_LISTEN="on", RAPPD_NEARBY="on", LLM_FAKE="1"
         )
 
     def ip(self, *words: str) -> None:
@@ -173,6 +173,6 @@ def test_without_a_network_there_is_nobody_nearby(doctor: Doctor, gone: Callable
 
 def test_who_does_not_announce_himself_needs_no_network(doctor: Doctor) -> None:
     doctor.machine.down()
-    for setting in ("RAPPD_NEARBY", "RAPPD_PEERS_DOOR"):
+    for setting in ("RAPPD_NEARBY", "RAPPD_PEERS_LISTEN"):
         row = doctor.says(**{setting: "off"})
         assert (row["verdict"], row["what"]) == ("good", "this machine is not announced")

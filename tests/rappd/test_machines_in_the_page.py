@@ -64,7 +64,7 @@ def make(make_daemon: Make) -> Make:
     """A factory of daemons whose doors for other machines are open on this one alone."""
 
     def made(name: str, **environment: str) -> RunningDaemon:
-        doors = {"RAPPD_PEERS_DOOR": "on", "RAPPD_PEERS_ADDRESS": "127.0.0.1", "RAPPD_PEERS_LOOPBACK": "on"}
+        doors = {"RAPPD_PEERS_LISTEN": "on", "RAPPD_PEERS_ADDRESS": "127.0.0.1", "RAPPD_PEERS_LOOPBACK": "on"}
         shown = environment.pop("RAPPD_NAME", name)
         port = str(free_port())
         return make_daemon(

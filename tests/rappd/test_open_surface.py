@@ -71,7 +71,7 @@ def test_the_start_warns_when_it_is_open(make_daemon: Callable[..., RunningDaemo
 
 def test_switching_it_on_takes_a_restart(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
-    switched = daemon.post("/settings", {"name": "door.open_surface", "value": "on"}, control=True)
+    switched = daemon.post("/settings", {"name": "http.open_surface", "value": "on"}, control=True)
     assert switched.json()["setting"]["live"] is False
     assert daemon.get("/settings").status == 403
     daemon.stop()

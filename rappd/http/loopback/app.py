@@ -52,7 +52,7 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [local_models, twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
-    if daemon.settings.on("door.http_tools"):
+    if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
@@ -71,7 +71,7 @@ def build_for_twin(daemon: Daemon, tenant: Tenant, port: int) -> web.Application
 
 def _empty(daemon: Daemon, tenant: Tenant, hosts: AllowedHosts) -> web.Application:
     app = web.Application(
-        middlewares=[guard], client_max_size=max(1, daemon.settings.number("door.body_mb")) << 20
+        middlewares=[guard], client_max_size=max(1, daemon.settings.number("http.body_mb")) << 20
     )
     app[DAEMON], app[TENANT], app[HOSTS] = daemon, tenant, hosts
     return app

@@ -1,7 +1,7 @@
 """``/tether/*``: agents as plain HTTP tools, the published `rapp-tether/1.0` of brainstems.
 
 It is remote execution without a sign-in for whatever runs on this machine, so it is off unless
-switched on (`door.http_tools`), and never offers a structural agent.
+switched on (`http.tools`), and never offers a structural agent.
 """
 
 from __future__ import annotations

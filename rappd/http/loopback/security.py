@@ -164,14 +164,14 @@ def _check_site(request: web.Request, origin: str | None) -> None:
     if not request.path.startswith("/api/") or origin in request.app[DAEMON].origins:
         return
     if request.headers.get("Sec-Fetch-Site", "none").strip().lower() not in _OWN_SITES:
-        raise RefusedError("Pages of other sites may not use services.", do="Add the site to door.origins.")
+        raise RefusedError("Pages of other sites may not use services.", do="Add the site to http.origins.")
 
 
 def _check_origin(request: web.Request, origin: str | None) -> None:
     if origin is None or _own_origin(request, origin) or origin in request.app[DAEMON].origins:
         return
     if request.method not in _SAFE:
-        raise RefusedError("Pages of other sites may not use this door.", do="Add the site to door.origins.")
+        raise RefusedError("Pages of other sites may not use this door.", do="Add the site to http.origins.")
 
 
 def _own_origin(request: web.Request, origin: str) -> bool:
@@ -196,7 +196,7 @@ def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamRes
     if found.status == 405:
         return plain(405, f"{request.method} is not for {request.path[:200]}", "method", "See /openapi.json")
     if found.status == 413:
-        return plain(413, "The request is too large.", "too_large", "Send less, or raise door.body_mb.")
+        return plain(413, "The request is too large.", "too_large", "Send less, or raise http.body_mb.")
     return plain(found.status, found.reason, "refused")
 
 

@@ -48,6 +48,23 @@ def test_environment_wins_over_env_file_over_toml_over_default(idle: RunningDaem
     )
 
 
+def test_former_name_is_read_and_replaced_when_it_is_set(idle: RunningDaemon) -> None:
+    idle.environment.pop("RAPPD_PEERS_LISTEN", None)
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    config = idle.home / "rappd.toml"
+    config.write_text("[door]\nbody_mb = 7\n\n[peers]\ndoor = false\n")
+
+    def shown(name: str) -> str:
+        return str(json.loads(idle.cli("config", "show", name, "--json").stdout)["settings"][0]["value"])
+
+    assert (shown("http.body_mb"), shown("peers.listen"), shown("peers.door")) == ("7", "off", "off")
+    assert "body_mb" not in idle.cli("doctor").stdout  # not among the unknown names
+    assert idle.cli("config", "set", "door.body_mb", "9").returncode == 0
+    assert (shown("http.body_mb"), "7" in config.read_text()) == ("9", False)
+    idle.environment["RAPPD_PEERS_DOOR"] = "on"
+    assert shown("peers.listen") == "on"
+
+
 def test_setting_what_another_source_overrules_is_told(idle: RunningDaemon) -> None:
     idle.environment["GITHUB_MODEL"] = "mine"
     done = idle.cli("config", "set", "github.model", "other")

@@ -64,7 +64,7 @@ def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDa
     url = re.search(r"http://127\.0\.0\.1:\d+/#k=[\w-]+", text)
     four = re.search(r"desk_([0-9a-f]{4}) is running", text)
     assert url and four
-    door = "door closed              rappd config set peers.door on"
+    door = "door closed              rappd config set peers.listen on"
     assert text == FIRST.format(url=url[0], four=four[1], door=door)
     below = descendants(terminal.process.pid)
     terminal.send(signal.SIGINT)
@@ -77,7 +77,7 @@ def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDa
 def test_the_first_start_tells_that_other_machines_may_only_say_hello(newcomer: RunningDaemon) -> None:
     port = str(free_port())
     newcomer.environment |= {
-        "RAPPD_PEERS_DOOR": "on",
+        "RAPPD_PEERS_LISTEN": "on",
         "RAPPD_PEERS_PORT": port,
         "RAPPD_PEERS_ADDRESS": "127.0.0.1",
     }

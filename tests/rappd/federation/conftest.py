@@ -95,7 +95,7 @@ def make_node(folder: Path, **environment: str) -> Node:
     daemon = RunningDaemon(
         folder / "home",
         RAPPD_NAME="pi",
-        RAPPD_PEERS_DOOR="on",
+        RAPPD_PEERS_LISTEN="on",
         RAPPD_PEERS_PORT=str(free_port()),
         RAPPD_PEERS_ADDRESS="127.0.0.1",
         RAPPD_PEERS_LOOPBACK="on",
