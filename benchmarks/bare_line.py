@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 import orjson
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
-from benchmarks.bare_steps import BareRecord, BareWorker, Door
+from benchmarks.bare_steps import BareListener, BareRecord, BareWorker
 from benchmarks.ruled_steps import RuledAsker, RuledCalls, RuledRecord
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
@@ -159,7 +159,7 @@ async def _line(request: web.Request) -> web.WebSocketResponse:
     return line
 
 
-class _Calls(Door):
+class _Calls(BareListener):
     def __init__(self, record: BareRecord, worker: BareWorker, *, synced: bool) -> None:
         super().__init__()
         self._record = record

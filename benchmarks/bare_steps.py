@@ -115,7 +115,7 @@ class BareWorker:
         self._waiting.pop(number).set_result(text)
 
 
-class Door(ABC):
+class BareListener(ABC):
     """Works on what a line asks, each on a task of its own."""
 
     def __init__(self) -> None:

@@ -70,8 +70,8 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
     from rappd.daemon.server import settle
     from rappd.settings.load import Settings
 
-    door = free_port()
-    with BenchDaemon(folder / "worker", **_door(door), RAPPD_NAME="worker") as worker:
+    port = free_port()
+    with BenchDaemon(folder / "worker", **_door(port), RAPPD_NAME="worker") as worker:
         worker.drop("echo_agent.py", _AGENT)
         worker.start()
         os.environ.update(
@@ -92,7 +92,7 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         await daemon.federation.start(own)
         runner = await serve(daemon.federation, listener)
         try:
-            await _pair(daemon, worker, door, own)
+            await _pair(daemon, worker, port, own)
             settle()
             rows, mine = await _calls(daemon, worker)
             rows += await _queue(daemon, worker)
@@ -102,9 +102,9 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
     return rows, mine
 
 
-async def _pair(daemon: Daemon, worker: BenchDaemon, door: int, own: int) -> None:
+async def _pair(daemon: Daemon, worker: BenchDaemon, port: int, own: int) -> None:
     there = worker.control("GET", "/peers")["self"]["fingerprint"]
-    await daemon.peers.pair(f"127.0.0.1:{door}", fingerprint=there, whose="mine")
+    await daemon.peers.pair(f"127.0.0.1:{port}", fingerprint=there, whose="mine")
     own_key = daemon.identity.fingerprint
     asked = {"peer": f"127.0.0.1:{own}", "fingerprint": own_key, "whose": "mine"}
     await asyncio.to_thread(worker.control, "POST", "/pairings", asked)

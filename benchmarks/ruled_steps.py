@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import ClientWebSocketResponse, web
 
-from benchmarks.bare_steps import BareWorker, Door, Steps
+from benchmarks.bare_steps import BareListener, BareWorker, Steps
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.hash_chain import GENESIS, link
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
@@ -100,7 +100,7 @@ class RuledAsker:
         await self._record.put(*begun, *thread.goes_on(await future))
 
 
-class RuledCalls(Door):
+class RuledCalls(BareListener):
     """Answers, each HELP once: its start committed, a worker asked, its answer committed and synced."""
 
     def __init__(self, record: RuledRecord, worker: BareWorker) -> None:
@@ -109,7 +109,7 @@ class RuledCalls(Door):
         self._worker = worker
 
     async def answer(self, line: web.WebSocketResponse, raw: str) -> None:
-        """See ``Door``."""
+        """See ``BareListener``."""
         asked = wire.decode(raw.encode())
         thread = _Thread(self._record, asked.sender, asked.extensions[THREAD])
         key = (asked.sender, asked.id, asked.verb)

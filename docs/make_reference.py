@@ -57,7 +57,7 @@ DO = {
     "bad_rapplication": "Correct the bundle as the text says. Nothing of it was installed.",
     "bad_sealing_key": "Restore the `keys` folder from a backup, or pair that machine anew.",
     "bad_signature": "Set the clock right, and send the record as it was signed.",
-    "bad_token": "Ask whoever gave the permission for a new one.",
+    "bad_token": "Ask the owner who gave the permission for a new one.",
     "bad_value": "Hand over text, numbers, true, false, lists and objects with text keys.",
     "call_timeout": "Ask again, or raise `agents.timeout`.",
     "callback_refused": "Approve the file (`rappd agents approve`), or raise `agents.model_calls`.",
@@ -146,7 +146,7 @@ MEANING = {
     "failed": "Something went wrong inside.",
     "gone": "The daemon hung up in the middle of an answer (seen by `rappd chat`).",
     "method": "The path is there, the method is not for it.",
-    "no_agent_card": "Somebody looked for an A2A agent card; A2A and MCP are not yet among the doors.",
+    "no_agent_card": "Somebody looked for an A2A agent card; A2A and MCP are not yet served.",
     "neighborhood": "Another machine could not be asked.",
     "rappd": "A command could not be carried out.",
     "system": "The system refused something to a command: a file's rights, a full disk.",
@@ -224,7 +224,7 @@ from agents: {", ".join(f"`{name}`" for name in OTHER_SECRETS)}.
 
 
 def routes() -> str:
-    """routes.md: what the doors answer, room by room."""
+    """routes.md: what the listeners answer, room by room."""
     parts = []
     for module in _modules(rappd.http):
         table = getattr(module, "routes", None)

@@ -57,7 +57,7 @@ class BadNodeCardError(EnvelopeError):
 
 
 class BadCapabilityError(EnvelopeError):
-    """A text that names no capability, or more than whoever passes it on has."""
+    """A text that names no capability, or more than its issuer has."""
 
     code = "bad_capability"
     exit_code = 2
@@ -74,7 +74,7 @@ class BadTokenError(EnvelopeError):
     status = 401
 
     def __init__(self, reason: str) -> None:
-        super().__init__(_WHY_NO_TOKEN[reason], do="Ask whoever gave the permission for a new one.")
+        super().__init__(_WHY_NO_TOKEN[reason], do="Ask the owner who gave the permission for a new one.")
         self.reason = reason
 
 

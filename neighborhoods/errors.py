@@ -28,7 +28,7 @@ class NotPairedError(NeighborhoodError):
 
 
 class NotTrustedThereError(NotPairedError):
-    """A peer trusts this machine no more. At its owner's own door that is no missing sign-in."""
+    """A peer trusts this machine no more. At its owner's own listener that is no missing sign-in."""
 
     status = 403
 

@@ -1,1 +1,1 @@
-"""Floor 5, the daemon: doors, gate, supervision, store, command line, web pages."""
+"""Floor 5, the daemon: listeners, gate, supervision, store, command line, web pages."""

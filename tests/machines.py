@@ -1,4 +1,4 @@
-"""Machines for tests: real daemons on loopback with doors for each other, spoken to as their owners do."""
+"""Machines for tests: real daemons on loopback with listeners for each other, spoken to as their owners do."""
 
 from __future__ import annotations
 

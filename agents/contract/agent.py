@@ -96,7 +96,7 @@ class Agent:
             "stamp": list(self.file.stamp),
         }
         if self.trusted:
-            wanted["sha256"] = self.sha256  # a stamp can be forged by whoever may write the file
+            wanted["sha256"] = self.sha256  # a stamp can be forged by anyone who may write the file
         return wanted
 
     def tool(self) -> Tool:

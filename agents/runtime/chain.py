@@ -96,7 +96,7 @@ class AgentChain:
         try:
             if step.transform is not None and not first:
                 arguments.update(step.transform(done.final_result or {}, done.final_slush) or {})
-        except Exception as error:  # noqa: BLE001  # whoever wrote the chain may raise anything in it
+        except Exception as error:  # noqa: BLE001  # code in a chain may raise anything
             self._note(
                 done, StepResult(step.name, "error", None, None, 0.0, f"{type(error).__name__}: {error}")
             )

@@ -367,7 +367,7 @@ def _is_protected(path: str) -> bool:
 
 
 def writable_folders() -> list[str]:
-    """The folders in which workers may write, whoever owns what lies there: homes and temporary ones."""
+    """The folders in which workers may write: homes and temporary ones."""
     named = [os.environ.get("HOME", ""), os.environ.get("RAPP_HOME", ""), tempfile.gettempdir()]
     with contextlib.suppress(KeyError):  # an account without an entry
         named.append(pwd.getpwuid(os.geteuid()).pw_dir)

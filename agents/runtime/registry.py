@@ -83,7 +83,7 @@ class AgentRegistry:
         return list(self._states.values())
 
     def outcome(self, origin: Origin, rel: str) -> list[Change]:
-        """The changes that the refresh which saw this version of a file first found, whoever asked for that one."""
+        """The changes found by the refresh that first saw this version of a file."""
         state = self._states.get((origin, rel))
         return _changes(state) if state is not None else []
 

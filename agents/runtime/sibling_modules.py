@@ -60,7 +60,7 @@ class SiblingModules:
         return [file for file, _ in self._stamps.values()]
 
     def forget(self) -> None:
-        """Has all of them imported anew by whoever imports them next."""
+        """Makes the next import of each of them load it anew."""
         for name in self._stamps:
             sys.modules.pop(name, None)
             parent, _, child = name.rpartition(".")

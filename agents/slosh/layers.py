@@ -18,7 +18,7 @@ from agents.slosh.derived_layers import (
 from agents.slosh.layer_names import Layer
 
 MemoryReader = Callable[[str | None], Mapping[str, Any]]
-"""Gives the memories of a user (None: whoever owns the workspace); must not raise."""
+"""Gives the memories of a user (None: the workspace's owner); must not raise."""
 
 
 class Layers:

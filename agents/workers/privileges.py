@@ -64,7 +64,7 @@ def let_the_daemon_go_on() -> None:
 def first_in_line() -> Iterator[None]:
     """Runs this thread before all others for a moment, where its account may.
 
-    Whoever ends a crowd of processes that leaves no processor free must not wait for that crowd to take
+    Ending processes that leave no processor free must not wait for those processes to take
     turns.
     """
     before = os.getpriority(os.PRIO_PROCESS, 0)

@@ -16,7 +16,7 @@ _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 def is_worker_process(pid: int, zygote_pid: int) -> bool:
     """True when ``pid`` is the zygote, a worker, or anything one of them started, orphans included.
 
-    A process that cannot be looked up counts as one: whoever asks grants something to the others.
+    A process that cannot be looked up counts as one: the others are granted something.
     (Orphans of workers are adopted by the worker or the zygote, so they keep descending from it. On
     macOS nobody adopts them and they are not recognised.)
     """

@@ -120,7 +120,7 @@ class WorkerSupervisor:
         """The living zygote, started when there is none. Raises WorkerStartError when it keeps ending."""
         if self._zygote is None:
             if self._closing or self._failures >= _ATTEMPTS:
-                self._failures = 0  # whoever asks next tries again
+                self._failures = 0  # the next request tries again
                 raise WorkerStartError(
                     "The process that starts workers keeps ending", do="see the log, then try again"
                 )

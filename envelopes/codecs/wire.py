@@ -23,7 +23,7 @@ from envelopes.extensions import shown as _shown
 BROADCAST = "broadcast"
 MAX_BATCH = 100
 MAX_BATCH_BYTES = MAX_BATCH * (MAX_BYTES + 1) + 1
-"""A full batch of full records; a door reads less than that from whom it knows little."""
+"""A full batch of full records; a listener reads less than that from whom it knows little."""
 MAX_ID = 200
 MAX_VERB = 32
 NOBODY = "unknown"

@@ -1,6 +1,6 @@
 """Proofs that two machines exchange while they pair: by words that people compare, or by a code.
 
-*Words*: the one that asks commits to a nonce, the other shows its own, then the first is revealed. Whoever
+*Words*: the one that asks commits to a nonce, the other shows its own, then the first is revealed. A machine that
 stands between them with keys of its own gets other words, except for one try in 2^32. Each then signs its
 owner's verdict. *Code*: SPAKE2 turns the short code into a key that nobody can guess at in the background,
 and both confirm with it, and with their identity, that they saw the same two node cards. ``asks`` is always

@@ -49,7 +49,7 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
 
 
 def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
-    """The fingerprint of whoever signed exactly this record. Raises ``BadSignatureError``.
+    """The fingerprint of the key that signed exactly this envelope. Raises ``BadSignatureError``.
 
     That the fingerprint is one to trust, that ``from`` belongs to it, and that the id is new, are the
     caller's to check.
@@ -80,7 +80,7 @@ def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
 
 
 def _signed(envelope: Envelope, said: dict[str, Any]) -> bytes:
-    """Else whoever kept a record could date it anew, as often as he likes."""
+    """Otherwise a captured envelope could be dated anew again and again."""
     unsigned: dict[str, Any] = as_object(envelope)
     unsigned[SIG] = {name: value for name, value in said.items() if name != "s"}
     octets = canonical(unsigned)

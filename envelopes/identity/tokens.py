@@ -136,8 +136,8 @@ def read_token(text: str, *, key_of: Callable[[str], bytes | None], audience: st
     """The claims of a token that says who calls. Raises ``BadTokenError``, and nothing else.
 
     ``key_of`` gives the public key (32 bytes) of an issuer's fingerprint, None when that is not trusted.
-    Revocation and the binding to a certificate are for whoever knows them. A capability token is refused:
-    it travels inside envelopes, so that whoever sees one must not become its holder by it.
+    Revocation and the binding to a certificate are checked elsewhere. A capability token is refused:
+    it travels inside envelopes, so that seeing one must not make anyone its holder.
     """
     claims = opened(text, lambda header, claims: key_of(claims.iss))
     check_window(claims, audience=audience, now=now)

@@ -1,4 +1,4 @@
-"""TLS 1.3 between machines: whom the door lets in, and whom a caller believes.
+"""TLS 1.3 between machines: whom the listener lets in, and whom a caller believes.
 
 Every pinned certificate is its own anchor; no authority is asked and no date looked at, since a pin ends
 when its owner ends it, and machines without a battery wake up in 1970.
@@ -32,7 +32,7 @@ class TlsFiles(msgspec.Struct, frozen=True):
 
 
 class ServerTrust:
-    """The door's side: strangers without a certificate come in, pinned peers come in known, others do not.
+    """The listener's side: accepts callers without a certificate and those with a pinned one, no others.
 
     Hand ``context`` to the server once; pins change under it. A pin is a filter at the opening of a
     connection: who a request is from, and whether he is still trusted, is asked per request of the book
@@ -87,7 +87,7 @@ class ServerTrust:
 def client_context(peer_certificate: bytes | None, own: TlsFiles | None = None) -> ssl.SSLContext:
     """For calling exactly the machine of this certificate (DER): any other is refused before a byte is sent.
 
-    ``None`` calls whoever answers; compare ``presented_certificate`` before trusting a word. ``own`` shows
+    ``None`` accepts any machine; compare ``presented_certificate`` before trusting a word. ``own`` shows
     this machine's certificate, and must not go to whom it is not meant for. Kept per peer; the first one
     reads files. Raises ``BadCertificateError``.
     """

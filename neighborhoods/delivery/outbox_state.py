@@ -1,4 +1,4 @@
-"""The outbox's table as it is written: whoever waits is told of an answer once, then the row says so."""
+"""Changes of the outbox's table: a waiting caller gets an answer once, then the row records it."""
 
 from __future__ import annotations
 

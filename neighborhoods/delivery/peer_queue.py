@@ -118,7 +118,7 @@ class PeerQueue:
             self._heard_at_work = True
             return
         if self._misled:
-            self.clear()  # whoever stood in its place does so no more, or not at every address
+            self.clear()  # the impostor is gone, or not at every address
         if not self._firm:
             self._failures = 0
             self._rests_until = min(self._rests_until, self._failed_at + self._pace.try_gap)

@@ -1,4 +1,4 @@
-"""Callers who wait for an answer that comes later: first an ACK, then a DONE at this machine's own door."""
+"""Callers who wait for an answer that comes later: first an ACK, then a DONE at this machine's own listener."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReplyWait:
     def _ended(self, error: NeighborhoodError) -> None:
         if not self._future.done():
             self._future.set_exception(error)
-            self._future.exception()  # whoever left without asking is not complained about
+            self._future.exception()  # an exception that nobody fetches is not logged
 
 
 class ReplySlot:

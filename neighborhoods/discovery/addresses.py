@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from neighborhoods.errors import NeighborhoodError
 
-DOOR = 7443
+FEDERATION_PORT = 7443
 """The federation listener's usual port."""
 LOOPBACK_PORT = 7071
 """The usual port of a brainstem on its own machine."""
@@ -27,7 +27,7 @@ def join(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def split(address: str, port: int = DOOR) -> tuple[str, int]:
+def split(address: str, port: int = FEDERATION_PORT) -> tuple[str, int]:
     """The host and port of ``host``, ``host:port``, ``[v6]`` or ``[v6]:port``. Raises ``BadAddressError``."""
     text = address.strip()
     if text.count(":") > 1 and not text.startswith("["):

@@ -18,7 +18,7 @@ MOST_NAME = 63
 
 
 class Announcement(msgspec.Struct, frozen=True):
-    """This machine's: its name, its fingerprint, and its federation door's port (0: only look, say nothing)."""
+    """The announcement of this machine: name, fingerprint, and federation port (0: discover only)."""
 
     name: str
     fingerprint: str
@@ -37,7 +37,7 @@ class Announcement(msgspec.Struct, frozen=True):
         return f"{self.fingerprint[:12]}.local."
 
     def properties(self) -> dict[str, str]:
-        """The TXT record. Whoever is on the network reads it: no secret, no person's name."""
+        """The TXT record. Everyone on the network can read it: no secret, no person's name."""
         return {
             "v": VERSION,
             "id": self.fingerprint,
@@ -64,8 +64,8 @@ def read(
     fingerprint = _text(properties, b"id")
     if not _FINGERPRINT.fullmatch(fingerprint):
         return None
-    door = _text(properties, b"door")
-    number = int(door) if _PORT.fullmatch(door) else port
+    listener = _text(properties, b"door")
+    number = int(listener) if _PORT.fullmatch(listener) else port
     if not isinstance(number, int) or not 1 <= number <= 65535:
         return None
     usable = dict.fromkeys(one for one in addresses if leads_somewhere(one, loopback=loopback))

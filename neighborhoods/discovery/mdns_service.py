@@ -201,7 +201,7 @@ class MdnsService:
         self.trouble = said
 
     def _ask_after_silent_ones(self) -> None:
-        # Whoever was cut off never says goodbye, and its pointer lives for 19 minutes and more.
+        # A machine that was cut off never says goodbye, and its pointer lives for 19 minutes and more.
         if self._air is not None:
             before = time.time_ns() // 1000 - self._silent
             for source in self.sightings.silent_since(before, _ASK_AFTER):

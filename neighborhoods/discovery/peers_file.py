@@ -1,7 +1,7 @@
 """``$RAPP_HOME/peers.json`` in its published form, and ``BRAINSTEM_PEERS``: addresses that somebody wrote down.
 
 ``{"peers": ["http://host:7071", {"name", "url", …}, …]}``. ``http://`` entries are published brainstems,
-``https://`` ones federation doors. What this module does not know is kept as it is, in its place.
+``https://`` ones federation listeners. What this module does not know is kept as it is, in its place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 import orjson
 
 from neighborhoods.discovery.addresses import (
-    DOOR,
+    FEDERATION_PORT,
     LOOPBACK_PORT,
     BadAddressError,
     is_loopback,
@@ -92,7 +92,7 @@ class PeersFile:
     async def add(self, url: str, *, name: str = "", fingerprint: str = "", typed: bool = True) -> Entry:
         """Writes an address down, once; ``typed`` says that this machine's owner typed it.
 
-        ``url`` without a scheme is a federation door's. An address that is there gets the name and the
+        ``url`` without a scheme is a federation listener's. An address that is there gets the name and the
         fingerprint. Raises ``BadPeersFileError`` for what is no address, or when the file cannot be added to.
         """
         try:
@@ -244,7 +244,7 @@ def _place(url: str) -> tuple[str, int, bool]:
     if "@" in parts.netloc:
         raise ValueError("holds a name or a password, which does not belong in an address")
     try:
-        host, port = split(parts.netloc, 80 if parts.scheme == "http" else DOOR)
+        host, port = split(parts.netloc, 80 if parts.scheme == "http" else FEDERATION_PORT)
     except BadAddressError:
         raise ValueError("names no machine") from None
     return host, port, parts.scheme == "http"

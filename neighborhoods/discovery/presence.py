@@ -255,7 +255,7 @@ class Presence:
         watched.told = state
         try:
             self._changed(watched.fingerprint, state)
-        except Exception:  # noqa: BLE001 - whoever listens must not end the asking
+        except Exception:  # noqa: BLE001 - a failing listener must not end the probes
             _log.exception("A listener to presence failed")
 
 

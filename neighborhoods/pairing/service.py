@@ -1,4 +1,4 @@
-"""Pairing, for the daemon: its owner asks, confirms, stops and waits; its door hands over what strangers say."""
+"""Pairing, for the daemon: its owner asks, confirms, stops and waits; its listener hands over what strangers say."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PairingService:
         return self._now()
 
     async def ask(self, peer: NodeCard, address: str, whose: Whose | None = None) -> PairingSession:
-        """Asks ``peer`` for words; or goes on with what is under way between the two, whoever began.
+        """Asks ``peer`` for words; or goes on with a session of the two that is under way.
 
         Raises ``KeyChangedError``, ``PeerConflictError``, ``BadNodeCardError``; what comes later is in the attempt.
         """

@@ -114,12 +114,12 @@ class PairingSession:
         return found
 
     def become(self, state: State) -> None:
-        """Another state; whoever waits for one wakes."""
+        """Sets the state and wakes waiting tasks."""
         self.state = state
         self.tell()
 
     def tell(self) -> None:
-        """Wakes whoever waits for news."""
+        """Wakes waiting tasks."""
         self._changed.set()
         self._changed = asyncio.Event()
 

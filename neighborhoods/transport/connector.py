@@ -209,7 +209,7 @@ async def _twice(attempt: Callable[[str], Awaitable[_T]], address: str) -> _T:
 
 
 async def key_at(address: str) -> str:
-    """The fingerprint of whoever answers at an address, without showing him who asks.
+    """The fingerprint of the machine at an address, without showing this one's.
 
     Raises ``OSError``, ``TimeoutError``; ``BadCertificateError`` when it is no machine of this kind.
     """

@@ -18,7 +18,7 @@ MAX_FRAME = MAX_BYTES
 TOGETHER = 32
 """Envelopes in a frame. With more, each machine would stand still until the other is done with all of them."""
 MUCH = 64
-"""Envelopes unsaid; whoever says more waits."""
+"""Unsent envelopes; further senders wait."""
 
 LAST_SECONDS = 0.2
 

@@ -225,7 +225,7 @@ class PeerClient:
         return line is not None and line.open
 
     async def part_from(self, fingerprint: str) -> None:
-        """Ends what is open to a peer, whoever opened it, at once."""
+        """Closes all connections to a peer at once."""
         self._lines.pop(fingerprint, None)
         self._round_trips.pop(fingerprint, None)
         self._doubted_at.pop(fingerprint, None)

@@ -137,7 +137,7 @@ class PeerConnection:
             await self.close()
 
     async def close(self) -> None:
-        """Ends the line; whoever waits on it is told."""
+        """Closes the connection; waiting callers get an error."""
         self._away()
         for task in list(self._working):
             task.cancel()

@@ -85,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
         print_error(str(problem), problem.do, problem.code, as_json=as_json, more=problem.as_json())
         return problem.exit_code
     except BrokenPipeError:
-        # Whoever read us is gone; nothing may be written at exit either.
+        # The reader of the output is gone; nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

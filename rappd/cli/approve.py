@@ -29,7 +29,7 @@ class _Whose(NamedTuple):
     workspace: Workspace
 
     @property
-    def door(self) -> str:
+    def base_path(self) -> str:
         """The path before ``/agents``."""
         return f"/twins/{quote(self.key)}" if self.key else ""
 
@@ -59,7 +59,7 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
     approving = _approving(home, whose, names)
     daemon = ControlClient(home)
     if daemon.running():
-        done = [daemon.post(f"{whose.door}/agents/approve", {"filename": path}) for path, _ in approving]
+        done = [daemon.post(f"{whose.base_path}/agents/approve", {"filename": path}) for path, _ in approving]
     else:
         done = [_approve_here(home, whose.workspace, path, held) for path, held in approving]
     if as_json:
@@ -89,7 +89,7 @@ def _unheld(home: Home, whose: _Whose, name: str) -> str:
         return file
     if not whose.key:
         return file_of(agent_rows(home, daemon), name)
-    files = daemon.get(f"{whose.door}/agents")["files"] if daemon.running() else []
+    files = daemon.get(f"{whose.base_path}/agents")["files"] if daemon.running() else []
     return file_of([card for one in files for card in one["cards"]], name)
 
 

@@ -10,7 +10,7 @@ COMMANDS = {
     "models": ("rappd.cli.models:models", "See which model answers, and choose another."),
     "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
-    "twins": ("rappd.cli.twins:twins", "Whoever lives here: talk, boot, fork, archive."),
+    "twins": ("rappd.cli.twins:twins", "Manage twins: chat, boot, fork, archive."),
     "peers": ("rappd.cli.peers:peers", "Other machines: see, pair, share, revoke."),
     "call": ("rappd.cli.call:call", "Ask another machine, or one of its agents."),
     "outbox": ("rappd.cli.outbox:outbox", "What waits for machines that are away."),

@@ -13,7 +13,7 @@ from agents.runtime import programs
 from rappd.cli.console import command, print_err, print_json, print_out, print_status, status_mark
 from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import door, local_models, log_problems, thinking, way_over_ssh
+from rappd.cli.start_screen import listener_status, local_models, log_problems, thinking, way_over_ssh
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError, RappdError
@@ -88,7 +88,7 @@ def status(as_json: bool) -> None:
     print_out(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
     print_out(f"  Agents    {found['agents']} ready{faults}")
     machines = found["machines"]
-    print_out(f"  Machines  {door(machines)}, {count(machines['peers'], 'peer')}")
+    print_out(f"  Machines  {listener_status(machines)}, {count(machines['peers'], 'peer')}")
     print_out(f"  Data      {tilde(found['home'])}")
     for problem in found["problems"]:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])

@@ -52,7 +52,7 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
     if shows_code:
         if name:
             raise UsageProblemError(
-                f"A code is shown to whoever types it; leave {strip_control(name)} out.",
+                f"A code names no machine; leave {strip_control(name)} out.",
                 do=f"rappd peers pair --code, and there: rappd peers pair {_own(listed)} --code CODE",
             )
         _show_code(daemon, listed, whose, as_json)

@@ -41,7 +41,7 @@ def legacy() -> None:
 def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Let published brainstems at these addresses talk here, over plain http.
 
-    They may talk, and use no agent but those named. Whoever is on the network can read along.
+    They may talk, and use no agent but those named. Others on the network can read along.
     """
     daemon = ControlClient(Home.here())
     if not yes:

@@ -25,7 +25,7 @@ class Progress:
         self._shown = redraws(sys.stderr)
         self._next = time.monotonic() + _PATIENCE
         if self._shown:
-            timer = threading.Timer(_PATIENCE, self._due)  # whoever told us may be waiting for an answer
+            timer = threading.Timer(_PATIENCE, self._due)  # the caller may be waiting for an answer
             timer.daemon = True
             timer.start()
 

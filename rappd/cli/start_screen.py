@@ -99,16 +99,16 @@ def _row(label: str, value: str, hint: str, width: int) -> None:
         print_out(f"{' ' * _VALUES}{hint.lstrip()}")
 
 
-def door(machines: dict[str, Any]) -> str:
+def listener_status(machines: dict[str, Any]) -> str:
     """ "announced nearby, :7443", or that the listener for machines is closed."""
     if not machines["port"]:
-        return "door closed"
+        return "not listening"
     return f"{'announced nearby' if machines['announced'] else 'not announced'}, :{machines['port']}"
 
 
 def _machines(machines: dict[str, Any]) -> tuple[str, str]:
     closed = command("rappd config set peers.listen on")
-    return door(machines), "strangers may only say hello" if machines["port"] else closed
+    return listener_status(machines), "strangers may only say hello" if machines["port"] else closed
 
 
 def thinking(found: dict[str, Any]) -> str:

@@ -62,7 +62,7 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
     row = found["token"]
     what = f"{strip_control(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
     print_err(f"{status_mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
-    print_err(wrapped("Shown this once; whoever has it may do that:", 0, stream=sys.stderr))
+    print_err(wrapped("Shown once. Anyone who has it may do that:", 0, stream=sys.stderr))
     print_out(str(row["text"]))
 
 

@@ -34,7 +34,7 @@ def ask(with_daemon: WithDaemon, on_disk: OnDisk) -> Answer:
 
 def path_of(name: str, verb: str = "") -> str:
     """Returns the path of an operation on the twin that ``name`` means."""
-    # Whoever looks for the twin drops the blank; it keeps one called "lineage" apart from the route.
+    # The route drops the blank; it keeps one called "lineage" apart from the route.
     return f"/twins/%20{quote(name, safe='', errors='replace')}{f'/{verb}' if verb else ''}"
 
 

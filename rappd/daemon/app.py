@@ -59,7 +59,7 @@ _FIRST_LOOK_SECONDS = 0.5
 
 
 class Daemon:
-    """Opened by ``House.open``; doors are handed one of these and know nothing beneath it."""
+    """Opened by ``House.open``; listeners are handed one of these and know nothing beneath it."""
 
     def __init__(self, home: Home, settings: Settings, identity: IdentityKey, store: Store) -> None:
         self.home = home
@@ -125,7 +125,7 @@ class Daemon:
 
     @classmethod
     async def open(cls, home: Home, settings: Settings) -> Daemon:
-        """Opens the store and everything above it; the doors come after."""
+        """Opens the store and everything above it; the listeners come after."""
         store = await Store.open(home.database, strict=settings.on("store.strict"))
         daemon = cls(home, settings, home.identity(), store)
         await daemon.anchoring.start()
@@ -202,7 +202,7 @@ class Daemon:
         task.add_done_callback(self._background_ended)
 
     def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
-        """Says what became of agent files: in the log, and to whoever watches."""
+        """Reports changes of agent files: in the log, and to watchers."""
         self.activity.agents_changed(self.host, changes, quiet=quiet)
         if changes and not quiet:
             self.federation.agents_changed()

@@ -96,7 +96,7 @@ def _lines_of(file: BinaryIO, path: Path) -> Iterator[str]:
 
 
 class _WithoutSecrets(logging.handlers.QueueHandler):
-    """Masks whatever looks like a token, whoever logged it, before anybody sees it."""
+    """Masks everything that looks like a token."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         prepared: logging.LogRecord = super().prepare(record)

@@ -10,7 +10,7 @@ _MOST = 20
 
 
 class PendingNotices:
-    """Sentences for the operator's next turn, whoever he talks with; each is told once."""
+    """Sentences for the operator's next turn, with any twin; each is shown once."""
 
     def __init__(self) -> None:
         self._waiting: deque[str] = deque(maxlen=_MOST)

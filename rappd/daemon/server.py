@@ -62,15 +62,15 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         port = sockets[0].getsockname()[1]
         daemon = await Daemon.open(home, settings)
         daemon.listen_on(port)
-        runner = await _open_doors(daemon, sockets)
-        daemon.tenants.listeners = twin_doors = TwinListeners(daemon)
-        peers_door = FederationListener(daemon)
-        daemon.legacy.door = legacy_door = LegacyListener(daemon)
+        runner = await _open_listeners(daemon, sockets)
+        daemon.tenants.listeners = twin_listeners = TwinListeners(daemon)
+        federation_listener = FederationListener(daemon)
+        daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
         held.announce(port)
         stopped = _stop_signal()
         try:
             await daemon.start()
-            peers_door.open()
+            federation_listener.open()
             daemon.spawn(daemon.legacy.reopen())
             _notify("READY=1")
             on_ready(daemon)
@@ -79,9 +79,9 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         finally:
             _notify("STOPPING=1")
             daemon.activity.close()
-            await peers_door.close()
-            await legacy_door.close()
-            await twin_doors.close_all()
+            await federation_listener.close()
+            await legacy_listener.close()
+            await twin_listeners.close_all()
             await runner.cleanup()
             await daemon.close()
             home.socket.unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def _listen(port: int) -> list[socket.socket]:
     return sockets
 
 
-async def _open_doors(daemon: Daemon, sockets: list[socket.socket]) -> TimedRunner:
+async def _open_listeners(daemon: Daemon, sockets: list[socket.socket]) -> TimedRunner:
     runner = TimedRunner(loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
     for listener in sockets:

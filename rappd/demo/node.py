@@ -27,14 +27,14 @@ class DemoNode:
         self.name = name
         self.home = Home(folder / name)
         self.daemon = ControlClient(self.home)
-        self._door = aside(1)[0]
+        self._port = aside(1)[0]
         self._said = folder / f"{name}.txt"
         self._process: programs.RunningProgram | None = None
 
     @property
-    def door(self) -> str:
+    def peer_address(self) -> str:
         """The address at which other machines reach it."""
-        return f"127.0.0.1:{self._door}"
+        return f"127.0.0.1:{self._port}"
 
     def write_agent(self, filename: str, source: str) -> None:
         """Drops an agent file."""
@@ -50,7 +50,7 @@ class DemoNode:
             "RAPP_HOME": str(self.home.root),
             "RAPPD_NAME": self.name,
             "PORT": "0",
-            "RAPPD_PEERS_PORT": str(self._door),
+            "RAPPD_PEERS_PORT": str(self._port),
             "RAPPD_PEERS_ADDRESS": "127.0.0.1",
             "RAPPD_PEERS_LOOPBACK": "on",
             "RAPPD_LOCAL_MODELS": "off",
@@ -95,12 +95,12 @@ class DemoNode:
             said = self._said.read_text(errors="replace").split("\n\n")[-1].split()
             raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")
         try:
-            door = self.daemon.get("/peers")["door"]
+            listener = self.daemon.get("/peers")["door"]
         except (NotRunningError, ConnectionLostError):
             return False
-        if door["open"]:
-            self._door = door["port"]  # another one, if that was taken meanwhile
-        return bool(door["open"])
+        if listener["open"]:
+            self._port = listener["port"]  # another one, if that was taken meanwhile
+        return bool(listener["open"])
 
 
 @contextmanager

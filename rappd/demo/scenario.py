@@ -112,7 +112,7 @@ def _pull_the_plug(desk: DemoNode, shed: DemoNode, say: Say, interrupts: Interru
 def _pair(one: DemoNode, other: DemoNode) -> None:
     for here, there in ((one, other), (other, one)):
         fingerprint = there.daemon.get("/peers")["self"]["fingerprint"]
-        asked = {"peer": there.door, "fingerprint": fingerprint, "whose": "mine"}
+        asked = {"peer": there.peer_address, "fingerprint": fingerprint, "whose": "mine"}
         here.daemon.post("/pairings", asked)
 
 

@@ -23,7 +23,7 @@ from rappd.diagnostics.home import (
     check_settings,
     check_store,
 )
-from rappd.diagnostics.network import check_door, check_nearby, check_peers
+from rappd.diagnostics.network import check_listener, check_nearby, check_peers
 
 
 def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:
@@ -59,7 +59,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Thinking", check_thinking),
     ("Workers", check_sandbox),
     ("Programs", check_programs),
-    ("Door", check_door),
+    ("Listener", check_listener),
     ("Nearby", check_nearby),
     ("Peers", check_peers),
     ("Python", check_python),

@@ -13,25 +13,25 @@ from rappd.diagnostics.finding import CheckContext, Finding
 _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 
 
-def check_door(visit: CheckContext) -> Iterator[Finding]:
+def check_listener(visit: CheckContext) -> Iterator[Finding]:
     """The listener for other machines; a taken port never stops a start."""
     wanted = visit.settings.number("peers.port")
     open_at = visit.status.get("machines", {}).get("port", 0)
     if not visit.settings.on("peers.listen"):
-        yield Finding("Door", "good", "closed for other machines")
+        yield Finding("Listener", "good", "closed for other machines")
     elif visit.status and not open_at:
         what = f"the listener for other machines cannot open at {visit.settings.text('peers.address')}"
-        yield Finding("Door", "bad", what, "`rappd logs` says why")
+        yield Finding("Listener", "bad", what, "`rappd logs` says why")
     elif visit.status and open_at != wanted:
         what = f"other machines find this one at port {open_at}: {wanted} was taken"
-        yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {open_at}")
+        yield Finding("Listener", "note", what, f"nothing, or rappd config set peers.port {open_at}")
     elif visit.status:
-        yield Finding("Door", "good", f"open on port {open_at}; strangers may only say hello")
+        yield Finding("Listener", "good", f"open on port {open_at}; strangers may only say hello")
     elif is_free(wanted):
-        yield Finding("Door", "good", f"port {wanted} is free for other machines")
+        yield Finding("Listener", "good", f"port {wanted} is free for other machines")
     else:
         what = f"port {wanted} for other machines is held by {holder(wanted)}; another will be used"
-        yield Finding("Door", "note", what, f"nothing, or rappd config set peers.port {another(wanted)}")
+        yield Finding("Listener", "note", what, f"nothing, or rappd config set peers.port {another(wanted)}")
 
 
 def check_nearby(visit: CheckContext) -> Iterator[Finding]:
@@ -45,7 +45,7 @@ def check_nearby(visit: CheckContext) -> Iterator[Finding]:
     seen = sum(source["found"] for source in told)
     found = interfaces(loopback=settings.on("peers.loopback"))
     vpn = "" if seen else _vpn_in_between([(one.name, one.addresses) for one in found])
-    # whoever is running has tried it; a link that says no and yet brings machines does no harm
+    # the running daemon has tried it; a link that says no and yet brings machines does no harm
     trouble = "" if seen else multicast_trouble(found) or next((source["trouble"] for source in told), "")
     if vpn:
         do = "allow local network in it, or rappd peers add ADDRESS"

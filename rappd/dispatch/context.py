@@ -24,7 +24,7 @@ class Caller(msgspec.Struct, frozen=True):
     ``spend`` counts a HELP against a permission with a limited number of uses; it raises ``ReportableError``.
     """
 
-    door: str
+    listener: str
     operator: bool = False
     peer: str = ""
     caps: tuple[str, ...] | None = None

@@ -1,9 +1,9 @@
-"""The one gate: every record from every door, agent output included, passes here.
+"""The dispatcher: every envelope from every listener, agent output included, passes through it.
 
     decode → canonical form → schema → authenticate → thread → capability → route
-           → perform → inject from and thread → transcript → encode
+           → perform → set from and thread → log → encode
 
-Decoding, schema and encoding are the door's codec; this room does what lies between.
+Decoding, schema and encoding are the listener's codec.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ class Dispatcher:
 
     def _resolve(self, recipient: str) -> tuple[str, Handler, Repeatable]:
         routed = self._handlers.get(recipient)
-        if routed is None:  # between its door and here
+        if routed is None:  # between its listener and here
             raise ConflictError("It was stopped before it could answer.", do="Ask again.")
         return routed
 
@@ -311,7 +311,7 @@ class Dispatcher:
 
 
 class RequestCancelledError(ReportableError):
-    """The turn was stopped by whoever started it."""
+    """The turn was stopped by its caller."""
 
     code = "stopped"
     status = 499

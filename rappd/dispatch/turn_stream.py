@@ -1,4 +1,4 @@
-"""Turns under way: what happened so far, for whoever listens now or comes back later."""
+"""Active turns: their events so far, for clients that listen now or reconnect later."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _Key = tuple[str, str]
 
 @dataclass(slots=True)
 class ActiveRequest:
-    """One HELP: its task, what it said so far, who asked whom. ``pushed``: its end goes to the asker's door."""
+    """One HELP: its task, what it said so far, who asked whom. ``pushed``: its end goes to the asker's listener."""
 
     task: asyncio.Task[Envelope]
     live: TurnStream
@@ -86,7 +86,7 @@ class ActiveRequests:
                 self._keep(key, work)
             live.finish()
             if not task.cancelled():
-                task.exception()  # told to whoever waits
+                task.exception()  # raised for the waiting callers
 
         task.add_done_callback(done)
         return work

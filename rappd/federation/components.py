@@ -99,7 +99,7 @@ class FederationComponents(ABC):
         """Works on what a peer asks over a line."""
 
     @abstractmethod
-    def heard(self, fingerprint: str, address: str) -> None:
+    def on_sign_of_life(self, fingerprint: str, address: str) -> None:
         """A sign of life that proved its key."""
 
     @abstractmethod
@@ -120,7 +120,7 @@ class FederationComponents(ABC):
 
     @abstractmethod
     async def answered(self, fingerprint: str, reply: Envelope) -> bool:
-        """A DONE or ERROR came to this machine's own door."""
+        """A DONE or ERROR came to this machine's own listener."""
 
     @abstractmethod
     async def on_answer(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:

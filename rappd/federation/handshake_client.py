@@ -27,12 +27,12 @@ async def say_hello(address: str, hello: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
-    """One request to whoever answers there: status, JSON and certificate. Raises ``PeerOfflineError``."""
+    """One request to the machine at the address: status, JSON and certificate. Raises ``PeerOfflineError``."""
     limits = aiohttp.ClientTimeout(total=ANSWER_SECONDS, sock_connect=CONNECT_SECONDS)
     headers = {"Content-Type": "application/json; charset=utf-8"}
     try:
         shown = await certificate_at(address)
-        context = client_context(shown)  # what follows goes to whoever showed that one
+        context = client_context(shown)  # what follows goes to the machine with that certificate
         async with (
             session(timeout=limits) as client,
             client.post(f"https://{address}{path}", data=body, headers=headers, ssl=context) as got,

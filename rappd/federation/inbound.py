@@ -58,7 +58,7 @@ Greeted = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 class InboundHandler:
-    """Takes envelopes in that a door has decoded and whose caller it has found out."""
+    """Takes envelopes in that a listener has decoded and whose caller it has found out."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class InboundHandler:
         tenant: Tenant,
         caller: Caller,
     ) -> Envelope:
-        """The reply, or an ACK when it takes longer; then the reply goes to the caller's own door."""
+        """The reply, or an ACK when it takes longer; then the reply goes to the caller's own listener."""
         work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
         await work.over_within(wait)
         if work.task.done():

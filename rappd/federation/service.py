@@ -1,4 +1,4 @@
-"""Other machines: everything this daemon holds for them, opened after the doors of this machine."""
+"""Other machines: everything this daemon holds for them, opened after the listeners of this machine."""
 
 from __future__ import annotations
 
@@ -193,13 +193,13 @@ class FederationService(FederationComponents):
             if now is None or now.certificate != peer.certificate:
                 ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
                 return self.receiver.refuse(envelope, ended)
-            self.heard(peer.fingerprint, "")
+            self.on_sign_of_life(peer.fingerprint, "")
             armed = await self.credentials.armed(envelope, self.caller(now))
             return await self.receiver.receive(envelope, armed)
 
         return answer
 
-    def heard(self, fingerprint: str, address: str) -> None:
+    def on_sign_of_life(self, fingerprint: str, address: str) -> None:
         """A sign of life that proved its key."""
         self.presence.heard_from(fingerprint)
         if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
@@ -289,7 +289,7 @@ class FederationService(FederationComponents):
             await self.outbox.put(fingerprint, reply, "an answer")
 
     async def answered(self, fingerprint: str, reply: Envelope) -> bool:
-        """A DONE or ERROR came to this machine's own door."""
+        """A DONE or ERROR came to this machine's own listener."""
         waited = self.pending_replies.answered(fingerprint, reply)
         kept = await self.outbox.answered(fingerprint, reply)
         return waited or kept

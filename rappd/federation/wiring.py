@@ -60,7 +60,11 @@ async def build_components(m: FederationComponents) -> None:
     m.resolver = AddressResolver(m.sightings, m.written, m.nearby)
     m.presence = Presence(m.probe)
     m.carrier = PeerClient(
-        Connector(m.candidates, m.material.tls), m.material.tls, m.requests, m.heard, doubted=m.presence.hurry
+        Connector(m.candidates, m.material.tls),
+        m.material.tls,
+        m.requests,
+        m.on_sign_of_life,
+        doubted=m.presence.hurry,
     )
     m.outbox = Outbox(
         m.outbox_rows,

@@ -6,4 +6,4 @@ from aiohttp import web
 
 from rappd.daemon.app import Daemon
 
-DAEMON = web.AppKey("house", Daemon)
+DAEMON = web.AppKey("daemon", Daemon)

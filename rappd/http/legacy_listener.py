@@ -1,7 +1,7 @@
 """The legacy listener: ``/chat`` and ``/health`` in the clear, for published brainstems on listed addresses.
 
 Closed unless the operator opens it. It listens at this machine's own network addresses, port 7071, where
-published brainstems look for one. Whoever comes from a listed address has the door's scopes, no more.
+published brainstems look for one. A caller from a listed address has the listener's scopes, no more.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _admit(request: web.Request) -> None:
     if remote is None or not any(remote in one for one in request.app[_ALLOWED]):
         raise RefusedError("Not allowed.")
     if request.headers.get("Origin") is not None or request.headers.get("Sec-Fetch-Site") is not None:
-        raise RefusedError("Web pages may not use this door.")
+        raise RefusedError("Web pages may not use this listener.")
     request.app[_LIMIT].take(str(remote))
 
 

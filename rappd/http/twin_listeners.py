@@ -38,12 +38,12 @@ class TwinListeners:
         return port
 
     def hold(self, key: str) -> None:
-        """Keeps a twin's port from others until it is opened again, or let go. Whoever comes meanwhile waits."""
+        """Keeps a twin's port from others until it is opened again, or released. Requests meanwhile wait."""
         if key in self._listeners and key not in self._held:
             self._held[key] = self._listeners[key].dup()
 
     def let_go(self, key: str) -> None:
-        """Holds the port no longer; whoever waits is turned away."""
+        """Releases the port; waiting requests are refused."""
         held = self._held.pop(key, None)
         if held is not None:
             held.close()

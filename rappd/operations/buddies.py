@@ -87,7 +87,7 @@ class BuddyOperations:
         """Keeps in mind what a person said to the twin ``key``; for all who are no buddies, nothing."""
         try:
             await asyncio.to_thread(self._hear, key, text)
-        except TwinError as problem:  # the turn goes on; whoever looks at the buddy is told
+        except TwinError as problem:  # the turn goes on; the buddy's status says it
             log.warning("%s did not hear: %s", key, problem)
 
     # In threads from here on.

@@ -47,7 +47,7 @@ def overruled(document: Document) -> list[str]:
         try:
             if name in plain and not same(plain[name], from_wire(wire)):
                 changed.append(name)
-        except BadValueError:  # whoever runs it is told
+        except BadValueError:  # a run reports it
             continue
     return [f"{name} was changed by hand; the frozen machine goes on with its own." for name in changed]
 

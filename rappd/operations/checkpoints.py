@@ -82,7 +82,7 @@ class CheckpointOperations:
         if not confirm:
             told = await asyncio.to_thread(self._look_back, twin, checkpoint)
             return {**_who(twin), "mode": "dry-run", **told.as_json()}
-        # Whoever asked may go away in the middle, and the twin must not wake before its folder is whole.
+        # The caller may disconnect in the middle, and the twin must not start before its folder is whole.
         done = await asyncio.shield(asyncio.ensure_future(self._go_back_resting(twin, checkpoint)))
         at = done.checkpoint.at
         text = (

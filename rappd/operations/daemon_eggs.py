@@ -25,14 +25,14 @@ from rappd.tenants.tenants import Tenants
 log = logging.getLogger(__name__)
 
 Tell = Callable[[], Awaitable[None]]
-"""Looks at the host's agent files anew and tells whoever watches."""
+"""Reads the host's agent files again and notifies watchers."""
 
 
 class DaemonEggOperations:
     """``EggOperations`` for the event loop: each verb runs in a thread, around twins that are running.
 
     An egg that is planned or hatched is first copied to ``waiting``. A hatching goes on to its end when
-    whoever asked for it leaves: he may be an agent of the very twin that has to sleep for it.
+    its caller disconnects: it may be an agent of the very twin that has to stop for it.
     """
 
     def __init__(self, verbs: EggOperations, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
@@ -182,7 +182,7 @@ class DaemonEggOperations:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._under_way.discard(task)
-        if not task.cancelled() and (error := task.exception()):  # whoever asked may have left
+        if not task.cancelled() and (error := task.exception()):  # the caller may have disconnected
             log.info("an egg: %s", error)
 
     async def _alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ async def fetch_egg(url: str, waiting: PendingEggs, *, expect_sha256: str = "") 
             digest = await _download(session, url, part)
         if wanted and digest != wanted:
             raise BadEggError("The egg at that address is not the one that is expected; nothing was written.",
-                         do="Ask whoever offers it.")  # fmt: skip
+                         do="Ask its publisher.")  # fmt: skip
         return await asyncio.to_thread(waiting.keep, part, digest, _name(url))
     except (aiohttp.ClientError, TimeoutError) as error:
         raise EggUnreachableError(

@@ -50,7 +50,7 @@ class LegacyOperations:
         self._changing = asyncio.Lock()
         self._at: list[str] = []
         self._trouble = ""
-        self.door: LegacyListenerProtocol | None = None
+        self.listener: LegacyListenerProtocol | None = None
 
     async def reopen(self) -> None:
         """From a start on: as it was left, at the addresses that the machine has by then. Never returns."""
@@ -75,14 +75,14 @@ class LegacyOperations:
         async with self._changing:
             await self._write("legacy.addresses", "")
             self._at, self._trouble = [], ""
-            if self.door is not None:
-                await self.door.close()
+            if self.listener is not None:
+                await self.listener.close()
         return self.show()
 
     def show(self) -> dict[str, Any]:
         """Returns the state of the listener: open or closed, addresses, allowed callers; ``trouble`` is the reason of a failure."""
         settings = self._settings()
-        listening = list(self.door.listening) if self.door else []
+        listening = list(self.listener.listening) if self.listener else []
         return {
             "legacy": {
                 "open": bool(listening),
@@ -97,9 +97,9 @@ class LegacyOperations:
         """Opens what should be open and is not, or is elsewhere than this machine now is."""
         settings = self._settings()
         addresses, scopes = settings.items("legacy.addresses"), settings.items("legacy.scopes")
-        if not addresses or self.door is None:
+        if not addresses or self.listener is None:
             return
-        if self.door.listening and await asyncio.to_thread(_own_addresses) == self._at:
+        if self.listener.listening and await asyncio.to_thread(_own_addresses) == self._at:
             return
         try:
             await self._open(addresses, [one for one in scopes if _fits(one)])
@@ -109,20 +109,20 @@ class LegacyOperations:
             self._trouble = str(problem)
 
     async def _open(self, addresses: Sequence[str], scopes: Sequence[str]) -> None:
-        if self.door is None:
-            raise ConflictError("This daemon has no such door.", do="rappd start")
-        self.door.check(addresses)
+        if self.listener is None:
+            raise ConflictError("This daemon has no such listener.", do="rappd start")
+        self.listener.check(addresses)
         own = await asyncio.to_thread(_own_addresses)
-        await self.door.open(addresses, scopes, own=own)
+        await self.listener.open(addresses, scopes, own=own)
         self._at, self._trouble = own, ""
 
 
 def _proper(capability: str) -> str:
-    """A capability that this door may give. Raises ``BadCapabilityError``, ``RefusedError``."""
+    """A capability that this listener may give. Raises ``BadCapabilityError``, ``RefusedError``."""
     proper = check_capability(capability)
     if not _fits(proper):
         raise RefusedError(
-            f"{proper} is not given at this door: nobody proves there who he is.",
+            f"{proper} is not given at this listener: nobody proves there who he is.",
             do="--may HELP.brainstem.Clock",
         )
     return proper

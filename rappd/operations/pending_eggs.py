@@ -70,7 +70,7 @@ class PendingEggs:
         if expect_sha256 and self.id_of(kept) != expect_sha256.lower():
             self.discard(kept)
             raise BadEggError(f"{path.name} is not the egg that is expected; nothing was written.",
-                         do="Ask whoever offers it.")  # fmt: skip
+                         do="Ask its publisher.")  # fmt: skip
         return kept
 
     def find(self, ident: str) -> Path:

@@ -155,7 +155,7 @@ class ReceivedEggs:
             "egg": found.get("egg", {}),
         }
         write_atomically(egg.parent / _NOTE, orjson.dumps(row, default=str))
-        for folder in (egg.parent, self._folder):  # whoever sent it throws its bytes away now
+        for folder in (egg.parent, self._folder):  # the sender deletes its bytes now
             on_disk(folder)
         log.info("%s sent %s; it waits to be hatched", peer.name, egg.name)
         return {"arrived": {"id": row["id"], "name": row["name"], "size": row["size"]}}

@@ -35,7 +35,7 @@ def unsealed(path: Path, home: Home, waiting: PendingEggs) -> Path:
     Raises ``NotForThisMachineError``, ``BadEggError``, ``NotFoundError``.
     """
     if not is_sealed_file(path):
-        return path  # whoever reads it says what is wrong with it
+        return path  # its reader reports what is wrong with it
     secret = home.keys / "sealing.txt"
     if not secret.exists():
         raise NotFoundError("This machine never had a key for sealed eggs.", do="rappd start makes one.")

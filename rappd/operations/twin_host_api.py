@@ -25,7 +25,7 @@ from twins.workspace.twin import Twin
 class TwinHostApi:
     """Verbs on one home's twins by their names. Answers are JSON objects; raises ``ReportableError``.
 
-    What is done only once a twin has answered whoever talks with it is told under ``put_off``, as
+    Work that waits until a twin has answered its active requests is named under ``put_off``, as
     ``[{hash, name, kind}]``.
     """
 

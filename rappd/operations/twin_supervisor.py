@@ -32,7 +32,7 @@ class TwinSupervisor(Protocol):
         ...
 
     async def let_sleep(self, key: str) -> bool:
-        """Ends it once it has answered whoever talks with it; whether it has ended already."""
+        """Stops it once its active requests are answered; True when it is stopped already."""
         ...
 
     def is_answering(self, key: str) -> bool:
@@ -40,7 +40,7 @@ class TwinSupervisor(Protocol):
         ...
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Begins ``work``, its ``what``, when it has answered whoever is talking with it."""
+        """Runs ``work``, its ``what``, once its active requests are answered."""
         ...
 
     def apart(self, key: str) -> AbstractAsyncContextManager[None]:

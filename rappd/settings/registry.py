@@ -66,7 +66,7 @@ SETTINGS = (
     Setting("agents.may_write_code", "RAPPD_AGENTS_MAY_WRITE_CODE", "switch", "off", "Agents may write the code of their workspace."),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),
     Setting("http.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True, former="door.origins"),
-    Setting("http.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator, as published.", former="door.open_surface"),
+    Setting("http.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator.", former="door.open_surface"),
     Setting("http.tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools).", former="door.http_tools"),
     Setting("http.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB.", former="door.body_mb"),
     Setting("eggs.registry", "RAPPD_REGISTRY", "text", "", "Folder with a clone of the agent registry, for short texts of agents.", live=True),

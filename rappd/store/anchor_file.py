@@ -99,7 +99,7 @@ class AnchorFile:
 
     @property
     def last_counter(self) -> int:
-        """The highest counter, whoever signed it."""
+        """The highest counter, of any signer."""
         return int(self._rows("SELECT coalesce(max(counter), 0) FROM anchors")[0][0])
 
     def buckets(self) -> Iterator[bytes]:

@@ -60,7 +60,7 @@ def example_for(agent: Agent) -> str:
     """A sentence that reaches the agent even without a model; "" for one that only reaches other machines."""
     if agent.name in REACHING:
         return ""
-    from agents.providers.offline.suggest import suggest  # after the door listens
+    from agents.providers.offline.suggest import suggest  # after the listener listens
 
     return suggest(agent.tool())
 

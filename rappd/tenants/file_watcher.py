@@ -24,7 +24,7 @@ _POLLS = 60  # then the system is asked again
 _LOOK_AGAIN_SECONDS = 0.5
 _LOOK_ANYWAY_SECONDS = 10.0
 _QUIET_SECONDS = 0.015
-_STORM_SECONDS = 0.06  # whoever saves for longer than this is not waited for
+_STORM_SECONDS = 0.06  # longer saves are not waited for
 _LITTER = (".tmp", ".pyc", "__pycache__")
 
 

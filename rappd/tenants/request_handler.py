@@ -59,7 +59,7 @@ class TenantRequestHandler:
         answer = await self._tenant.brainstem.turn(
             Ask(
                 text,
-                () if caller.door == "federation" else data.get("conversation_history", ()),
+                () if caller.listener == "federation" else data.get("conversation_history", ()),
                 context.envelope.sender,
                 caller.operator,
                 lambda agent, arguments, slush: self._call(context, agent, arguments, slush),
@@ -147,7 +147,7 @@ class TenantRequestHandler:
             arguments,
             user_guid=context.envelope.sender,
             slush=slush,
-            caller=(context.caller.door, context.caller.operator, context.caller.peer),
+            caller=(context.caller.listener, context.caller.operator, context.caller.peer),
             on_callback=self._callbacks.for_agent(
                 agent,
                 operator=context.caller.operator,

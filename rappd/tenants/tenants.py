@@ -36,7 +36,7 @@ Make = Callable[[str, str, Workspace], Tenant]
 """(key, name, workspace) -> its tenant."""
 
 Failed = Callable[[str, str], None]
-"""(what was put off and then failed, what to do): tells whoever asked."""
+"""(what was put off and then failed, what to do): reports it to the caller."""
 
 
 class TwinListeners(Protocol):
@@ -106,9 +106,9 @@ class Tenants:
         """Ends a twin's port, workers and all it keeps in memory.
 
         Nothing to end is no error. A port that is held is the twin's with its next boot; who comes to it
-        waits. Whoever had it held lets it go.
+        waits. Its former holder releases it.
         """
-        # Whoever asked may be one of these workers, and is cancelled by its own end.
+        # The caller may be one of these workers, and is cancelled by its own end.
         await asyncio.shield(self._stop(key, hold_port))
 
     def let_go_port(self, key: str) -> None:
@@ -117,7 +117,7 @@ class Tenants:
             self.listeners.let_go(key)
 
     async def let_sleep(self, key: str) -> bool:
-        """Stops a twin once it has answered whoever is talking with it. Returns whether it is stopped already."""
+        """Stops a twin once its active requests are answered. Returns True when it is stopped already."""
         tenant = self._open.get(key)
         if tenant is None or not tenant.active_requests:
             await self.stop(key)
@@ -131,7 +131,7 @@ class Tenants:
         return tenant is not None and tenant.active_requests > 0
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
-        """Begins ``work``, a twin's ``what``, when it has answered whoever is talking with it; once, however often it is asked for meanwhile.
+        """Runs ``work``, a twin's ``what``, once its active requests are answered; only once for several requests.
 
         Nobody waits for it any more, so a failure is told afterwards.
         """
@@ -228,7 +228,7 @@ class Tenants:
                 twin = await asyncio.to_thread(find_active, self.layout, twin.key)
             await asyncio.to_thread(twin.workspace.create)
             tenant = self._make(twin.key, twin.name, twin.workspace)
-            tenant.active_requests += 1  # not closed for others before whoever wanted it has it
+            tenant.active_requests += 1  # not closed before its caller has it
             self._open[twin.key] = tenant
             self._used[twin.key] = time.monotonic()
             try:
@@ -249,7 +249,7 @@ class Tenants:
             return
         longest = min(resting, key=lambda key: self._used[key])
         used = self._used[longest]
-        # Locked, for whoever opens it anew must get workers of its own and not those that are leaving.
+        # Locked: a new tenant must get new workers, not those that are ending.
         async with self._lock(longest):
             tenant = self._open.get(longest)
             if (

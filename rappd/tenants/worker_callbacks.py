@@ -73,7 +73,7 @@ class WorkerCallbackHandler:
         return answer
 
     def for_service(self) -> OnCallback:
-        """Services get no callbacks: they answer whoever reaches the door."""
+        """Services get no callbacks: they answer every caller."""
 
         async def answer(operation: str, arguments: dict[str, Any]) -> Any:
             raise CallbackDeniedError("Services may not ask the daemon for anything.")

@@ -67,7 +67,7 @@ class Exchange(msgspec.Struct):
 def exchanges(events: Iterable[Event]) -> list[Exchange]:
     """A thread's events, in their order, as exchanges.
 
-    A reply belongs to the last HELP of its id; an agent call to the open turn of whoever makes it.
+    A reply belongs to the last HELP of its id; an agent call to the open turn of its caller.
     Records that are neither stand alone as questions without an answer.
     """
     found: list[Exchange] = []

@@ -256,7 +256,7 @@ def test_a_stolen_token_or_envelope_is_worth_nothing(three: Three, attack: Attac
     assert send()[0] == 401
     assert send(certificate=certificate(shed)) == (403, "wrong_sender")
     signed = encode(sign(question, identity(desk), time.time())).decode()
-    assert send(body=signed)[0] == 401  # a signature alone opens no door
+    assert send(body=signed)[0] == 401  # a signature alone opens no listener
     old = encode(sign(question, identity(desk), time.time() - 400)).decode()
     assert send(certificate=certificate(desk), body=old)[0] in (400, 401, 403)
     assert pi.begun()[key] == 0

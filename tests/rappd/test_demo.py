@@ -145,7 +145,7 @@ def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) ->
         after = shed.daemon.get("/peers")
     assert after["self"] == before["self"]
     assert after["door"] == before["door"]
-    assert shed.door.endswith(f":{after['door']['port']}")
+    assert shed.peer_address.endswith(f":{after['door']['port']}")
 
 
 def test_one_that_cannot_start_is_named_with_what_it_said_and_takes_the_others_along(tmp_path: Path) -> None:

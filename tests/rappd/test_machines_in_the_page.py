@@ -61,7 +61,7 @@ def opened(browser: Browser) -> Iterator[Open]:
 
 @pytest.fixture
 def make(make_daemon: Make) -> Make:
-    """A factory of daemons whose doors for other machines are open on this one alone."""
+    """A factory of daemons whose listeners for other machines are open on this one alone."""
 
     def made(name: str, **environment: str) -> RunningDaemon:
         doors = {"RAPPD_PEERS_LISTEN": "on", "RAPPD_PEERS_ADDRESS": "127.0.0.1", "RAPPD_PEERS_LOOPBACK": "on"}

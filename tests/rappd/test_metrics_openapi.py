@@ -16,7 +16,7 @@ from rappd.http.loopback import app as loopback
 
 
 def _routes(http_tools: bool) -> set[tuple[str, str]]:
-    """(method, path) of every route that the door serves."""
+    """(method, path) of every route that the listener serves."""
     switches = {"http.tools": http_tools}
     settings = SimpleNamespace(number=lambda name: 1, on=lambda name: switches[name])
     app = loopback.build(SimpleNamespace(settings=settings, host=None, hosts=frozenset()))  # type: ignore[arg-type]  # all it looks at

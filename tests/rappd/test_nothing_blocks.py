@@ -105,7 +105,7 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 class Visitor:
-    """Talks to the door as the operator does (by the control socket), or as any program."""
+    """Talks to the listener as the operator does (by the control socket), or as any program."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon

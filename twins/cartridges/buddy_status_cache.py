@@ -53,7 +53,7 @@ def _read(nest: BuddyStore, now: datetime) -> Document | None:
         complete(found)
         shown = {key: found["organism"][key] for key in _SHOWN}
         return {"_meta": {"as_of": found["_meta"].get("as_of")}, "organism": shown}
-    except TwinError:  # the list goes on; whoever looks at the buddy itself is told what is wrong
+    except TwinError:  # the list goes on; the buddy's own status reports the error
         return None
 
 

@@ -1,6 +1,6 @@
 """Stores a buddy in its twin's workspace: ``.brainstem_data/buddy.json``, in the published shape.
 
-A hatched egg lies beside it as it came, ``buddy.rappter.egg``. Whoever first looks for the buddy finds only
+A hatched egg lies beside it as it came, ``buddy.rappter.egg``. The first look for the buddy finds only
 that and takes it in; the shell stays.
 """
 
@@ -166,7 +166,7 @@ class BuddyStore:
 
 
 def is_buddy(workspace: Workspace) -> bool:
-    """True when whoever lives in a workspace is a buddy."""
+    """True when a workspace is a buddy's."""
     try:
         return Identity.read(workspace.root).kind == KIND
     except (NoSuchTwinError, BadFileError):

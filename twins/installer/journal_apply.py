@@ -4,7 +4,7 @@ A *staging folder* ``.hatch-<id>`` lies beside the destination, on the same disk
 the journal in it:
 
     none           nothing outside was touched: the folder is thrown away
-    moving.json    decided: every move is made, by whoever finds it
+    moving.json    decided: every move is made, by the next start if need be
     undoing.json   a move failed: every move is taken back
     done.json      every move is made: what is left is to tidy up
 

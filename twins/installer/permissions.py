@@ -1,6 +1,6 @@
 """The access that a piece of code needs, as far as its text tells without running it.
 
-A help for whoever reads the plan, not a wall: code can hide what it does. The walls are the worker's.
+A help for reading a plan, no protection: code can hide what it does. Workers are sandboxed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verbs that a crash cut off. Marks in the archive say what was under way; whoever comes next settles it.
+"""Recovery of interrupted operations: marks in the archive name them, and the next operation finishes them.
 
     .archive/.<key>.archiving   the ``archived.json`` to be, while the body moves into the archive.
                                 Undone as long as the body is not there, finished once it is.
@@ -7,7 +7,7 @@
     .archive/.<key>.doomed/     a body whose tombstone stands. Deleted, after what is kept of it elsewhere.
 
 A key may be purged and come back from an egg, so a tombstone alone never decides over a body. All verbs
-hold the archive (``held``) while they work: whoever holds it and finds a mark has found a crash's.
+hold the archive (``held``) while they work: a mark found under the lock is a crash's.
 """
 
 from __future__ import annotations

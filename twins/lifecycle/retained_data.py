@@ -49,7 +49,7 @@ def _delete_checkpoints(places: TwinLayout, key: str, until: datetime) -> list[s
     from twins.workspace.checkpoints import made_at  # brings what signs them along
 
     folder = places.checkpoints(key)
-    # Whoever lives under that key now may go back to them; there may be two when one came from elsewhere.
+    # The twin of that key may go back to them; there may be two when one came from elsewhere.
     if folder.is_symlink() or not folder.is_dir() or places.active(key).is_dir():
         return []
     moments = {path: made_at(path.name) for path in folder.iterdir()}

@@ -3,7 +3,7 @@
 The folder that the twin is to have is built beside its own: what the checkpoint holds, and besides it all
 that never was in an egg and so stays as it is (``.env``, packages, what the daemon keeps, secrets, links),
 each of those by another name for the same file. Then the two folders change places, by a journal that
-whoever finds it after a crash takes to its end (``twins.installer.journal_apply``).
+the next start after a crash finishes (``twins.installer.journal_apply``).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.twin import Twin, mint_rappid, settle
 from twins.workspace.workspace import Workspace
 
-# Of the dot-names in a workspace only these belong to whoever lives in it.
+# Of the dot-names in a workspace only these belong to its twin.
 _DOT_NAMES = frozenset({".brainstem_data", ".remote_agents", ".repos.json"})
 _OWN_PAPERS = frozenset({"rappid.json", "bonds.json", "archived.json", "HATCH_RECEIPT.json"})
 _HOUSE = frozenset({".brainstem_data/kept", ".brainstem_data/soul_history"})

@@ -70,7 +70,7 @@ class TwinLayout(msgspec.Struct, frozen=True):
     def stage(self, key: str) -> Iterator[Path]:
         """An empty folder on the same disk to build a twin in; ``settle`` moves it to its place.
 
-        What was not settled is removed, after a crash by whoever stages next.
+        Leftovers of a crash are removed by the next staging.
         """
         name = f"{_component(key)}.{secrets.token_hex(6)}"
         self.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
                 raise TwinConflictError(
                     "Something else is writing there; nothing was changed.", do="Try again."
                 ) from error
-            # Whoever archived it meanwhile must not find a new folder with one file in its old place.
+            # A twin archived meanwhile must not leave a new folder with one file in its old place.
             if not folder.exists() or not os.path.samestat(folder.stat(), os.fstat(handle)):
                 raise _gone(folder)
             yield

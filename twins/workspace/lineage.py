@@ -93,7 +93,7 @@ class Families:
         founders = [identity for identity, member in self._members.items() if not member.parent]
         for identity in sorted(founders, key=lambda one: _age(self._members[one])):
             self._descend(identity, rows, seen)
-        # Whoever is left descends from one of its own descendants: the line begins in the loop.
+        # The rest descend from one of their own descendants: the lineage begins in the loop.
         for identity in sorted(self._members.keys() - seen, key=lambda one: _age(self._members[one])):
             if identity not in seen:
                 self._descend(self._top(identity), rows, seen)

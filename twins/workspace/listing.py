@@ -139,7 +139,7 @@ def list_twins(
 ) -> Listing:
     """The list of one state. ``presences`` by key; a twin without one is stopped and never talked.
 
-    Whoever lists again and again keeps one ``counter``.
+    Callers that list repeatedly keep one ``counter``.
     """
     found = scan(places, archived=archived)
     known, counter = presences or {}, counter or MemoryCounter()
@@ -228,7 +228,7 @@ def _count(path: Path, files: SafeTree) -> int | None:
         content = read_regular(path, _MAX_MEMORY, files)
         memories = json.loads(content) if content else {}
     except (BadFileError, ValueError, RecursionError):
-        return None  # the list goes on; whoever opens the memories is told what is wrong with them
+        return None  # the list goes on; opening the memories reports the error
     return len(memories) if isinstance(memories, dict) else None
 
 

@@ -146,7 +146,7 @@ def same(a: Rappid, b: Rappid) -> bool:
 def widened(old: Rappid, *, owner: str = "", slug: str = "") -> Rappid:
     """The RAPP/1 form under which an older rappid goes on; ``same`` holds between the two.
 
-    Whoever writes it keeps the old text as ``_migrated_from``. Labels come from ``old`` where it has
+    Its writer keeps the old text as ``_migrated_from``. Labels come from ``old`` where it has
     them. Raises ``BadRappidError`` when the tail cannot be widened (it has neither 32 nor 64 digits).
     """
     if len(old.wide) != 64:

@@ -2,7 +2,7 @@
 
 Values may refer to earlier entries of the same file (``${OTHER}``, ``${OTHER:-default}``) and to nothing
 else: the daemon's environment never gets into them. Names that decide which programs, libraries, settings
-or servers a process uses are left out, whoever wrote the file.
+or servers a process uses are always left out.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _TASK_BYTES, _TASK_FILES = 1 << 20, 64
 
 
 class PoolStoppedError(Exception):
-    """This piece of work is not wanted any more: an earlier one failed, or whoever wanted it gave up."""
+    """This piece of work is not wanted any more: an earlier one failed, or its caller gave up."""
 
 
 class OrderedThreadPool(Generic[T]):

@@ -1,1 +1,1 @@
-"""The federation door, TLS 1.3: envelopes of other machines."""
+"""The federation listener, TLS 1.3: envelopes of other machines."""

@@ -1,6 +1,6 @@
 """The way in to the listener for other machines: those who have proven nothing get little room and little time.
 
-Connections are taken one by one, before TLS. Whoever proves to be a peer, or to have a permission, may
+Connections are taken one by one, before TLS. A caller that proves to be a peer, or to have a permission, may
 stay; strangers are few at a time, and the one that has been there the longest makes room for the next.
 So a flood of them costs a paired machine no more than a moment.
 """

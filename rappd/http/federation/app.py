@@ -1,4 +1,4 @@
-"""The federation door as one web application: TLS 1.3, its guard, its routes."""
+"""The federation listener as one web application: TLS 1.3, its guard, its routes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FederationRunner(web.AppRunner):
         self._entrance.open(listener, self.server)
 
     async def cleanup(self) -> None:
-        """Ends the door."""
+        """Ends the listener."""
         await self._entrance.close()
         await super().cleanup()
 
@@ -84,7 +84,7 @@ async def serve(machines: FederationService, listener: socket.socket) -> web.App
 
 
 def build(machines: FederationService) -> web.Application:
-    """Every route of the door."""
+    """Every route of the listener."""
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
     app[FEDERATION] = machines
     app[ENTRANCE] = ConnectionAdmission(
@@ -101,7 +101,7 @@ def build(machines: FederationService) -> web.Application:
 
 
 async def _hang_up(app: web.Application) -> None:
-    """Lines end first: the door would wait for them. Their peers ask again, and find the answers recorded."""
+    """Lines end first: the listener would wait for them. Their peers ask again, and find the answers recorded."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.0):
             await app[FEDERATION].carrier.hang_up()

@@ -25,7 +25,7 @@ def caller(request: web.Request) -> tuple[Caller, str]:
     if found.peer or found.caps:
         mark_authenticated(request)
     if found.peer:
-        machines.heard(found.peer, "")
+        machines.on_sign_of_life(found.peer, "")
     return found, name
 
 

@@ -27,7 +27,7 @@ from rappd.http.responses import ok
 routes = web.RouteTableDef()
 
 FOR_STRANGERS = 256 << 10
-"""Bytes that whoever has proven nothing yet may send at once."""
+"""Bytes that an unauthenticated caller may send at once."""
 FOR_BATCHES = 5 << 20
 
 

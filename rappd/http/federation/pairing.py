@@ -24,7 +24,7 @@ routes = web.RouteTableDef()
 
 @routes.post("/pairing")
 async def pairing(request: web.Request) -> web.Response:
-    """One step of a pairing, by anybody who can reach this door."""
+    """One step of a pairing, by anybody who can reach this listener."""
     host = request.remote or ""
     pairings, limit = request.app[PAIRING], request.app[PAIRING_LIMIT]
     try:

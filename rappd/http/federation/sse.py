@@ -23,7 +23,7 @@ def wants_pieces(request: web.Request) -> bool:
 
 
 async def in_pieces(request: web.Request, pieces: AsyncIterator[tuple[int, Envelope]]) -> web.StreamResponse:
-    """Writes them as they come. Whoever stops listening does not stop the work."""
+    """Writes them as they come. A caller that disconnects does not stop the work."""
     response = web.StreamResponse(
         headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
     )

@@ -36,7 +36,7 @@ from rappd.tenants.tenant import Tenant
 
 
 def build(daemon: Daemon) -> web.Application:
-    """Every route of the door, behind its guard; and a twin's own once more under its name."""
+    """Every route of the listener, behind its guard; and a twin's own once more under its name."""
     app = _empty(daemon, daemon.host, AllowedHosts(lambda: daemon.hosts))
     tables = [
         chat,

@@ -103,7 +103,7 @@ async def pack(request: web.Request) -> web.StreamResponse:
 
     `to` seals it for that peer, and then there is no link.
 
-    `link` fetches the egg with a plain GET for an hour: whoever drags one out of the page lets the browser
+    `link` fetches the egg with a plain GET for an hour: dragging one out of the page lets the browser
     ask, which sends no proof. With `Accept: text/event-stream` it tells how far it is, in bytes, before it
     answers.
     """

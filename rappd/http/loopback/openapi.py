@@ -1,4 +1,4 @@
-"""``/openapi.json``: the door described from its own routes."""
+"""``/openapi.json``: the listener described from its own routes."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ async def call(request: web.Request) -> web.Response:
 async def call_stream(request: web.Request) -> web.StreamResponse:
     """The same as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or `error`.
 
-    Whoever stops listening does not stop the call.
+    A caller that disconnects does not stop the call.
     """
     body = await json_object(request)
     live = TurnStream()

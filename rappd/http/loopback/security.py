@@ -43,7 +43,7 @@ class NotOperatorError(RefusedError):
 
 @web.middleware
 async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The door's one middleware: checks the caller's address claims, and turns errors into JSON."""
+    """The middleware of the listener: checks Host and Origin, and turns errors into JSON."""
     origin = request.headers.get("Origin")
     try:
         if not from_control(request):
@@ -71,7 +71,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def caller(request: web.Request) -> Caller:
-    """The caller as this door knows it."""
+    """The caller as this listener knows it."""
     if from_control(request):
         return Caller("control", operator=True)
     return Caller("loopback", operator=is_operator(request))
@@ -152,7 +152,7 @@ def _peer_pid(connection: socket.socket | None) -> int | None:
 def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
     if host not in request.app[HOSTS].names():
-        raise RefusedError("This door answers to 127.0.0.1 and localhost only.", do="rappd open")
+        raise RefusedError("This listener answers to 127.0.0.1 and localhost only.", do="rappd open")
 
 
 def _check_site(request: web.Request, origin: str | None) -> None:
@@ -171,7 +171,9 @@ def _check_origin(request: web.Request, origin: str | None) -> None:
     if origin is None or _own_origin(request, origin) or origin in request.app[DAEMON].origins:
         return
     if request.method not in _SAFE:
-        raise RefusedError("Pages of other sites may not use this door.", do="Add the site to http.origins.")
+        raise RefusedError(
+            "Pages of other sites may not use this listener.", do="Add the site to http.origins."
+        )
 
 
 def _own_origin(request: web.Request, origin: str) -> bool:

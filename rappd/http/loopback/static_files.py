@@ -59,10 +59,10 @@ async def part(request: web.Request) -> web.StreamResponse:
 @routes.get("/.well-known/agent-card.json")
 @routes.get("/.well-known/agent.json")
 async def agent_card(request: web.Request) -> web.StreamResponse:
-    """Tells those who look for an A2A agent card which doors there are."""
+    """Tells those who look for an A2A agent card which listeners there are."""
     return plain(
         404,
-        "There is no agent card: A2A and MCP are not yet among the doors, which are /chat and /openapi.json.",
+        "There is no agent card: A2A and MCP are not yet among the listeners, which are /chat and /openapi.json.",
         "no_agent_card",
         "docs/wire.md maps their notions to this one's.",
     )

@@ -34,7 +34,7 @@ def one_input(raw: bytes) -> None:
         _answered(problem)
     else:
         _kept(envelope)
-        assert emergence.decode(raw) == envelope, "the daemon must be able to read what the door takes"
+        assert emergence.decode(raw) == envelope, "the daemon must be able to read what the listener takes"
         with suppress(BadSignatureError):
             verify(envelope, 1_800_000_000)
     try:

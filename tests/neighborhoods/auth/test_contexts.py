@@ -75,7 +75,7 @@ class Door:
             return await self.ask(context, once)
 
     async def calls(self, machine: Machine) -> str:
-        """What the door sees when ``machine`` calls it as a peer does."""
+        """What the listener sees when ``machine`` calls it as a peer does."""
         return await self.ask(client_context(self.machine.der, machine.files))
 
 
@@ -102,7 +102,7 @@ def other(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 async def door(host: Machine, peer: Machine) -> AsyncIterator[Door]:
-    """A door that knows ``peer``."""
+    """A listener that knows ``peer``."""
     made = Door(host, [peer.der])
     await made.open()
     yield made

@@ -81,7 +81,7 @@ class Machine:
         network.machines[self.address] = self
 
     async def hears(self, body: object, host: str) -> dict[str, Any]:
-        """What its door would answer, refusals too."""
+        """What its listener would answer, refusals too."""
         try:
             return json.loads(json.dumps(await self.pairings.answer(body, host)))  # type: ignore[no-any-return]
         except ReportableError as problem:

@@ -1,4 +1,4 @@
-"""The same over the real door, on loopback."""
+"""The same over the real listener, on loopback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Network = Any
 
 @pytest.fixture
 async def served(desk: Machine, pi: Machine, network: Network) -> AsyncIterator[Callable[[Machine], str]]:
-    """Both machines behind doors of their own; gives the URL of one's ``/pairing``."""
+    """Both machines behind listeners of their own; gives the URL of one's ``/pairing``."""
     servers: dict[str, TestServer] = {}
     for machine in (desk, pi):
         app = web.Application()
@@ -121,7 +121,7 @@ async def test_a_body_sent_in_pieces_without_a_length_ends_at_the_limit(
             ) as answer:
                 assert answer.status == 413
         except aiohttp.ClientConnectionError:
-            pass  # the door hung up before all was sent
+            pass  # the listener hung up before all was sent
         async with session.post(served(pi), json={}) as answer:
             assert answer.status == 400
 

@@ -1,4 +1,4 @@
-"""Machines with real certificates, and doors of theirs on loopback that behave as a test wants."""
+"""Machines with real certificates, and listeners of theirs on loopback that behave as a test wants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a peer's door may answer, and what a caller believes of it."""
+"""What a peer's listener may answer, and what a caller believes of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Make = Callable[..., PeerClient]
 
 
 def answering(reply: Callable[[Envelope], Envelope]) -> Any:
-    """A door's line that answers every frame."""
+    """A listener's connection that answers every frame."""
 
     async def line(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=("rappd.1",))

@@ -275,7 +275,7 @@ def test_other_screens_count_the_peers(both: Both) -> None:
     port = desk.peers()["door"]["port"]
     assert f"  Machines  not announced, :{port}, 1 peer" in on_terminal(desk, "status").lines
     rows = {row["about"]: row["what"] for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
-    assert rows["Door"] == f"open on port {port}; strangers may only say hello"
+    assert rows["Listener"] == f"open on port {port}; strangers may only say hello"
     assert rows["Peers"] == "1 paired, 1 here"
     desk.stop()
     started = on_terminal(desk, "start", "--detach", columns=120)
@@ -290,11 +290,11 @@ def test_a_taken_port_is_a_note_of_the_doctor(make_machine: Callable[..., Machin
     port = pi.address.rpartition(":")[2]
     desk = make_machine("desk", RAPPD_PEERS_PORT=port)
     rows = {row["about"]: row for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
-    assert rows["Door"]["verdict"] == "note"
-    assert rows["Door"]["what"].endswith(f"{port} was taken")
+    assert rows["Listener"]["verdict"] == "note"
+    assert rows["Listener"]["what"].endswith(f"{port} was taken")
     desk.stop()
     rows = {row["about"]: row for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
-    assert rows["Door"]["what"].startswith(f"port {port} for other machines is held by ")
+    assert rows["Listener"]["what"].startswith(f"port {port} for other machines is held by ")
 
 
 # The end of trust.

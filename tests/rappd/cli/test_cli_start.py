@@ -23,7 +23,7 @@ FIRST = """\
   Talk      {url}   or: rappd chat
   Thinking  offline brain, no model  rappd config set provider.url URL
   Agents    9 ready                  drop files into ~/newcomer/brainstem/agents
-  Machines  {door}
+  Machines  {listener}
   Data      ~/newcomer               private
 
 Ctrl-C stops it. In the background: rappd start --detach"""
@@ -64,8 +64,8 @@ def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDa
     url = re.search(r"http://127\.0\.0\.1:\d+/#k=[\w-]+", text)
     four = re.search(r"desk_([0-9a-f]{4}) is running", text)
     assert url and four
-    door = "door closed              rappd config set peers.listen on"
-    assert text == FIRST.format(url=url[0], four=four[1], door=door)
+    listener = "not listening            rappd config set peers.listen on"
+    assert text == FIRST.format(url=url[0], four=four[1], listener=listener)
     below = descendants(terminal.process.pid)
     terminal.send(signal.SIGINT)
     ended = terminal.to_end()

@@ -19,7 +19,7 @@ from terminal_under_test import Terminal, on_terminal
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """A machine with one agent of its own, and a door for programs on other ones."""
+    """A machine with one agent of its own, and a listener for programs on other ones."""
     daemon = Machine(tmp_path_factory.mktemp("desk") / "home", "desk", LLM_FAKE="1")
     daemon.drop("clock_agent.py", agent_source("Clock", 'return "noon"'))
     daemon.start()

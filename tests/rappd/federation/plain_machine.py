@@ -50,7 +50,7 @@ class Reply:
 
 
 class PlainMachine:
-    """A key, a certificate, a door of its own that keeps what comes, and a way to call a daemon."""
+    """A key, a certificate, a listener of its own that keeps what comes, and a way to call a daemon."""
 
     def __init__(self, folder: Path, name: str = "plain") -> None:
         self.name = name
@@ -212,7 +212,7 @@ class PlainMachine:
         return found
 
     def waits_for(self, id: str, verb: str = "DONE", seconds: float = 30) -> Json:
-        """What the daemon brought to this machine's own door."""
+        """What the daemon brought to this machine's own listener."""
         with self.arrived:
             found: list[Json] = []
 
@@ -223,7 +223,7 @@ class PlainMachine:
             assert self.arrived.wait_for(came, seconds), self.received
             return found[0]
 
-    # Its own door.
+    # Its own listener.
 
     def _serve(self) -> http.server.ThreadingHTTPServer:
         machine = self

@@ -143,7 +143,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"{received_eggs.MOST_BYTES >> 30} GiB at most, and {received_eggs.MOST_OF_ONE_PEER} of one peer",
         f"Nothing came for {received_eggs.SILENT_SECONDS:g} s",
         f"is tried {connector.HEAD_START:g} s before the others",
-        f"(port {addresses.DOOR})",
+        f"(port {addresses.FEDERATION_PORT})",
         f"{announcement.MOST_ADDRESSES} addresses at most",
     ):
         assert said.replace("`120", "120") in text, said

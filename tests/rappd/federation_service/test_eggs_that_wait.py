@@ -21,9 +21,9 @@ SOME = 1 << 20
 
 
 class Wire:
-    """What lies between a machine and another's door.
+    """What lies between a machine and another's listener.
 
-    ``hold(after)``: it carries so many bytes to the door of each connection and no more; ``mute``: it carries
+    ``hold(after)``: it carries so many bytes to the listener of each connection and no more; ``mute``: it carries
     nothing back once so many have come.
     """
 

@@ -1,4 +1,4 @@
-"""Published brainstems: called where they were written down, and let in by a door of their own."""
+"""Published brainstems: called where they were written down, and let in by a listener of their own."""
 
 from __future__ import annotations
 
@@ -241,11 +241,11 @@ def test_own_port_is_no_peer(make_daemon: Callable[..., RunningDaemon]) -> None:
         ({"addresses": ["127.0.0.1"]}, "not the address of another machine"),
         ({"addresses": ["0.0.0.0/0"]}, "machine"),
         ({"addresses": ["10.0.0.0/8"]}, "too many machines"),
-        ({"addresses": ["10.77.0.9"], "scopes": ["*"]}, "not given at this door"),
-        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.LearnNew"]}, "not given at this door"),
-        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.AskPeer"]}, "not given at this door"),
-        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.*"]}, "not given at this door"),
-        ({"addresses": ["10.77.0.9"], "scopes": ["EGG"]}, "not given at this door"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["*"]}, "not given at this listener"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.LearnNew"]}, "not given at this listener"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.AskPeer"]}, "not given at this listener"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["HELP.brainstem.*"]}, "not given at this listener"),
+        ({"addresses": ["10.77.0.9"], "scopes": ["EGG"]}, "not given at this listener"),
     ],
 )
 def test_the_door_opens_for_no_crowd_and_gives_no_keys(

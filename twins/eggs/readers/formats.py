@@ -122,7 +122,7 @@ def unknown(file: str, what: str) -> UnknownEggError:
     return UnknownEggError(
         f"I don't know how to hatch this: {file} {what}. Refused whole; nothing was written.\n"
         f"The cartridge family:\n{lines}",
-        do="Ask whoever packed it for one of these kinds.",
+        do="Ask its maker for one of these kinds.",
     )
 
 

@@ -20,7 +20,7 @@ class PartCollector:
     """Parts on their way to their targets; no two get the same one, on any disk.
 
     Raises ``HostileEggError`` for a target that leads outside. Of an egg that is only looked at nothing is written,
-    so that targets are merely told apart: whoever plans or hatches opens it anew.
+    so that targets are merely distinguished: a plan or a hatching opens it anew.
     """
 
     def __init__(self, found: DetectedEgg, *, unplaced: str = UNPLACED) -> None:

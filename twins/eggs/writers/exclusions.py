@@ -24,7 +24,7 @@ class ExclusionReason(StrEnum):
     NO_PLACE = "has no place in this kind of egg"
     HELD = "is quarantined, and nobody signs what nobody has read"
     ELSEWHERE = "goes in by another way"
-    """Not left out at all: only passed over by whoever walks."""
+    """Not left out at all: only skipped by the walk."""
 
 
 _SECRET_NAMES = frozenset(
