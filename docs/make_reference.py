@@ -39,7 +39,7 @@ DO = {
     "bad_address": "Write it as HOST or HOST:PORT.",
     "bad_body": "Send what [the route](routes.md) takes.",
     "bad_capability": "Type what the message proposes.",
-    "bad_cartridge": "Get the cartridge again from whoever gave it to you.",
+    "bad_cartridge": "Get the cartridge again from its maker.",
     "bad_certificate": "Update rappd there, or pair it anew.",
     "bad_code": "Type it as the other machine shows it: 417-copper-otter-violin.",
     "bad_egg": "Get the egg again. Nothing was written.",

@@ -8,7 +8,7 @@ summon (new)            name, kind, text (its soul)        a new twin
 list                                                       who lives here
 overview (show)         rappid_uuid                        one twin
 chat                    rappid_uuid, text                  ask it something
-boot, stop              rappid_uuid                        a port of its own, or sleep
+boot, stop              rappid_uuid                        a port of its own; stopped
 update_identity (rename) rappid_uuid, name                 another name
 update_soul (soul)      rappid_uuid, text, reason          without text it tells the soul
 history                 rappid_uuid                        earlier souls
@@ -62,6 +62,7 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
+_STATES = {"awake": "running", "asleep": "stopped"}
 _SYNONYMS = {
     "new": "summon",
     "create": "summon",
@@ -99,7 +100,7 @@ class TwinAgent(BasicAgent):
         self.metadata: dict[str, Any] = {
             "name": self.name,
             "description": "Looks after the twins that live on this machine: makes new ones, lists them, asks "
-            "them something, wakes them and lets them sleep, renames, forks, packs them into eggs, hatches "
+            "them something, starts and stops them, renames, forks, packs them into eggs, hatches "
             "eggs, keeps checkpoints and goes back to them, archives and purges. Use it when the person speaks "
             "of a twin, an egg, or who lives here.",
             "parameters": {
@@ -285,7 +286,11 @@ def _gone_back(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(twin: dict[str, Any]) -> str:
-    state = f"running on port {twin['port']}" if twin["state"] == "awake" else twin["state"]
+    state = (
+        f"running on port {twin['port']}"
+        if twin["state"] == "awake"
+        else _STATES.get(twin["state"], twin["state"])
+    )
     return f"{twin['name']} ({twin['kind']}, {state})"
 
 

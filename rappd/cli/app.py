@@ -51,7 +51,7 @@ def _not_for_machines(words: Sequence[str]) -> Exception:
 
 @click.group(
     cls=LazyGroup,
-    subcommand_metavar="VERB [ARGS]...",
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 @click.version_option(__version__, prog_name="rappd", message="%(prog)s %(version)s")

@@ -1,4 +1,4 @@
-"""A command with verbs of its own; a mistyped one is answered with the nearest."""
+"""A command with subcommands; a mistyped one is answered with the nearest."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class SuggestingGroup(click.Group):
 
 
 def no_such_verb(word: str, known: list[str], path: str) -> UsageProblemError:
-    """``No verb "strat".`` and what was meant."""
+    """Returns ``No such command "strat".`` with the nearest command."""
     import difflib
 
     near = difflib.get_close_matches(word, known, 1)
     do = f"did you mean `{path} {near[0]}`?" if near else f"{path} --help"
-    return UsageProblemError(f'No verb "{word[:60]}".', do=do)
+    return UsageProblemError(f'No such command "{word[:60]}".', do=do)

@@ -99,13 +99,21 @@ def day(moment: str) -> str:
     return f"{at.day} {at:%b}{year}"
 
 
+_ACTIONS = {
+    "create": "New",
+    "replace": "Replaced",
+    "keep": "Unchanged",
+    "quarantine": "Needs your approval",
+    "refuse": "Rejected",
+}
+
+
 def _rows(plan: dict[str, Any]) -> None:
     for action in ("create", "replace", "keep", "quarantine", "refuse"):
         group = plan[action]
-        if group["count"] or action != "replace":
-            print_out(
-                f"  {action:<10} {group['count']:>4}  {_fitted(action, _about(action, group))}".rstrip()
-            )
+        if group["count"]:
+            about = _fitted(action, _about(action, group))
+            print_out(f"  {_ACTIONS[action]:<19} {group['count']:>4}  {about}".rstrip())
 
 
 def _variables(plan: dict[str, Any]) -> None:
@@ -194,7 +202,7 @@ def _quarantined(done: dict[str, Any]) -> None:
 
 def _whole(seal: dict[str, Any]) -> str:
     if seal["whole"]:
-        return f"{status_mark('good')} whole: {seal['listed']:,} of {seal['listed']:,} files"
+        return f"{status_mark('good')} Complete: all {count(seal['listed'], 'file')} match their hashes"
     if seal["listed"]:
         return f"{status_mark('note')} readable; {seal['listed']:,} files with a hash"
     return f"{status_mark('note')} readable; it carries no hashes"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rappd.cli.console import arrow, command, interactive, print_json, print_out, strip_control
-from rappd.cli.pairing_dialog import PairingDialog, show_ended, typed_at_once
+from rappd.cli.pairing_dialog import PairingDialog, show_ended, typed_at_once, whose_question
 from rappd.cli.peer_view import called
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -21,7 +21,9 @@ Row = dict[str, Any]
 @click.command()
 @click.argument("name", required=False, default="", metavar="[NAME | ADDRESS]")
 @click.option("--mine", "whose", flag_value="mine", help="It is yours: it may use every approved agent.")
-@click.option("--friend", "whose", flag_value="friend", help="Somebody else's: it may what you share.")
+@click.option(
+    "--friend", "whose", flag_value="friend", help="Somebody else's: it may use only what you share."
+)
 @click.option("--fingerprint", default="", metavar="FP", help="Its whole key, in the place of the words.")
 @click.option(
     "--code", is_flag=False, flag_value=_SHOW, default="", metavar="[CODE]",
@@ -59,7 +61,7 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
         return
     wanted = name or _only_one(listed)
     if not whose and interactive() and not as_json and not by_hand:
-        whose = typed_at_once(f"Whose is {strip_control(wanted)}? [mine/friend] ")
+        whose = typed_at_once(whose_question(strip_control(wanted)))
     if fingerprint:
         _pin(daemon, listed, wanted, fingerprint, whose, as_json)
         return
@@ -69,7 +71,7 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
 
 
 def _show_code(daemon: ControlClient, listed: Row, whose: str | None, as_json: bool) -> None:
-    whose = whose or typed_at_once("Whose is the machine that will type the code? [mine/friend] ")
+    whose = whose or typed_at_once(whose_question("the machine that will type the code"))
     talk = PairingDialog(daemon, _own(listed), as_json=as_json)
     talk.follow(lambda: daemon.post("/pairings", {"offer_code": True, "whose": whose})["pairing"], whose)
 

@@ -98,7 +98,7 @@ class PairingDialog:
             print_err("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
             print_err("One try, within ten minutes. Ctrl-C stops it.")
         elif row["role"] == "answers":
-            print_err(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) is asking.")
+            print_err(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) wants to pair.")
         elif row["state"] != "waiting":
             print_err(f"On {who} type: {command(f'rappd peers pair {self._own}')}")
 
@@ -111,11 +111,12 @@ class PairingDialog:
         self._words = row["words"]
         who = strip_control(row["peer"])
         same = self._asked(
-            f"Same words on {who}? [y/N] ", {"": False, "n": False, "no": False, "y": True, "yes": True}
+            f"Do the words on {who} match? [y/N] ",
+            {"": False, "n": False, "no": False, "y": True, "yes": True},
         )
         body: Row = {"same": same}
         if same:
-            body["whose"] = whose or self._asked(f"Whose is {who}? [mine/friend] ", _WHOSE)
+            body["whose"] = whose or self._asked(whose_question(who), _WHOSE)
         try:
             return self._look(self._daemon.post(f"/pairings/{self._attempt}", body)["pairing"])
         except ReportableError:
@@ -196,6 +197,11 @@ def typed_at_once(question: str) -> str:
         word = click.prompt(question.rstrip(), prompt_suffix=" ", err=True, default="", show_default=False)
         if found := _WHOSE.get(word.strip().lower()):
             return found
+
+
+def whose_question(who: str) -> str:
+    """The question that decides what a machine may do here."""
+    return f"Is {who} [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? "
 
 
 _WHOSE = {"mine": "mine", "m": "mine", "friend": "friend", "f": "friend"}

@@ -32,11 +32,17 @@ _HEADER = ("PEER", "PRESENCE", "REACHED BY", "AGENTS", "WAITING")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _EGG = "EGG"
 _WIDE = 76
-_RUNGS = {
-    "nearby": "no other machine is announced",
-    "last address": "no peer was ever reached",
-    "list": "no address stands in peers.json",
-    "typed": "no address was typed",
+_SOURCES = {
+    "nearby": "local network",
+    "last address": "last known addresses",
+    "list": "peers.json",
+    "typed": "added by hand",
+}
+_EMPTY = {
+    "nearby": "nothing found",
+    "last address": "none",
+    "list": "nothing in it",
+    "typed": "nothing",
 }
 
 
@@ -56,7 +62,7 @@ def show_peers(found: Row) -> None:
     for name, one in zip(names[len(strangers) :], asking, strict=True):
         host = one["address"].rpartition(":")[0].strip("[]")
         _with_command(
-            f"{status_mark('note')} {strip_control(name)} ({host}) is asking.",
+            f"{status_mark('note')} {strip_control(name)} ({host}) wants to pair.",
             typed(name, one["short"]),
             "  ",
         )
@@ -183,15 +189,15 @@ def _with_command(line: str, what: str, indent: str) -> None:
 
 
 def _nobody(found: Row) -> None:
-    print_out("No peers yet. Looked:")
+    print_out("No peers yet. Looked in:")
     for source in found["rungs"]:
         known = (
             f"{count(source['found'], 'machine')}, no peer"
             if source["found"]
-            else _RUNGS.get(source["rung"], "")
+            else _EMPTY.get(source["rung"], "")
         )
         what = source["trouble"].rstrip(".") or known
-        print_out(f"  {source['rung']:<14}{wrapped(strip_control(what), 16)}")
+        print_out(f"  {_SOURCES.get(source['rung'], source['rung']):<22}{wrapped(strip_control(what), 24)}")
     if not found["self"].get("running", True):
         print_out(f"  {arrow()} {command('rappd start')}")
         return

@@ -41,7 +41,7 @@ def legacy() -> None:
 def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Let published brainstems at these addresses talk here, over plain http.
 
-    They may talk, and use no agent but those named. Others on the network can read along.
+    They may chat, and use no agent but those named. Others on the network can read along.
     """
     daemon = ControlClient(Home.here())
     if not yes:
@@ -118,4 +118,4 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
     agents = [one.rpartition(".")[2] for one in row["scopes"] if one != _TALK]
     print_out(f"  For   {strip_control(', '.join(row['addresses']))}")
     used = f", and use {strip_control(', '.join(agents))}" if agents else ", and use no agent"
-    print_out(f"  They  may talk{used}")
+    print_out(f"  They  may chat{used}")

@@ -113,7 +113,7 @@ def _detach(home: Home) -> None:
                 raise _why_it_ended(home, position, code)
             if client.running() and _ready(client):
                 return
-            line("Waking…")
+            line("Starting…")
             time.sleep(0.03)
     raise RappdError("rappd started but does not answer.", do="rappd logs")
 

@@ -106,7 +106,7 @@ def revoke(wanted: str, yes: bool, as_json: bool) -> int:
     if as_json:
         print_json(found)
     else:
-        print_out(f"{status_mark('good')} {strip_control(row['name'])} may nothing here any more.")
+        print_out(f"{status_mark('good')} token {strip_control(row['name'])} is revoked.")
     return 0
 
 

@@ -143,7 +143,7 @@ def _told(found: Answer, action: str, as_json: bool) -> int:
         is_ = "is" if len(done) == 1 else "are"
         what, then = {
             "archive": (f"{is_} archived, whole.", f"rappd twins unarchive {typed}"),
-            "unarchive": (f"{is_} back, asleep.", f"rappd twins boot {typed}"),
+            "unarchive": (f"{is_} back, stopped.", f"rappd twins boot {typed}"),
             "purge": (f"{is_} purged; a tombstone stays.", ""),
         }[action]
         print_out(f"{status_mark('good')} {_whom(done)} {what}")

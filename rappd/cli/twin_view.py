@@ -28,6 +28,8 @@ from rappd.cli.tables import cells, middle, table
 
 Row = dict[str, Any]
 
+_STATES = {"awake": "running", "asleep": "stopped"}
+"""Words for the states in answers."""
 _DIGITS = 4  # of a rappid that are enough to be understood
 _PLAIN = re.compile(r"[\w][\w-]*")
 
@@ -41,7 +43,7 @@ def show_twins(found: Row) -> None:
             [
                 name,
                 row["kind"],
-                row["state"],
+                _STATES.get(row["state"], row["state"]),
                 str(row["port"] or ""),
                 "?" if row["memories"] is None else f"{row['memories']:,}",
                 "never" if row["last_talk"] is None else ago(now - row["last_talk"]),
@@ -95,7 +97,7 @@ def show_chosen(rows: Sequence[Row]) -> None:
 
 def show_one(twin: Row) -> None:
     """One twin, all that is known of it."""
-    state = f"running on port {twin['port']}" if twin["port"] else twin["state"]
+    state = f"running on port {twin['port']}" if twin["port"] else _STATES.get(twin["state"], twin["state"])
     talked = "never" if twin["last_talk"] is None else ago(time.time() - twin["last_talk"])
     lives = f", {count(twin['incarnations'], 'upgrade')} since" if twin["incarnations"] else ""
     print_out(f"{strip_control(twin['name'])}  {dim(strip_control(twin['kind']) + ', ' + state)}")

@@ -126,7 +126,7 @@ def boot(name: str, as_json: bool) -> None:
 @_NAME
 @_JSON
 def stop(name: str, as_json: bool) -> None:
-    """Let a twin sleep. Its port closes, what it runs ends, nothing is lost."""
+    """Stop a twin. Its port closes, what it runs ends, nothing is lost."""
     found = ask(lambda daemon: daemon.post(path_of(name, "stop")), lambda verbs: verbs.stop(name))
     show_done(found, as_json)
 
