@@ -150,7 +150,7 @@ def _about(action: str, group: dict[str, Any]) -> str:
 
 def _fitted(action: str, about: str) -> str:
     """As much of it as the row has room for; options and commands are there whole, or not at all."""
-    room = terminal_width() - 19
+    room = terminal_width() - 28
     if cells(about) <= room:
         return about
     return "" if action == "quarantine" else beginning(about.partition(" (")[0], max(12, room))

@@ -97,7 +97,9 @@ def show_chosen(rows: Sequence[Row]) -> None:
 
 def show_one(twin: Row) -> None:
     """One twin, all that is known of it."""
-    state = f"running on port {twin['port']}" if twin["port"] else _STATES.get(twin["state"], twin["state"])
+    state = (
+        f"running on port {twin['port']}" if twin["port"] else str(_STATES.get(twin["state"], twin["state"]))
+    )
     talked = "never" if twin["last_talk"] is None else ago(time.time() - twin["last_talk"])
     lives = f", {count(twin['incarnations'], 'upgrade')} since" if twin["incarnations"] else ""
     print_out(f"{strip_control(twin['name'])}  {dim(strip_control(twin['kind']) + ', ' + state)}")

@@ -41,7 +41,7 @@ class Readiness:
         except TimeoutError:
             return StoreError(
                 f"The disk did not answer within {_PROBE_SECONDS:.0f} s.",
-                do="Look at the disk; rappd goes on by itself.",
+                do="Look at the disk; it goes on by itself.",
             )
         except ReportableError as problem:
             return problem

@@ -148,7 +148,7 @@ async def test_the_list_reads_well_without_a_model(desk: Any, daemon: FakeDaemon
         "programs get all of it"
     )
     assert present([("Twin", told)]) == (
-        "2 twins live here: Rose (personal, asleep), Ada Lovelace (place, running on port 7081)."
+        "2 twins live here: Rose (personal, stopped), Ada Lovelace (place, running on port 7081)."
     )
     archived = present([("Twin", await desk.text(TWIN, "Twin", action="list_archived"))])
     assert archived.startswith("Set aside: Old (memorial).")

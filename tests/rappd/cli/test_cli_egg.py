@@ -36,25 +36,23 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
     assert seen.code == 0
     head, whole, *rows, last = seen.lines
     assert re.fullmatch(r"gardener, a twin, \d+(\.\d)? kB, packed \d{1,2} [A-Z][a-z]{2}", head)
-    assert whole == "✓ whole: 148 of 148 files    ! signed by kitchen, not paired"
+    assert whole == "✓ Complete: all 148 files match their hashes    ! signed by kitchen, not paired"
     assert rows == [
-        "  create      132  131 memories, 1 code file",
-        "  keep         15  3 of yours differ and stay (--overwrite soul,memory,agents)",
-        "  quarantine    1  read them, then: rappd agents approve",
-        "  refuse        0",
+        "  New                  132  131 memories, 1 code file",
+        "  Unchanged             15  3 of yours differ and stay (--overwrite soul,memory,agents)",
+        "  Needs your approval    1  read them, then: rappd agents approve",
     ]
     assert last == f"Nothing was written. → rappd egg hatch {egg}"
-    narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[2:6]
+    narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[2:5]
     assert narrow == [
-        "  create      132  131 memories, 1…",
-        "  keep         15  3 of yours differ…",
-        "  quarantine    1",
-        "  refuse        0",
+        "  New                  132  131 memorie…",
+        "  Unchanged             15  3 of yours…",
+        "  Needs your approval    1",
     ]
     replaced = idle.cli("egg", "plan", str(egg), "--overwrite", "soul,agents").stdout.splitlines()
-    assert "  replace       2  soul, 1 code file" in replaced
-    assert "  keep         13  1 of yours differs and stays (--overwrite memory)" in replaced
-    assert "  quarantine    2  read them, then: " in "\n".join(replaced)
+    assert "  Replaced               2  soul, 1 code file" in replaced
+    assert "  Unchanged             13  1 of yours differs and stays (--overwrite memory)" in replaced
+    assert "  Needs your approval    2  read them, then: " in "\n".join(replaced)
 
 
 def test_the_plan_of_a_first_hatching_and_of_one_that_changes_nothing(
@@ -62,12 +60,10 @@ def test_the_plan_of_a_first_hatching_and_of_one_that_changes_nothing(
 ) -> None:
     egg = kitchen.packed()
     own = kitchen.home.cli("egg", "plan", str(egg)).stdout
-    assert "✓ whole: 4 of 4 files    ✓ signed by this machine" in own
-    assert "  create        0\n  keep          3  the same is there\n" in own
-    assert (
-        "  create        3  rappid, soul, 1 other\n  keep          0\n"
-        in idle.cli("egg", "plan", str(egg)).stdout
-    )
+    assert "✓ Complete: all 4 files match their hashes    ✓ signed by this machine" in own
+    assert "  Unchanged              3  the same is there\n" in own
+    assert "New" not in own
+    assert "  New                    3  rappid, soul, 1 other\n" in idle.cli("egg", "plan", str(egg)).stdout
     assert "is here already; nothing had to be written." in kitchen.home.cli("egg", "hatch", str(egg)).stdout
 
 
@@ -154,7 +150,10 @@ def test_looking_verifying_and_comparing(kitchen: Gardener, tmp_path: Path) -> N
     second = kitchen.packed("2.egg")
     home = kitchen.home
     assert "gardener, a twin, " in home.cli("egg", "inspect", str(first)).stdout
-    assert home.cli("egg", "verify", str(first)).stdout.splitlines()[0] == "✓ whole: 4 of 4 files"
+    assert (
+        home.cli("egg", "verify", str(first)).stdout.splitlines()[0]
+        == "✓ Complete: all 4 files match their hashes"
+    )
     assert f"  key {fingerprint(home)}" in home.cli("egg", "verify", str(first)).stdout.splitlines()
     for verb in ("verify", "inspect"):
         assert "✓ signed by this machine\n" in home.cli("egg", verb, str(first)).stdout

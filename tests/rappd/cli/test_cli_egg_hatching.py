@@ -125,7 +125,7 @@ def test_a_hatching_that_fails_leaves_no_trust_behind(
     assert json.loads(idle.cli("egg", "signers", "--json").stdout)["signers"] == []
 
 
-@pytest.mark.parametrize("awake", [False, True])
+@pytest.mark.parametrize("running", [False, True])
 def test_taking_back(idle: RunningDaemon, kitchen: Gardener, running: bool) -> None:
     egg = kitchen.packed()
     if running:
@@ -189,7 +189,7 @@ def test_the_honest_egg_of_that_corpus_hatches(at_rest: RunningDaemon, tmp_path:
     assert (there / "soul.md").read_bytes() == HONEST["soul.md"]
 
 
-@pytest.mark.parametrize("awake", [False, True])
+@pytest.mark.parametrize("running", [False, True])
 def test_exit_codes_are_the_same_with_the_daemon_up_and_down(
     idle: RunningDaemon, kitchen: Gardener, tmp_path: Path, running: bool
 ) -> None:

@@ -18,16 +18,16 @@ On pi type: rappd peers pair desk
 
   {words}
 
-Same words on pi? [y/N] y
-Whose is pi? [mine/friend] mine
+Do the words on pi match? [y/N] y
+Is pi [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? mine
 ✓ Paired. Undo: rappd peers revoke pi"""
 ANSWERS = """\
-desk (127.0.0.1) is asking.
+desk (127.0.0.1) wants to pair.
 
   {words}
 
-Same words on desk? [y/N] y
-Whose is desk? [mine/friend] friend
+Do the words on desk match? [y/N] y
+Is desk [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? friend
 ✓ Paired. Undo: rappd peers revoke desk"""
 DIFFER = "✗ The words differ; nothing was paired\n  → Retry once, then change network"
 
@@ -75,12 +75,12 @@ def test_the_same_verb_on_both_sides_shows_the_same_words_and_pairs(both: Both) 
     answers = Terminal(pi, "peers", "pair", "desk")
     assert words_of(asked(answers)) == words
     asks.type("y\n")
-    asked(asks, "[mine/friend]")
+    asked(asks, "(may only send you eggs)?")
     asks.type("mine\n")
     asks.read_until(lambda seen: "Waiting for the yes on pi, 1:" in seen.raw)
     assert desk.trusted() == pi.trusted() == set(), "one yes is not enough"
     answers.type("y\n")
-    asked(answers, "[mine/friend]")
+    asked(answers, "(may only send you eggs)?")
     answers.type("friend\n")
     ended, other = answers.to_end(), asks.to_end()
     assert (ended.code, ended.text) == (0, ANSWERS.format(words=words))
@@ -121,9 +121,9 @@ def test_what_is_no_answer_is_asked_again(both: Both) -> None:
     asks.type("perhaps\n")
     asks.read_until(lambda seen: seen.text.count("[y/N]") == 2)
     asks.type("y\n")
-    asked(asks, "[mine/friend]")
+    asked(asks, "(may only send you eggs)?")
     asks.type("ours\n")
-    asks.read_until(lambda seen: seen.text.count("[mine/friend]") == 2)
+    asks.read_until(lambda seen: seen.text.count("(may only send you eggs)?") == 2)
     asks.send(signal.SIGINT)
     assert asks.to_end().code == 130
 
@@ -133,7 +133,7 @@ def test_ctrl_c_stops_it_on_the_daemon_and_on_the_other_side(both: Both) -> None
     asks = Terminal(desk, "peers", "pair", "pi")
     asked(asks)
     answers = Terminal(pi, "peers", "pair")
-    assert "desk (127.0.0.1) is asking." in asked(answers).text, "who alone asks need not be named"
+    assert "desk (127.0.0.1) wants to pair." in asked(answers).text, "who alone asks need not be named"
     asks.send(signal.SIGINT)
     ended = asks.to_end()
     assert ended.code == 130

@@ -17,11 +17,11 @@ from rappd.cli.tables import cells
 
 Both = tuple[Machine, Machine]
 NOBODY = """\
-No peers yet. Looked:
-  nearby        switched off (peers.nearby)
-  last address  no peer was ever reached
-  list          no address stands in peers.json
-  typed         no address was typed
+No peers yet. Looked in:
+  local network         switched off (peers.nearby)
+  last known addresses  none
+  peers.json            nothing in it
+  added by hand         nothing
   → start rappd on another machine, or rappd peers add ADDRESS"""
 ROWS = {"name", "fingerprint", "short", "paired", "legacy", "presence", "reached", "address"}
 PAIRED = ROWS | {

@@ -84,7 +84,7 @@ def test_from_nothing_to_a_program_that_may_call_one_agent_and_back(desk: Machin
     asked.read_until(lambda seen: "End the access of ci" in seen.text)
     asked.type("y\n")
     ended = asked.to_end()
-    assert (ended.code, ended.lines[-1]) == (0, "✓ ci may nothing here any more.")
+    assert (ended.code, ended.lines[-1]) == (0, "✓ token ci is revoked.")
     assert asks(desk, text, "Clock")[0] == 401
     assert "revoked" in on_terminal(desk, "token", "list").lines[1]
 

@@ -56,7 +56,7 @@ def test_a_life_from_birth_to_tombstone(home: RunningDaemon) -> None:
         "error": "Afterlife is archived.", "do": f"rappd twins unarchive {key[:12]}", "code": "twin_conflict",
     }  # fmt: skip
     assert told(home, "twin", "show", "Afterlife")["state"] == "archived"
-    assert run(home, "unarchive", "Afterlife").startswith("✓ Afterlife is back, asleep.\n")
+    assert run(home, "unarchive", "Afterlife").startswith("✓ Afterlife is back, stopped.\n")
     run(home, "archive", "Afterlife")
     assert (
         run(home, "purge", "Afterlife", "--yes", "--reason", "done")
@@ -100,7 +100,7 @@ MISTAKES = [
     (("archive", "--filter", "colour=red"), 2, "bad_filter", 'The filter has no clause "colour"'),
     (("archive", "--filter", "name_regex=("), 2, "bad_filter", "name_regex is not a regular expression"),
     (("soul", "x", "--history", "--restore", "1"), 2, "mistyped", "Only one of --edit"),
-    (("nwe", "x"), 2, "mistyped", 'No verb "nwe"'),
+    (("nwe", "x"), 2, "mistyped", 'No such command "nwe"'),
 ]
 
 

@@ -27,10 +27,10 @@ def test_the_list_is_the_table_of_six_columns(desk: RunningDaemon) -> None:
     header, *rows = [line for line in seen.lines if re.match("TWIN|gardener|herbalist", line)]
     assert header.split() == ["TWIN", "KIND", "STATE", "PORT", "MEMORIES", "LAST", "TALK"]
     port = told(desk, "twin", "show", "gardener")["port"]
-    assert re.fullmatch(rf"gardener +twin +awake +{port} +1 +\d+ s ago", rows[0])
-    assert re.fullmatch(r"herbalist +twin +asleep +0 +never", rows[1])
+    assert re.fullmatch(rf"gardener +twin +running +{port} +1 +\d+ s ago", rows[0])
+    assert re.fullmatch(r"herbalist +twin +stopped +0 +never", rows[1])
     starts = [header.index(word) for word in ("TWIN", "KIND", "STATE", "PORT", "MEMORIES", "LAST")]
-    assert [rows[0].index(word) for word in ("gardener", "twin", "awake", str(port))] == starts[:4]
+    assert [rows[0].index(word) for word in ("gardener", "twin", "running", str(port))] == starts[:4]
     narrow = on_terminal(desk, "twins", "list", columns=40)
     assert max(map(cells, narrow.lines)) <= 40
     assert narrow.lines[0].split()[:3] == ["TWIN", "KIND", "STATE"]
@@ -50,7 +50,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_hides_nobody(idle: RunningDaem
     if up:
         idle.start()
     out = run(idle, "list")
-    assert re.search(r"^sound +personal +asleep +\? +never$", out, re.MULTILINE)
+    assert re.search(r"^sound +personal +stopped +\? +never$", out, re.MULTILINE)
     assert len(re.findall(r"^✗ \S+/twins/(?:torn|empty) cannot be read: ", out, re.MULTILINE)) == 2
     assert "no-twin-at-all" not in out
     found = json.loads(run(idle, "list", "--json"))

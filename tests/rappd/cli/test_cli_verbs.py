@@ -28,9 +28,9 @@ LISTS = [  # verb, the noun its object is keyed by, whether it works without a d
 ]
 
 MISTAKES = [  # verb, exit code, code, how the sentence begins
-    (("nonsense",), 2, "mistyped", 'No verb "nonsense"'),
+    (("nonsense",), 2, "mistyped", 'No such command "nonsense"'),
     (("--nonsense",), 2, "mistyped", "No such option"),
-    (("agents", "lst"), 2, "mistyped", 'No verb "lst"'),
+    (("agents", "lst"), 2, "mistyped", 'No such command "lst"'),
     (("agents", "run"), 2, "mistyped", "Missing argument 'NAME'"),
     (("agents", "run", "Weather", "word"), 2, "mistyped", '"word" is not NAME=VALUE'),
     (("agents", "new", "日本"), 2, "mistyped", '"日本" has no letter'),
@@ -214,7 +214,7 @@ def test_without_arguments_it_helps(idle: RunningDaemon) -> None:
     for arguments in ((), ("--help",), ("-h",)):
         done = idle.cli(*arguments)
         assert done.returncode == 0
-        assert done.stdout.startswith("Usage: rappd [OPTIONS] VERB")
+        assert done.stdout.startswith("Usage: rappd [OPTIONS] COMMAND")
         assert max(map(len, done.stdout.splitlines())) <= 80
     assert idle.cli("--version").stdout.startswith("rappd ")
     assert not idle.home.exists()

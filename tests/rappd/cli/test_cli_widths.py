@@ -115,7 +115,7 @@ def test_without_utf8_words_stand_for_signs(busy: RunningDaemon) -> None:
         assert listed.text.isascii()
         assert max(map(len, listed.lines)) <= 80
     wrong = on_terminal(busy, "nonsense", LANG="C")
-    assert wrong.lines == ['x No verb "nonsense"', "  -> rappd --help"]
+    assert wrong.lines == ['x No such command "nonsense"', "  -> rappd --help"]
 
 
 def test_a_pipe_gets_plain_text_of_eighty_columns(busy: RunningDaemon) -> None:

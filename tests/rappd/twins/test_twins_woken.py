@@ -138,8 +138,8 @@ def test_without_a_model_a_name_that_nobody_has_is_not_taken_for_a_twin_that_fai
     city = agent_source("Map", 'return "A map of " + kwargs["city"]', "Shows a city on a map.",
                         '{"city": {"type": "string", "description": "The city"}}')  # fmt: skip
     daemon.post("/twins", {"name": "Paris"}, control=True)
-    assert says("show me Paris").startswith("(no model) Paris (personal, asleep)")
+    assert says("show me Paris").startswith("(no model) Paris (personal, stopped)")
     daemon.drop("map_agent.py", city)
     daemon.wait_for(lambda: "Map" in daemon.agent_names())
     assert says("show me the city Paris on a map") == "(no model) A map of Paris"
-    assert says("show me Paris").startswith("(no model) Paris (personal, asleep)")
+    assert says("show me Paris").startswith("(no model) Paris (personal, stopped)")

@@ -121,7 +121,9 @@ def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     if not seal.checked:
         whole = ReportLine("note", f"not checked yet: rappd egg verify {opened.file}")
     elif seal.whole:
-        whole = ReportLine("good", f"whole: {seal.listed} of {seal.listed} files")
+        whole = ReportLine(
+            "good", f"Complete: all {seal.listed} file{'s'[: seal.listed != 1]} match their hashes"
+        )
     elif seal.listed:
         whole = ReportLine("note", f"readable: {files}, {seal.listed} of them with a hash")
     else:
