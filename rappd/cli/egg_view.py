@@ -103,17 +103,19 @@ _ACTIONS = {
     "create": "New",
     "replace": "Replaced",
     "keep": "Unchanged",
-    "quarantine": "Needs your approval",
+    "quarantine": "For approval",
     "refuse": "Rejected",
 }
 
 
 def _rows(plan: dict[str, Any]) -> None:
-    for action in ("create", "replace", "keep", "quarantine", "refuse"):
+    digits = max(len(str(plan[action]["count"])) for action in _ACTIONS)
+    for action, label in _ACTIONS.items():
         group = plan[action]
         if group["count"]:
-            about = _fitted(action, _about(action, group))
-            print_out(f"  {_ACTIONS[action]:<19} {group['count']:>4}  {about}".rstrip())
+            head = f"  {label:<12} {group['count']:>{digits}}  "
+            about = _fitted(action, _about(action, group), terminal_width() - len(head))
+            print_out(f"{head}{about}".rstrip())
 
 
 def _variables(plan: dict[str, Any]) -> None:
@@ -148,9 +150,8 @@ def _about(action: str, group: dict[str, Any]) -> str:
     return ""
 
 
-def _fitted(action: str, about: str) -> str:
+def _fitted(action: str, about: str, room: int) -> str:
     """As much of it as the row has room for; options and commands are there whole, or not at all."""
-    room = terminal_width() - 28
     if cells(about) <= room:
         return about
     return "" if action == "quarantine" else beginning(about.partition(" (")[0], max(12, room))

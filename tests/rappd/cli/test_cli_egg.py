@@ -38,21 +38,21 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
     assert re.fullmatch(r"gardener, a twin, \d+(\.\d)? kB, packed \d{1,2} [A-Z][a-z]{2}", head)
     assert whole == "✓ Complete: all 148 files match their hashes    ! signed by kitchen, not paired"
     assert rows == [
-        "  New                  132  131 memories, 1 code file",
-        "  Unchanged             15  3 of yours differ and stay (--overwrite soul,memory,agents)",
-        "  Needs your approval    1  read them, then: rappd agents approve",
+        "  New          132  131 memories, 1 code file",
+        "  Unchanged     15  3 of yours differ and stay (--overwrite soul,memory,agents)",
+        "  For approval   1  read them, then: rappd agents approve",
     ]
     assert last == f"Nothing was written. → rappd egg hatch {egg}"
     narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[2:5]
     assert narrow == [
-        "  New                  132  131 memorie…",
-        "  Unchanged             15  3 of yours…",
-        "  Needs your approval    1",
+        "  New          132  131 memories, 1…",
+        "  Unchanged     15  3 of yours differ…",
+        "  For approval   1",
     ]
     replaced = idle.cli("egg", "plan", str(egg), "--overwrite", "soul,agents").stdout.splitlines()
-    assert "  Replaced               2  soul, 1 code file" in replaced
-    assert "  Unchanged             13  1 of yours differs and stays (--overwrite memory)" in replaced
-    assert "  Needs your approval    2  read them, then: " in "\n".join(replaced)
+    assert "  Replaced       2  soul, 1 code file" in replaced
+    assert "  Unchanged     13  1 of yours differs and stays (--overwrite memory)" in replaced
+    assert "  For approval   2  read them, then: " in "\n".join(replaced)
 
 
 def test_the_plan_of_a_first_hatching_and_of_one_that_changes_nothing(
@@ -61,9 +61,9 @@ def test_the_plan_of_a_first_hatching_and_of_one_that_changes_nothing(
     egg = kitchen.packed()
     own = kitchen.home.cli("egg", "plan", str(egg)).stdout
     assert "✓ Complete: all 4 files match their hashes    ✓ signed by this machine" in own
-    assert "  Unchanged              3  the same is there\n" in own
+    assert "  Unchanged    3  the same is there\n" in own
     assert "New" not in own
-    assert "  New                    3  rappid, soul, 1 other\n" in idle.cli("egg", "plan", str(egg)).stdout
+    assert "  New          3  rappid, soul, 1 other\n" in idle.cli("egg", "plan", str(egg)).stdout
     assert "is here already; nothing had to be written." in kitchen.home.cli("egg", "hatch", str(egg)).stdout
 
 
