@@ -90,7 +90,7 @@ LONGEST = (
     "agents/library/test_learn_new.py",
     "rappd/cli/test_cli_cartridge.py",
     "rappd/cli/test_cli_call.py",
-    "agents/room/test_import_guard.py",
+    "agents/runtime/test_import_hooks.py",
     "twins/zip/test_archive_hostile.py",
     "rappd/cli/test_cli_widths.py",
     "rappd/test_surface_memory.py",

@@ -17,8 +17,8 @@ PACKAGES = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 IN_WORKERS = (
     "agents/library/", "agents/rapps/dashboard/", "agents/rapps/kanban/", "agents/rapps/webhook/",
-    "agents/compat/", "agents/lispy/", "agents/basic_agent.py", "agents/runtime/import_guard.py", "agents/contract/loading.py",
-    "agents/runtime/sibling_modules.py", "agents/runtime/host.py", "agents/contract/contract_tests.py",
+    "agents/compat/", "agents/lispy/", "agents/basic_agent.py", "agents/runtime/import_hooks.py", "agents/contract/loading.py",
+    "agents/runtime/import_hooks.py", "agents/runtime/host.py", "agents/contract/contract_tests.py",
 )  # fmt: skip
 """Code that runs inside a worker: the sandbox decides what it reaches."""
 
@@ -35,7 +35,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "runs in a worker, or reads the program's own files": (
         "rappd/http/loopback/web_assets.py",
-        "agents/runtime/bytecode_cache.py",
+        "agents/contract/loading.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",

@@ -11,7 +11,6 @@ import orjson
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
-from agents.brainstem.json_depth import too_deep
 from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import SenseOutput, Senses
 from agents.brainstem.slots import MainStream
@@ -20,6 +19,7 @@ from agents.providers.provider import Completion, Message, ModelRequest, Provide
 from agents.providers.usage import Usage
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentResult, AgentRunner
+from envelopes.codecs.strict_json import too_deep
 
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
 

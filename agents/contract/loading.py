@@ -7,14 +7,14 @@ import inspect
 import itertools
 import re
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
 from agents.basic_agent import BasicAgent
 from agents.contract.agent_contract import ContractError
 from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
-from agents.runtime.bytecode_cache import code_of
 
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
 """Names that agent files import from the daemon itself; no package of that name is ever installed."""
@@ -174,3 +174,23 @@ def _line_of_class(content: bytes, class_name: str) -> int | None:
     return next(
         (node.lineno for node in nodes if isinstance(node, ast.ClassDef) and node.name == class_name), None
     )
+
+
+_ahead: dict[str, tuple[bytes, CodeType]] = {}
+
+
+def compile_library() -> None:
+    """Takes the code of every shipped agent file, from the interpreter's own cache where that has it."""
+    for path in sorted((Path(__file__).parents[1] / "library").glob("*_agent.py")):
+        content = path.read_bytes()  # first: should the file change now, its code counts for no content
+        code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+        if code is not None:
+            _ahead[str(path)] = content, code
+
+
+def code_of(path: Path, content: bytes) -> CodeType:
+    """The code of a file with this content. Raises what ``compile`` raises."""
+    known, code = _ahead.get(str(path), (b"", None))
+    if code is not None and known == content:
+        return code
+    return compile(content, str(path), "exec", dont_inherit=True)

@@ -22,11 +22,10 @@ from agents.contract.file_discovery import Stamp, stamp_of
 from agents.contract.loaded_file import LoadedFile
 from agents.contract.loading import load_agent_file
 from agents.errors import AgentError
-from agents.runtime.import_guard import NONE, Holds, QuarantineImportHook
+from agents.runtime.import_hooks import NONE, Holds, QuarantineImportHook, SiblingModules
 from agents.runtime.invoke import perform
 from agents.runtime.process_state import ProcessState
 from agents.runtime.services import Services
-from agents.runtime.sibling_modules import SiblingModules
 from agents.storage.memory import memory_reader
 
 log = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ class WorkerSupervisor:
         *,
         on_output: OnOutput | None = None,
         environ: Mapping[str, str] | None = None,
-        preload: Sequence[str] = ("agents.runtime.host", "agents.runtime.bytecode_cache:compile_library"),
+        preload: Sequence[str] = ("agents.runtime.host", "agents.contract.loading:compile_library"),
         sandbox: str = AUTO,
     ) -> None:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from envelopes.codecs.json_scan import deeper_than
+from envelopes.codecs.strict_json import deeper_than
 from envelopes.envelope import Envelope, is_uuid
 from envelopes.errors import MalformedError
 from envelopes.extensions import shown

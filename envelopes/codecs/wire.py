@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from envelopes.codecs.emergence import MAX_BYTES, MAX_DEPTH, as_object
-from envelopes.codecs.json_scan import deeper_than, repeated_key, says_a_key_twice
+from envelopes.codecs.strict_json import deeper_than, repeated_key, says_a_key_twice
 from envelopes.envelope import ACK, ERROR, Envelope, new_id
 from envelopes.errors import EnvelopeError, MalformedError
 from envelopes.extensions import SHOWN, check_extensions

@@ -24,8 +24,7 @@ from envelopes.problem import ReportableError
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.transport.frame_writer import MAX_FRAME as MAX_FRAME
 from neighborhoods.transport.frame_writer import FrameWriter
-from neighborhoods.transport.reply_encoding import fitting
-from neighborhoods.transport.reply_types import StreamedReply
+from neighborhoods.transport.replies import StreamedReply, fitting
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import time
 from envelopes.codecs import emergence
 from envelopes.envelope import PATH, THREAD, Envelope
 from rappd.federation.components import FederationComponents
-from rappd.store.call_table import CallTable
+from rappd.store.outbox_table import CallTable
 
 DAY = 86_400
 _KNOWN_DAYS = 7

@@ -24,7 +24,7 @@ from envelopes.envelope import (
 )
 from envelopes.identity.keys import agent_id
 from envelopes.problem import ReportableError
-from neighborhoods.transport.reply_types import StreamedReply
+from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.context import Caller, Emit
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.federation.active_requests import ActiveRequest, ActiveRequests

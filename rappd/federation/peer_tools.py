@@ -7,10 +7,10 @@ import time
 from collections.abc import Container
 from typing import Any
 
-from agents.brainstem.json_depth import too_deep
 from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.library.ask_peer_agent import AskPeerAgent
 from agents.runtime.runner import AgentResult
+from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from envelopes.problem import ReportableError
 from neighborhoods.delivery.errors import DeclinedError

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.brainstem.json_depth import too_deep
 from agents.contract.agent import REACHING
 from agents.contract.agent_contract import LONGEST_NAME, ContractError, check_metadata
+from envelopes.codecs.strict_json import too_deep
 
 MOST_AGENTS = 50
 """Of one peer."""

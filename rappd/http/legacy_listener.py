@@ -25,7 +25,7 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller
 from rappd.errors import ConflictError, RefusedError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import check_depth
+from rappd.http.request_body import check_depth
 from rappd.http.request_timeout import TimedRunner
 from rappd.http.responses import JSON, ok, plain, problem, refusal
 from rappd.version import __version__

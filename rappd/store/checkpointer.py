@@ -15,8 +15,7 @@ import time
 from pathlib import Path
 
 from rappd.store.connections import BUSY_MS
-from rappd.store.fsync import SqliteWalFile
-from rappd.store.wakeup import ThreadWakeup
+from rappd.store.fsync import SqliteWalFile, ThreadWakeup
 
 log = logging.getLogger(__name__)
 

@@ -4,21 +4,46 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import orjson
 from msgspec.structs import replace
 
-from rappd.store.bulk_sql import MultiRowStatement
-from rappd.store.bulk_sql import Row as Row
 from rappd.store.records import Record, ThreadInfo
 
 InboxState = Literal["accepted", "started", "done"]
 
+Row = tuple[Any, ...]
+
+MOST = 32
+"""The most rows in one statement; each number of rows is a statement of its own, which SQLite keeps prepared."""
+
+
+class MultiRowStatement:
+    """``begin`` + ``(?,?),(?,?)…`` + ``end``, each row of so many ``columns``; ``alone`` does the same for one."""
+
+    def __init__(self, begin: str, columns: int, end: str = "", *, alone: str | None = None) -> None:
+        row = f"({','.join('?' * columns)})"
+        self._statements = [f"{begin} {','.join([row] * rows)} {end}" for rows in range(MOST + 1)]
+        if alone is not None:
+            self._statements[1] = alone
+
+    def execute(self, db: sqlite3.Connection, rows: Sequence[Sequence[object]]) -> list[Row]:
+        """Executes it for all rows in order and returns the resulting rows."""
+        if len(rows) == 1:
+            return db.execute(self._statements[1], rows[0]).fetchall()
+        found: list[Row] = []
+        for first in range(0, len(rows), MOST):
+            some = rows[first : first + MOST]
+            values = list(chain.from_iterable(some))
+            found += db.execute(self._statements[len(some)], values).fetchall()
+        return found
+
+
 # A random key is a page of its own in each commit. So the inbox holds what is unfinished, and is small; what
-# was answered is found by its answer in the record, on the thread that it was asked on.
+# was answered is found by its answer in the event log, on the thread that it was asked on.
 _INTO = "INSERT INTO inbox(sender, id, verb, state, workspace, thread, body, at) SELECT"
 _ANSWERED = """EXISTS (SELECT 1 FROM events AS answer
         WHERE answer.answers = 1 AND answer.recipient = it.column1 AND answer.id = it.column2

@@ -9,7 +9,7 @@ from collections.abc import Set
 import msgspec
 
 from envelopes.codecs.hash_chain import GENESIS
-from rappd.store.bulk_sql import MultiRowStatement
+from rappd.store.operations import MultiRowStatement
 from rappd.store.records import ThreadInfo
 
 KNOWN_THREADS = 8_192

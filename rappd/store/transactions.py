@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from envelopes.codecs.hash_chain import link
 from rappd.store import connections
-from rappd.store.bulk_sql import MultiRowStatement
-from rappd.store.operations import InboxReply, Item, Other, SqlStatement, execute
+from rappd.store.operations import InboxReply, Item, MultiRowStatement, Other, SqlStatement, execute
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.thread_heads import ThreadHead, ThreadHeads
 

@@ -13,13 +13,11 @@ from pathlib import Path
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.checkpointer import WalCheckpointer
-from rappd.store.completions import CompletionQueue
-from rappd.store.fsync import FsyncThread, SqliteWalFile
-from rappd.store.group_commit import GroupCommitPolicy
+from rappd.store.fsync import FsyncThread, SqliteWalFile, ThreadWakeup
+from rappd.store.group_commit import CompletionQueue, GroupCommitPolicy
 from rappd.store.operations import Item, bytes_of, threads_of
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.transactions import CommitResult, Entry, Resolutions, TransactionWriter, Waiter
-from rappd.store.wakeup import ThreadWakeup
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import asyncio
 import logging
 from typing import Any
 
-from agents.brainstem.json_depth import too_deep
 from agents.brainstem.turn import Answer, Ask
 from agents.contract.agent import REACHING, Agent, is_structural
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import DONE, ERROR, HELP, SLUSH, Envelope, new_id
 from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import Caller, RequestContext

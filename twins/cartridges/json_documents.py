@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from twins import strict_json
+from envelopes.codecs import strict_json
+from envelopes.codecs.strict_json import MAX_DEPTH, strict_object
 from twins.errors import BadCartridgeError
-from twins.strict_json import MAX_DEPTH, strict_object
 
 MAX_BYTES = 32 << 20
 

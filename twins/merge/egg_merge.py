@@ -14,17 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from twins.cartridges.buddy_state import FULL
 from twins.cartridges.buddy_store import FILE as BUDDY
 from twins.cartridges.buddy_store import SHELL
 from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
+from twins.cartridges.shape_conversion import convert
+from twins.cartridges.shapes import ORGANISM, Shape, checked
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
 from twins.merge import alternates, dimensions, json_merge
 from twins.merge.alternates import Alternates, AlternatesFile
-from twins.merge.buddies import merge_buddies
 from twins.merge.dimensions import Side
-from twins.merge.json_merge import same_lineage
+from twins.merge.json_merge import MergeResult, same_lineage
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import Workspace
 from twins.zip.names import NameSet, safe_path
@@ -294,3 +296,17 @@ def _document(part: Part) -> Document:
     if part.size > MAX_BYTES:
         raise BadCartridgeError(f"{part.target} is too large to be joined.", do="Keep both.")
     return parse(part.read(), name=part.target)
+
+
+def merge_buddies(base: Document | None, ours: Document, theirs: Document) -> MergeResult:
+    """``.rappter.egg`` documents of any shape as one in the Buddy's. Raises ``BadCartridgeError``, ``TwinConflictError``."""
+    versions = [None if one is None else convert(one, Shape.BUDDY) for one in (base, ours, theirs)]
+    assert versions[1] is not None
+    assert versions[2] is not None
+    joined = json_merge.merge(versions[0], versions[1], versions[2])
+    organism = joined.document["organism"]
+    for key in ("energy", "mood"):
+        if key in organism and ORGANISM[key].test(organism[key]):
+            organism[key] = max(0, min(FULL, organism[key]))
+    checked(joined.document)
+    return joined

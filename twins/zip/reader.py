@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -13,11 +13,11 @@ from typing import Self
 
 from twins.byte_sizes import amount
 from twins.errors import BadEggError, HostileEggError
-from twins.zip.canonical_layout import departures
 from twins.zip.central_directory import read_directory
 from twins.zip.chunks import PIECE
 from twins.zip.deflate import InflateError, crc32, inflating
 from twins.zip.file_slice import FileSlice
+from twins.zip.layout import CENTRAL, EPOCH, UTF8
 from twins.zip.limits import Allowance, Limits
 from twins.zip.local_headers import LocatedMember, Member, locate, locate_one
 from twins.zip.names import LEAVE_IT, NameSet, shown
@@ -279,3 +279,30 @@ class Archive:
         return self._window.hostile(
             f"{shown(member.name)} unpacks to more than the {member.size} bytes it names"
         )
+
+
+_VERSION = 20
+_VARYING = slice(16, 32)  # CRC, sizes and lengths; with the offset they alone may differ from file to file
+_UNVARYING_END = CENTRAL.size - 4
+
+
+def departures(heads: Iterable[bytes], *, folders: bool, bare: bool) -> list[str]:
+    """One sentence for each way in which the records differ from the layout. ``heads`` are their fixed parts."""
+    found: dict[str, None] = {}
+    for head in {
+        head[: _VARYING.start] + head[_VARYING.stop : _UNVARYING_END]: head for head in heads
+    }.values():
+        _, made, needed, flags, _, time, date, _, _, _, _, _, _, _, inner, outer, _ = CENTRAL.unpack(head)
+        if (made, needed) != (_VERSION, _VERSION):
+            found["The archive names another ZIP version than 2.0."] = None
+        if flags != UTF8:
+            found["Names are not marked as UTF-8, or more than that is marked."] = None
+        if (time, date) != EPOCH:
+            found["Files carry other times than 1980-01-01."] = None
+        if inner or outer:
+            found["Files carry attributes."] = None
+    if folders:
+        found["Folders are listed."] = None
+    if not bare:
+        found["Records carry comments, extra fields, or differ from the list."] = None
+    return list(found)

@@ -18,8 +18,8 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.federation.service import FederationService
 from rappd.http.federation import eggs, envelopes, pairing, websocket
 from rappd.http.federation.admission import ConnectionAdmission
+from rappd.http.federation.authentication import ENTRANCE, FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
-from rappd.http.federation.keys import ENTRANCE, FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.responses import plain, problem
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from aiohttp import web
 
 from neighborhoods.auth.peer_certificate import presented_certificate
+from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller
-from rappd.http.federation.keys import ENTRANCE, FEDERATION
+from rappd.federation.service import FederationService
+from rappd.http.federation.admission import ConnectionAdmission
 
 _SCHEME = "bearer "
 
@@ -32,3 +34,11 @@ def caller(request: web.Request) -> tuple[Caller, str]:
 def mark_authenticated(request: web.Request) -> None:
     """Marks the other end of the request's connection as authenticated."""
     request.app[ENTRANCE].mark_authenticated(request.protocol)
+
+
+FEDERATION = web.AppKey("machines", FederationService)
+ENTRANCE = web.AppKey("entrance", ConnectionAdmission)
+HELLO_LIMIT = web.AppKey("hello_limit", RateLimit)
+"""Limits HELLOs of unauthenticated callers, for each address."""
+SIGNED_LIMIT = web.AppKey("signed_limit", RateLimit)
+"""Limits other requests of unauthenticated callers, which take time to verify."""

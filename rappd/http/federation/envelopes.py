@@ -12,16 +12,20 @@ from envelopes.codecs import emergence, wire
 from envelopes.envelope import ACK, HELLO, Envelope
 from envelopes.errors import MalformedError
 from envelopes.problem import ReportableError
-from neighborhoods.transport.reply_encoding import fitting
-from neighborhoods.transport.reply_types import StreamedReply
+from neighborhoods.transport.replies import StreamedReply, fitting
 from rappd.dispatch.context import Caller
 from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
-from rappd.http.federation.authentication import caller, mark_authenticated
-from rappd.http.federation.bodies import body_of
-from rappd.http.federation.keys import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
+from rappd.http.federation.authentication import (
+    FEDERATION,
+    HELLO_LIMIT,
+    SIGNED_LIMIT,
+    caller,
+    mark_authenticated,
+)
 from rappd.http.federation.sse import in_pieces, wants_pieces
+from rappd.http.request_body import body_of
 from rappd.http.responses import ok
 
 routes = web.RouteTableDef()

@@ -10,7 +10,7 @@ from aiohttp import web
 from envelopes.problem import ReportableError
 from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import RateLimit
-from rappd.http.federation.bodies import TruncatedBodyError, body_of
+from rappd.http.request_body import TruncatedBodyError, body_of
 from rappd.http.responses import ok, problem
 
 PAIRING: Final = web.AppKey("pairing", PairingService)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from envelopes.envelope import Envelope
-from neighborhoods.transport.reply_encoding import fitting
+from neighborhoods.transport.replies import fitting
 
 EVENTS = "text/event-stream"
 BEAT = 15.0

@@ -6,8 +6,7 @@ from aiohttp import web
 
 from neighborhoods.errors import NotPairedError
 from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
-from rappd.http.federation.authentication import caller
-from rappd.http.federation.keys import FEDERATION
+from rappd.http.federation.authentication import FEDERATION, caller
 
 routes = web.RouteTableDef()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 
 routes = web.RouteTableDef()

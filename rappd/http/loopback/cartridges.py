@@ -9,8 +9,8 @@ from aiohttp import web
 from agents.providers.lazy_imports import load
 from agents.storage.file_pool import in_file_pool
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 
 if TYPE_CHECKING:

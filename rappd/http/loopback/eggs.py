@@ -17,9 +17,9 @@ from aiohttp import web
 from rappd.daemon.app import Daemon
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.progress_sse import answering
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.egg_packing import PackRequest, Progress

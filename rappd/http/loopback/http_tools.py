@@ -11,8 +11,8 @@ from typing import Any
 from aiohttp import web
 
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import caller
+from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 
 routes = web.RouteTableDef()

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from rappd.daemon.local_models import describe_local
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidBodyError, json_object
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidBodyError, json_object
 from rappd.http.responses import ok
 
 routes = web.RouteTableDef()

@@ -13,9 +13,9 @@ from rappd.daemon.log import tail
 from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.settings.load import Value
 from rappd.transcript.jsonl import export_jsonl

@@ -12,8 +12,8 @@ from envelopes.problem import ReportableError
 from neighborhoods.transport.peer_connection import OnStream
 from rappd.dispatch.turn_stream import TurnStream
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.peers import whose
 

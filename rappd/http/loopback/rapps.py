@@ -6,9 +6,9 @@ from aiohttp import web
 
 from agents.storage.file_pool import in_file_pool
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import json_object, text_field
 from rappd.http.loopback.security import at_operator_origin, operator_only
 from rappd.http.loopback.static_files import workspace_file
+from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 from rappd.tenants import rapps
 

@@ -9,8 +9,8 @@ from aiohttp import web
 from agents.storage.file_pool import in_file_pool
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidFieldError, json_object, text_field
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations import source_fetch
 from rappd.tenants.tenant_config import origin_of

@@ -7,8 +7,8 @@ from typing import Any
 from aiohttp import web
 
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.tokens import DAYS, TokenOperations
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from envelopes.codecs import wire
-from envelopes.codecs.json_scan import deeper_than, repeated_key, says_a_key_twice
+from envelopes.codecs.strict_json import deeper_than, repeated_key, says_a_key_twice
 from envelopes.envelope import Envelope
 from envelopes.errors import MalformedError
 

@@ -11,7 +11,7 @@ from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope, new_id
 from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.transport.peer_connection import MOST_AT_ONCE
-from neighborhoods.transport.reply_types import StreamedReply
+from neighborhoods.transport.replies import StreamedReply
 from tests.neighborhoods.transport.two_ends import HERE, THERE, Both, asked, like_a_daemon
 
 

@@ -16,9 +16,9 @@ from typing import cast
 
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.eggs.readers.detected import DetectedEgg, inside
+from twins.eggs.readers.egg_json import damaged, parse_object
 from twins.eggs.readers.formats import SCALES, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
-from twins.eggs.readers.strict_json import damaged, parse_object
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.zip.limits import Limits
 from twins.zip.names import shown

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twins.eggs.parsed_egg import Part, Role
-from twins.eggs.readers.strict_json import parse_object
+from twins.eggs.readers.egg_json import parse_object
 from twins.errors import BadEggError
 from twins.zip.names import safe_component, shown
 from twins.zip.reader import Archive

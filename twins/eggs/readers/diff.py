@@ -9,8 +9,8 @@ from typing import Any
 
 from twins.byte_sizes import amount
 from twins.eggs.parsed_egg import ParsedEgg, Part, Role
+from twins.eggs.readers.egg_json import parse_object
 from twins.eggs.readers.inspect import ReportLine
-from twins.eggs.readers.strict_json import parse_object
 from twins.errors import BadEggError
 
 TEXT_BYTES = 64 << 10

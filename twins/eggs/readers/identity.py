@@ -8,7 +8,7 @@ from typing import Any
 
 from twins.eggs.parsed_egg import Part, Role
 from twins.eggs.readers.detected import DetectedEgg, inside, part_of, text
-from twins.eggs.readers.strict_json import parse_object
+from twins.eggs.readers.egg_json import parse_object
 from twins.errors import BadRappidError
 from twins.workspace.identity_file import FILE, MAX_BYTES
 from twins.workspace.rappid import MAX_OWNER, Rappid, label, same

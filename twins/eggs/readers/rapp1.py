@@ -13,13 +13,13 @@ from twins.eggs.readers import references, sessions
 from twins.eggs.readers.cartridges import BUDDY_FILE, is_buddy
 from twins.eggs.readers.destinations import answering, data, somebody
 from twins.eggs.readers.detected import DetectedEgg, text
+from twins.eggs.readers.egg_json import parse_object
 from twins.eggs.readers.formats import RAPP1
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import owner_of
 from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace_of
 from twins.eggs.readers.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
 from twins.eggs.readers.rapplications import in_brainstem, page_place
-from twins.eggs.readers.strict_json import parse_object
 from twins.errors import BadCartridgeError, BadRappidError
 from twins.workspace.rappid import Rappid
 from twins.zip.names import shown

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from envelopes.codecs.canonical import canonical
+from envelopes.codecs.strict_json import levels
 from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import RAPP1, quoted, unknown
 from twins.errors import BadRappidError
-from twins.strict_json import levels
 from twins.workspace.rappid import Rappid
 from twins.zip.names import safe_path, shown
 

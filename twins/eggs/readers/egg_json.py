@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from envelopes.codecs.strict_json import strict_object
 from twins.errors import BadEggError
-from twins.strict_json import strict_object
 
 
 def parse_object(octets: bytes, name: str, *, wide: bool = False) -> dict[str, Any]:

@@ -1,15 +1,19 @@
-"""Reading what a request carries, with one clear refusal when it is not what it should be."""
+"""Reads request bodies of all listeners: JSON, fields and uploads; refuses everything else with one clear error."""
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from typing import Any
 
 import orjson
 from aiohttp import BodyPartReader, web
 
-from agents.brainstem.json_depth import MAX_DEPTH, too_deep
+from envelopes.codecs import emergence, wire
+from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, too_deep
 from envelopes.problem import ReportableError
+
+BODY_SECONDS = 30.0
 
 
 class InvalidBodyError(ReportableError):
@@ -36,6 +40,26 @@ class InvalidFieldError(ReportableError):
     exit_code = 2
 
 
+class BodyTooLargeError(ReportableError):
+    """More than this caller may send at once."""
+
+    code = "too_large"
+    status = 413
+
+
+class BodyTimeoutError(ReportableError):
+    """A body that does not come to its end."""
+
+    code = "too_slow"
+    status = 408
+
+
+class TruncatedBodyError(ReportableError):
+    """A body that ended early, is framed wrongly, or is not JSON."""
+
+    code = "bad_body"
+
+
 async def json_object(request: web.Request) -> dict[str, Any]:
     """The body as a JSON object; an empty body is an empty one. Raises ``InvalidBodyError``."""
     raw = await request.read()
@@ -54,7 +78,9 @@ async def json_object(request: web.Request) -> dict[str, Any]:
 def check_depth(value: object) -> None:
     """Raises ``InvalidBodyError`` for what is nested deeper than a record can hold."""
     if too_deep(value):
-        raise InvalidBodyError(f"That is nested more than {MAX_DEPTH} deep.", do="Send something flatter.")
+        raise InvalidBodyError(
+            f"That is nested more than {MAX_RECORDED_DEPTH} deep.", do="Send something flatter."
+        )
 
 
 def text_field(body: dict[str, Any], name: str) -> str:
@@ -102,3 +128,34 @@ async def upload(request: web.Request, *, fields: dict[str, str] | None = None) 
     if not name:
         raise InvalidBodyError("The file has no name", do="Send its name along.")
     return name, content
+
+
+async def body_of(request: web.Request, most: int) -> bytes:
+    """Reads the body of a remote caller: at most ``most`` bytes of JSON, within ``BODY_SECONDS``.
+
+    Raises ``ReportableError``.
+    """
+    if not wire.is_content_type(request.headers.get("Content-Type")):
+        raise UnsupportedMediaTypeError(
+            "The body is not application/json in UTF-8.", do=f"Send {emergence.CONTENT_TYPE}."
+        )
+    if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedMediaTypeError("The body is packed.", do="Send it as it is.")
+    if (request.content_length or 0) > most:
+        raise _too_large(most)
+    found = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.content.iter_any():
+                found += piece
+                if len(found) > most:
+                    raise _too_large(most)
+    except TimeoutError as error:
+        raise BodyTimeoutError("The body did not come to its end.", do="Send it at once.") from error
+    except (web.RequestPayloadError, ConnectionError) as error:
+        raise TruncatedBodyError("The request's body cannot be read.", do="Send it again.") from error
+    return bytes(found)
+
+
+def _too_large(most: int) -> BodyTooLargeError:
+    return BodyTooLargeError(f"More than {most} bytes cannot be sent at once.", do="Send less at once.")

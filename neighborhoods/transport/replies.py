@@ -1,10 +1,20 @@
-"""A reply as the bytes that go out: never more than the other side takes."""
+"""A reply in pieces, beside a plain envelope."""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
 
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ERROR, Envelope
 from envelopes.errors import MalformedError
+
+Pieces = Callable[[], AsyncIterator[tuple[int, Envelope]]]
+
+
+class StreamedReply(Envelope, frozen=True, kw_only=True):
+    """A reply in pieces: itself it says that work began; ``pieces()`` gives numbered STREAMs, then the end."""
+
+    pieces: Pieces
 
 
 def fitting(reply: Envelope) -> bytes:
