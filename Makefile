@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait a third of their time: three processes for two processors. The order is that of tests/longest_first.py.
+# Tests wait a third of their time: three processes for two processors. The order is that of tests/fixtures/ordering_plugin.py.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # "no" where there is no ready-made wheel of a package: then it is built, and what is fetched is not checked.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
 from fixtures.sandboxed_daemon import sandboxed_daemon
 from hypothesis import settings
-from longest_first import longest_first
 
 __all__ = ["nobody_python", "sandboxed_daemon"]  # fixtures for every test
 

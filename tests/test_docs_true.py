@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import click
 import pytest
-from daemon_under_test import REPO, free_port
+from fixtures.running_daemon import REPO, free_port
 
 from rappd.cli.app import rappd
 from rappd.settings.registry import BY_NAME

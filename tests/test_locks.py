@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from daemon_under_test import REPO
 from fixtures.package_index import PackageIndex
+from fixtures.running_daemon import REPO
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name

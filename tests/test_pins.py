@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution, distributions
 from importlib.util import find_spec
 
 import pytest
-from daemon_under_test import REPO
+from fixtures.running_daemon import REPO
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 

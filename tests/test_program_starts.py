@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import REPO
+from fixtures.running_daemon import REPO
 
 LAYERS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 EXEMPT = {

@@ -15,7 +15,7 @@ from agents.lispy.conversion import from_plain, to_plain
 from agents.lispy.errors import BadValueError, LispyError
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine, Outcome
-from agents.slosh.layers import ALIASES, LAYER_NAMES
+from agents.slosh.layer_names import ALIASES, LAYER_NAMES
 
 LIMITS = Limits(max_steps=5_000_000)
 """For reading the file, and for each call anew: a few seconds."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.slosh.filters import default_of
-from agents.slosh.layers import ALIASES, LAYER_NAMES, Layer, Layers, published
+from agents.slosh.layer_names import ALIASES, LAYER_NAMES, Layer, published
+from agents.slosh.layers import Layers
 from agents.slosh.lazy import UNREAD, LazyDict
 from agents.slosh.privacy import Privacy
 

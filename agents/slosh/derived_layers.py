@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agents.slosh.layers import Layer
+from agents.slosh.layer_names import Layer
 
 QUERY_ARGUMENTS = ("query", "request", "user_input")
 

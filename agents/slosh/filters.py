@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
-from agents.slosh.layers import FILTERED, Layer, published
+from agents.slosh.layer_names import FILTERED, Layer, published
 
 
 def hidden_layers(

@@ -11,7 +11,8 @@ from typing import Any
 from agents.slosh.context import MOST_BREADCRUMBS, Context, View
 from agents.slosh.derived_layers import query_text
 from agents.slosh.filters import hidden_layers, priority, texts
-from agents.slosh.layers import FILTERED, Layers, MemoryReader, published
+from agents.slosh.layer_names import FILTERED, published
+from agents.slosh.layers import Layers, MemoryReader
 from agents.slosh.privacy import privacy_of
 
 MOST_USERS = 64

@@ -15,6 +15,7 @@ from agents.slosh.derived_layers import (
     remembered,
     temporal,
 )
+from agents.slosh.layer_names import Layer
 
 MemoryReader = Callable[[str | None], Mapping[str, Any]]
 """Gives the memories of a user (None: the workspace's owner); must not raise."""
@@ -77,39 +78,3 @@ _COMPUTED: dict[str, Callable[[Layers], Any]] = {
     "query_signals": lambda layers: query_signals(layers.query),
     "orientation": _orientation,
 }
-
-
-LAYER_NAMES = (
-    "timestamp",
-    "temporal",
-    "query_signals",
-    "memory_echoes",
-    "behavioral",
-    "priors",
-    "orientation",
-    "breadcrumbs",
-)
-"""The keys of every context; ``upstream_slush`` joins them when another agent handed some on."""
-
-FILTERED = ("temporal", "query_signals", "memory_echoes", "behavioral", "priors")
-"""The categories that filters, preferences and feedback may hide."""
-
-ALIASES = {"memory": "memory_echoes", "query": "query_signals", "slush": "upstream_slush"}
-"""RAPP v1 §6 name: published name."""
-
-
-def published(name: str) -> str:
-    """The published name of a layer, whichever of the two is given."""
-    return ALIASES.get(name, name)
-
-
-class Layer(dict[str, Any]):
-    """A dict whose keys also read as attributes: ``layer["fiscal"]`` is ``layer.fiscal``."""
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"this layer has no {name!r}") from None

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from agents.slosh.filters import texts
-from agents.slosh.layers import published
+from agents.slosh.layer_names import published
 
 Path = tuple[str, ...]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-from daemon_under_test import Answer, RunningDaemon
+from fixtures.running_daemon import Answer, RunningDaemon
 
 from lan.network import Lan, Machine
 

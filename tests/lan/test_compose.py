@@ -19,7 +19,7 @@ import click
 import jsonschema_rs
 import pytest
 import yaml
-from daemon_under_test import REPO
+from fixtures.running_daemon import REPO
 
 from lan.network import Lan, Machine
 from rappd.cli.app import rappd

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon
-from loopback_server import FakeGitHub, FakeModel
+from fixtures.loopback_server import FakeGitHub, FakeModel
+from fixtures.running_daemon import RunningDaemon
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs behind
     # Else every program that a test starts would ignore Ctrl-C, too.

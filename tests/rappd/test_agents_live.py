@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_under_test import REPO, RunningDaemon, agent_source
+from fixtures.running_daemon import REPO, RunningDaemon, agent_source
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon
-from forged_log import FORGERIES, forge, rewrite_chain
+from fixtures.forged_log import FORGERIES, forge, rewrite_chain
+from fixtures.running_daemon import RunningDaemon
 
 Make = Callable[..., RunningDaemon]
 SEED = 20_261_124

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 STRUCTURAL = """
 from agents.basic_agent import BasicAgent

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon, agent_source
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
 SEED = {
     "schema": "rappter-egg/1.0",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon
+from fixtures.running_daemon import Answer, RunningDaemon
 
 from twins.cartridges import json_documents, lispy_file
 

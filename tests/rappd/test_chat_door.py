@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon, agent_source
+from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
 GUID = "11111111-2222-4333-8444-555555555555"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 
 class Garden:

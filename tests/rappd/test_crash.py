@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon
-from terminal_under_test import lives
+from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import lives
 
 from agents.workers.process_tree import children, descendants
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 STRUCTURAL = [
     ("POST", "/agents/import"),

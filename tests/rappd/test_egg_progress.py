@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import expect, sync_playwright
 
 EVENTS = {"Accept": "text/event-stream"}

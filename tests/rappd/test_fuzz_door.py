@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon
+from fixtures.running_daemon import Answer, RunningDaemon
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from golden_shapes import GOLDEN, differences, shape, type_of
-from loopback_server import FakeGitHub, says
+from fixtures.golden_shapes import GOLDEN, differences, shape, type_of
+from fixtures.loopback_server import FakeGitHub, says
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 SPECIFIED = {
     "chat": {"response", "assistant_response", "session_id", "user_guid", "agent_logs", "voice_mode", "twin_mode"},

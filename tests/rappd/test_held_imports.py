@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 from twins.eggs.writers.pack import pack
 from twins.installer.quarantine import QuarantineList

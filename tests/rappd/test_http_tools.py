@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 ROUTES = [("GET", "/tether/healthz"), ("GET", "/tether/tools"), ("POST", "/tether/agent")]
 

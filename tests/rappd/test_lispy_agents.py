@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 COUNTER = """
 ; counts what it is asked

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source, free_port
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, SandboxedDaemon, sandboxed_daemon_in
-from loopback_server import FakeModel, calls, says
 
 POSES = """
 import http.server, json, threading, time

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 
 def _delete(home: Path) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source, free_port
+from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from zeroconf import ServiceInfo, Zeroconf
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 from prometheus_client.parser import text_string_to_metric_families
 
 from rappd.http.loopback import app as loopback

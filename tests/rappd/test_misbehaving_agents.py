@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 MISDEEDS = {
     "sleeps": ("import time\n        time.sleep(3600)", "was stopped after 2 s"),

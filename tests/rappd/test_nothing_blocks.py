@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from blockbuster import BlockingError, blockbuster_ctx
-from daemon_under_test import agent_source
+from fixtures.running_daemon import agent_source
 
 from rappd.daemon import log
 from rappd.daemon.app import Daemon

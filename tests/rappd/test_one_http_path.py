@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from daemon_under_test import REPO
+from fixtures.running_daemon import REPO
 
 _PROTOCOLS = {"Protocol", "BufferedProtocol"}
 _SERVERS = {"create_server", "create_unix_server", "start_server", "start_unix_server"}

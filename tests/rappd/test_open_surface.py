@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from loopback_server import FakeModel
+from fixtures.loopback_server import FakeModel
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 WARNING = "Every program on this machine may change agents"
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 import rappd
 from rappd.http.loopback.web_assets import WebAssets, static_imports

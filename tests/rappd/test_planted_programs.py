@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import agent_source
 from fixtures.ordinary_account import NOBODY
 from fixtures.package_index import PackageIndex
+from fixtures.running_daemon import agent_source
 from fixtures.sandboxed_daemon import (
     MODES,
     NAMESPACE_AS_USER,

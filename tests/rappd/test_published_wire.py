@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 FAILING = {
     "Fails": ('raise ValueError("too warm")', "too warm", "ValueError: too warm"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 from twins.installer.quarantine import QuarantineList
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 from rappd.daemon.app import Daemon
 from rappd.http import legacy_listener

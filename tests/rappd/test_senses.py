@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from daemon_under_test import RunningDaemon
-from loopback_server import FakeModel, says
+from fixtures.loopback_server import FakeModel, says
+from fixtures.running_daemon import RunningDaemon
 
 from twins.installer.quarantine import QuarantineList
 

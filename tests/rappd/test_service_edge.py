@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon
+from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.sandboxed_daemon import NO_SANDBOX, sandboxed_daemon_in
 from playwright.sync_api import Browser, Page, sync_playwright
 

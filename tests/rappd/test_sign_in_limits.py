@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
 from rappd.daemon.operator_sessions import OperatorSessions

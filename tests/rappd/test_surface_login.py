@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon
-from loopback_server import FakeGitHub, FakeModel, calls, says
+from fixtures.loopback_server import FakeGitHub, FakeModel, calls, says
+from fixtures.running_daemon import RunningDaemon
 
 Make = Callable[..., RunningDaemon]
 

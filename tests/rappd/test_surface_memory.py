@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from daemon_under_test import RunningDaemon
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import RunningDaemon
 
 ADA = "11111111-2222-4333-8444-555555555555"
 BOB = "AAAAAAAA-bbbb-4ccc-8ddd-EEEEEEEEEEEE"

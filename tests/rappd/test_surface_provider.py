@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon, agent_source
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
 from twins.workspace.workspace import DEFAULT_SOUL
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon, agent_source
+from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
 ECHO = """
 name = "echo"

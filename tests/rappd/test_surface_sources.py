@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon, agent_source
-from loopback_server import FakeGitHub
+from fixtures.loopback_server import FakeGitHub
+from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
 REPO = "owner/repo"
 SOURCE = agent_source("Aaa", 'return "from the source"').encode()

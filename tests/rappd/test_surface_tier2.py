@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pytest
-from daemon_under_test import Answer, RunningDaemon
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import Answer, RunningDaemon
 
 PATH = "/api/businessinsightbot_function"
 ADA = "11111111-2222-4333-8444-555555555555"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import pyzipper
-from daemon_under_test import Answer, RunningDaemon
+from fixtures.running_daemon import Answer, RunningDaemon
 
 EDGE = "edge-of-the-test"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 from twins.eggs.readers.detect import open_egg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from daemon_under_test import agent_source
+from fixtures.running_daemon import agent_source
 from fixtures.sandboxed_daemon import SandboxedDaemon
 
 _FORGE = """

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from daemon_under_test import agent_source, on
+from fixtures.loopback_server import FakeModel, says
+from fixtures.running_daemon import agent_source, on
 from fixtures.sandboxed_daemon import LANDLOCK, MODES, NO_SANDBOX, SandboxedDaemon, sandboxed_daemon_in
-from loopback_server import FakeModel, says
 
 SECRET = "the daemon's own secret"
 MANY = 40

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 from tests.rappd.cli.gardener import Gardener
 

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import on_terminal
 from hypothesis import given
 from hypothesis import strategies as st
-from terminal_under_test import on_terminal
 
 from agents.contract.scaffold import InvalidNameError, scaffold
 from rappd.store.reader import Reader

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source, free_port
-from machines import Machine, acquaint
-from terminal_under_test import Terminal, on_terminal
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import RunningDaemon, agent_source, free_port
+from fixtures.terminal import Terminal, on_terminal
 
 Both = tuple[Machine, Machine]
 

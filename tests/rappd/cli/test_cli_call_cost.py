@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from daemon_under_test import agent_source
-from loopback_server import FakeModel, calls, says
-from machines import Machine, acquaint
-from terminal_under_test import on_terminal
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import agent_source
+from fixtures.terminal import on_terminal
 
 ASKS = """
 from utils.llm import call_llm

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 COUNTER = """
 (define total (if (= echo-frame 1) 0 total))

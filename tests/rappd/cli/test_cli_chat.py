@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from terminal_under_test import BIN, on_terminal
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import BIN, on_terminal
 
 from rappd.cli.turn_renderer import TurnRenderer
 

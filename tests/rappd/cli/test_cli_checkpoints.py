@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon
-from terminal_under_test import Terminal, on_terminal
+from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import Terminal, on_terminal
 
 from rappd.cli.tables import cells
 from twins.workspace.layout import TwinLayout

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import on_terminal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from terminal_under_test import on_terminal
 
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from terminal_under_test import on_terminal
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import on_terminal
 
 from agents.workers.process_tree import descendants
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_under_test import REPO, RunningDaemon, agent_source
-from terminal_under_test import on_terminal
+from fixtures.running_daemon import REPO, RunningDaemon, agent_source
+from fixtures.terminal import on_terminal
 
 from envelopes.problem import ReportableError
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code

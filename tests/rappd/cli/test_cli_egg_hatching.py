@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import REPO, RunningDaemon
-from terminal_under_test import Terminal, on_terminal
+from fixtures.running_daemon import REPO, RunningDaemon
+from fixtures.terminal import Terminal, on_terminal
 
 from envelopes.problem import ReportableError
 from rappd.cli.app import run

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

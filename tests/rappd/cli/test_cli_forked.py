@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-import warm
-from daemon_under_test import RunningDaemon
+from fixtures import prefork
+from fixtures.running_daemon import RunningDaemon
 
 from rappd.cli.commands import COMMANDS
 
@@ -30,17 +30,17 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_it_says_and_ends_the_same(talked: RunningDaemon, command: tuple[str, ...]) -> None:
-    forked = warm.run(list(command), talked.environment, "", 60)
-    anew = warm.run_anew(list(command), talked.environment, "", 60)
+    forked = prefork.run(list(command), talked.environment, "", 60)
+    anew = prefork.run_anew(list(command), talked.environment, "", 60)
     assert (forked.returncode, forked.stdout, forked.stderr) == (anew.returncode, anew.stdout, anew.stderr)
 
 
 def test_it_reads_what_it_is_told_and_ends_by_signals(idle: RunningDaemon) -> None:
-    told = warm.run(["chat"], idle.environment, "hi\n" * 50_000, 60)
-    anew = warm.run_anew(["chat"], idle.environment, "hi\n" * 50_000, 60)
+    told = prefork.run(["chat"], idle.environment, "hi\n" * 50_000, 60)
+    anew = prefork.run_anew(["chat"], idle.environment, "hi\n" * 50_000, 60)
     assert (told.returncode, told.stderr) == (anew.returncode, anew.stderr)
     idle.start()
-    assert isinstance(idle.process, warm.Process)
+    assert isinstance(idle.process, prefork.Process)
     assert idle.process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
         idle.process.wait(0.1)

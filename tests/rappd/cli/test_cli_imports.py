@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 HEAVY = (
     "aiohttp",

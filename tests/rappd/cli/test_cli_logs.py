@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import Terminal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from terminal_under_test import Terminal
 
 from rappd.daemon import log
 

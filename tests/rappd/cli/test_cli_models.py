@@ -7,9 +7,9 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_under_test import RunningDaemon
-from loopback_server import FakeModel, says
-from terminal_under_test import Terminal
+from fixtures.loopback_server import FakeModel, says
+from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import Terminal
 
 
 @pytest.fixture

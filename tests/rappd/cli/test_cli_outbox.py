@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import agent_source
-from machines import Machine, acquaint
-from terminal_under_test import on_terminal
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import agent_source
+from fixtures.terminal import on_terminal
 
 from rappd.cli.tables import cells
 

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from machines import Machine
-from terminal_under_test import Seen, Terminal
+from fixtures.machines import Machine
+from fixtures.terminal import Seen, Terminal
 
 Both = tuple[Machine, Machine]
 

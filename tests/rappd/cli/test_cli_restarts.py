@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from terminal_under_test import Terminal
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import Terminal
 
 from rappd.control_client import ConnectionLostError, ControlClient
 from rappd.daemon.home import Home

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from daemon_under_test import RunningDaemon
-from terminal_under_test import BIN
+from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import BIN
 
 from agents.runtime import programs
 from envelopes.problem import ReportableError

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source, free_port
-from terminal_under_test import BIN, Terminal, lives, on_terminal
+from fixtures.running_daemon import RunningDaemon, agent_source, free_port
+from fixtures.terminal import BIN, Terminal, lives, on_terminal
 
 from agents.workers.process_tree import descendants
 

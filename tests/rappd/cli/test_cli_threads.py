@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon
-from terminal_under_test import on_terminal
+from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import on_terminal
 
 from rappd.store import verify as verifying
 

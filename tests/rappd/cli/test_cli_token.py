@@ -12,9 +12,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from daemon_under_test import agent_source
-from machines import Machine
-from terminal_under_test import Terminal, on_terminal
+from fixtures.machines import Machine
+from fixtures.running_daemon import agent_source
+from fixtures.terminal import Terminal, on_terminal
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from terminal_under_test import Terminal, on_terminal
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import Terminal, on_terminal
 
 from tests.rappd.cli.twins_verbs import error, run, told
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source
-from terminal_under_test import on_terminal
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import on_terminal
 
 from agents.workers.process_tree import descendants
 from rappd.cli.tables import cells

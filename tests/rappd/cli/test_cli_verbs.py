@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 LISTS = [  # verb, the noun its object is keyed by, whether it works without a daemon
     (("agents", "list"), "agents", True),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from daemon_under_test import RunningDaemon
-from terminal_under_test import Seen, on_terminal
+from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import Seen, on_terminal
 
 from rappd.cli.tables import cells
 

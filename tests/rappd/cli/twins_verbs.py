@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid

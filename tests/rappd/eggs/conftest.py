@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_under_test import RunningDaemon
-from loopback_server import FakeModel
-from place_under_test import Place, thinks_with
+from fixtures.loopback_server import FakeModel
+from fixtures.running_daemon import RunningDaemon
+from fixtures.twin_workspace import Place, thinks_with
 
 
 @pytest.fixture

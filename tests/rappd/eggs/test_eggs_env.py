@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from daemon_under_test import agent_source
-from place_under_test import Place
+from fixtures.running_daemon import agent_source
+from fixtures.twin_workspace import Place
 
 from twins.eggs.readers.detect import open_egg
 

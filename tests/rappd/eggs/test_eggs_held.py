@@ -5,8 +5,8 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from daemon_under_test import agent_source, on
-from place_under_test import KETTLE, Place
+from fixtures.running_daemon import agent_source, on
+from fixtures.twin_workspace import KETTLE, Place
 
 from twins.eggs.readers.detect import open_egg
 

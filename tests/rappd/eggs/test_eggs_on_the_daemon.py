@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from loopback_server import LoopbackServer, calls
-from place_under_test import KETTLE, Place, lies, without_waiting
+from fixtures.loopback_server import LoopbackServer, calls
+from fixtures.twin_workspace import KETTLE, Place, lies, without_waiting
 
 from twins.eggs.readers.detect import open_egg
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from place_under_test import Place, lies, without_waiting
+from fixtures.twin_workspace import Place, lies, without_waiting
 
 
 def test_a_plan_that_was_approved_and_is_another_by_now_is_refused(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from daemon_under_test import Answer, RunningDaemon
-from place_under_test import KETTLE, Place, lies
+from fixtures.running_daemon import Answer, RunningDaemon
+from fixtures.twin_workspace import KETTLE, Place, lies
 
 from rappd.http.loopback import eggs as eggs_door
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from daemon_under_test import on
-from loopback_server import says
-from place_under_test import News, Place
+from fixtures.loopback_server import says
+from fixtures.running_daemon import on
+from fixtures.twin_workspace import News, Place
 
 
 def test_a_twin_that_is_awake_sleeps_meanwhile_and_wakes_as_the_egg_left_it(

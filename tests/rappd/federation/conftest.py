@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon, agent_source, free_port
+from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 
 from rappd.store.reader import Reader
 from tests.rappd.federation.plain_machine import PlainMachine

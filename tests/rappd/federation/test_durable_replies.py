@@ -9,10 +9,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from fixtures.slow_disk import hold_up, with_slow_disk
 
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_line import line_of
-from tests.slow_disk import hold_up, with_slow_disk
 
 OFFERS = ("rappd.3", "rappd.2", "rappd.1")
 """The subprotocols that daemons offered while replies could be provisional."""

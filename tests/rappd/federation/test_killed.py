@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from daemon_under_test import agent_source
+from fixtures.running_daemon import agent_source
 
 from tests.rappd.federation.conftest import Node
 

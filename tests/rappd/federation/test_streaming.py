@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
 
 from tests.rappd.federation.conftest import Node, make_node
 from tests.rappd.federation.plain_line import PlainLine, line_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_server import FakeModel, calls, says
+from fixtures.loopback_server import FakeModel, calls, says
 
 from tests.rappd.federation.conftest import Node, make_node
 

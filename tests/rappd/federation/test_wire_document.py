@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from daemon_under_test import REPO
+from fixtures.running_daemon import REPO
 
 import envelopes
 import neighborhoods

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from daemon_under_test import REPO
+from fixtures.running_daemon import REPO
 
 from envelopes.identity.keys import IdentityKey
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forged_log import FORGERIES, forge
-from machines import Machine, acquaint, pair
+from fixtures.forged_log import FORGERIES, forge
+from fixtures.machines import Machine, acquaint, pair
 
 from envelopes.identity.anchor import sign_anchor
 from envelopes.identity.keys import IdentityKey

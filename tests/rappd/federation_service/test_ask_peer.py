@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import agent_source
-from loopback_server import FakeModel, calls, says
-from machines import Machine, pair
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.machines import Machine, pair
+from fixtures.running_daemon import agent_source
 
 from twins.installer.quarantine import QuarantineList
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from daemon_under_test import agent_source
-from machines import Machine, pair
+from fixtures.machines import Machine, pair
+from fixtures.running_daemon import agent_source
 
 SLEEPY = agent_source(
     "Sleepy",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machines import Machine, pair
+from fixtures.machines import Machine, pair
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machines import Machine
+from fixtures.machines import Machine
 
 SOME = 1 << 20
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from daemon_under_test import RunningDaemon, agent_source
+from fixtures.loopback_server import LoopbackServer
+from fixtures.machines import Machine
+from fixtures.running_daemon import RunningDaemon, agent_source
 from lan.daemons import Daemon
 from lan.network import Lan, require
-from loopback_server import LoopbackServer
-from machines import Machine
 
 CLOCK = agent_source("Clock", 'return "noon"', "Tells the time.")
 

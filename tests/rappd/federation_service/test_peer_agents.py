@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 import pytest
-from daemon_under_test import agent_source
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.machines import Machine, pair
+from fixtures.running_daemon import agent_source
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback_server import FakeModel, calls, says
-from machines import Machine, pair
 
 from rappd.federation.remote_agents import MOST_AGENTS, MOST_PARAMETERS, names_told, offered_agents
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from daemon_under_test import agent_source
-from machines import Machine, acquaint
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import agent_source
 
 # Holds up the look for interrupted work, so that a call is taken before it.
 _SITE = """

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from loopback_server import FakeModel, says
-from machines import Machine
+from fixtures.loopback_server import FakeModel, says
+from fixtures.machines import Machine
 
 from envelopes.codecs.chat import MOST_OF_A_CLAIM
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon_under_test import RunningDaemon
+from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect, sync_playwright
 
 from twins.cartridges import json_documents, lispy_file

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from forged_log import FORGERIES, forge
+from fixtures.forged_log import FORGERIES, forge
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.anchoring import Anchoring

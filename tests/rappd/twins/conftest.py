@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from daemon_under_test import RunningDaemon
-from farm_under_test import Farm
-from loopback_server import FakeModel
+from fixtures.loopback_server import FakeModel
+from fixtures.running_daemon import RunningDaemon
+from fixtures.twin_farm import Farm
 
 
 @pytest.fixture(scope="module")

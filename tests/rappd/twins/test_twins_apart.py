@@ -7,9 +7,9 @@ import time
 import uuid
 
 import pytest
-from daemon_under_test import agent_source, on
-from farm_under_test import Farm
-from loopback_server import calls, says
+from fixtures.loopback_server import calls, says
+from fixtures.running_daemon import agent_source, on
+from fixtures.twin_farm import Farm
 
 
 def test_a_twins_memory_is_its_own(farm: Farm) -> None:

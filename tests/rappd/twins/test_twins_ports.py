@@ -10,9 +10,9 @@ from http.client import HTTPConnection
 
 import pytest
 from aiohttp import web
-from daemon_under_test import on
-from farm_under_test import AGENT, Farm, closed
-from loopback_server import calls, says
+from fixtures.loopback_server import calls, says
+from fixtures.running_daemon import on
+from fixtures.twin_farm import AGENT, Farm, closed
 
 from rappd.http.loopback import agent_files, chat
 from rappd.http.loopback import twins as twins_door

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from daemon_under_test import Answer, agent_source, on
-from farm_under_test import Farm, closed
-from loopback_server import calls, says
-from terminal_under_test import lives
+from fixtures.loopback_server import calls, says
+from fixtures.running_daemon import Answer, agent_source, on
+from fixtures.terminal import lives
+from fixtures.twin_farm import Farm, closed
 
 
 def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from daemon_under_test import RunningDaemon, agent_source, on
-from farm_under_test import Farm, closed, taken
-from loopback_server import FakeModel, says
-from terminal_under_test import lives
+from fixtures.loopback_server import FakeModel, says
+from fixtures.running_daemon import RunningDaemon, agent_source, on
+from fixtures.terminal import lives
+from fixtures.twin_farm import Farm, closed, taken
 
 from rappd.http.twin_listeners import PORTS
 from rappd.tenants.tenants import MOST_OPEN
