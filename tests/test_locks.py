@@ -154,7 +154,7 @@ def test_pip_refuses_a_file_whose_hash_differs(tmp_path: Path, altered: bool) ->
     assert ("DO NOT MATCH THE HASHES" in done.stderr) is altered
 
 
-def test_installation_is_checked_and_fetches_nothing_for_the_project() -> None:
+def test_installation_is_checked_and_downloads_nothing() -> None:
     text = (REPO / "Makefile").read_text()
     assert "--require-hashes --no-build-isolation" in text
     assert "install --no-deps --no-build-isolation -e ." in text

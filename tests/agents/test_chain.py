@@ -65,7 +65,7 @@ def test_a_step_without_slush_hands_on_a_synthetic_one() -> None:
     assert upstream["orientation"]["approach"] == "contextual"
 
 
-def test_initial_arguments_go_below_the_first_steps_own_and_nowhere_else() -> None:
+def test_initial_arguments_reach_the_first_step_only() -> None:
     chain = AgentChain().add("a", tells_upstream(), {"city": "Oslo"}).add("b", tells_upstream(), {"n": 1})
     done = chain.run({"city": "Rome", "query": "q"}, unit="C")
     assert done.steps[0].result == {"upstream": {}, "got": {"city": "Oslo", "query": "q", "unit": "C"}}
@@ -73,7 +73,7 @@ def test_initial_arguments_go_below_the_first_steps_own_and_nowhere_else() -> No
     assert done.steps[1].result["got"] == {"n": 1}
 
 
-def test_a_transform_makes_arguments_from_the_last_result_and_slush() -> None:
+def test_transform_builds_arguments_from_last_result() -> None:
     def transform(result: dict[str, Any], slush: Any) -> dict[str, Any]:
         return {"n": result["value"] + slush["plus"]}
 

@@ -77,7 +77,7 @@ def test_unusual_ways_of_writing_perform() -> None:
     assert seen(Open(), this="x", self="y") == {"self": "y"}
 
 
-def test_a_decorated_perform_accepts_what_the_function_below_does() -> None:
+def test_decorated_perform_takes_inner_signature() -> None:
     def logged(function: Any) -> Any:
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -241,7 +241,7 @@ def test_upstream_slush_comes_by_keyword_or_among_the_arguments() -> None:
     assert performed.result == '{"n": 2}'
 
 
-def test_an_agent_that_declares_upstream_slush_gets_it_as_an_argument_as_well() -> None:
+def test_agent_declaring_upstream_slush_gets_it() -> None:
     class Declares(Base):
         def perform(self, upstream_slush: Any = None) -> Any:
             return upstream_slush

@@ -179,7 +179,7 @@ def swapping() -> Iterator[Callable[..., None]]:
         process.join()
 
 
-def test_safe_tree_file_swapped_for_a_link_never_gives_the_secret(
+def test_safe_tree_swapped_file_never_gives_the_secret(
     tree: SafeTree, tmp_path: Path, swapping: Callable[..., None]
 ) -> None:
     (tmp_path / "a link").symlink_to(tmp_path / "outside" / "file")
@@ -189,7 +189,7 @@ def test_safe_tree_file_swapped_for_a_link_never_gives_the_secret(
     assert found == {b"mine", b"refused"}, "both sides of the race were met, and no secret"
 
 
-def test_safe_tree_folder_swapped_for_a_link_never_gives_the_secret(tree: SafeTree, tmp_path: Path) -> None:
+def test_safe_tree_swapped_folder_never_gives_the_secret(tree: SafeTree, tmp_path: Path) -> None:
     real, place, away = tree.root / "a" / "real", tree.root / "a" / "b", tmp_path / "outside"
     stop = threading.Event()
 

@@ -88,7 +88,7 @@ def test_what_a_service_raises_is_a_500(tmp_path: Path) -> None:
     assert answer(Services(), path) == (500, {"error": "7 is no HTTP status"})
 
 
-def test_a_faulty_file_says_where_and_an_earlier_version_works_on(tmp_path: Path) -> None:
+def test_faulty_file_is_located_and_former_version_works(tmp_path: Path) -> None:
     path = tmp_path / "board_service.py"
     path.write_text(KANBAN)
     services = Services()

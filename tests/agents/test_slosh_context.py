@@ -156,7 +156,7 @@ def test_it_equals_what_it_shows() -> None:
     assert asked(lambda agent: agent.context != {})
 
 
-def test_an_encoder_that_skips_the_mapping_refuses_instead_of_lying() -> None:
+def test_encoder_without_mapping_refuses() -> None:
     with pytest.raises(TypeError):
         asked(lambda agent: orjson.dumps(agent.context))
     with pytest.raises(TypeError):
@@ -213,7 +213,7 @@ def test_users_long_gone_are_forgotten() -> None:
     assert perform(agent, {}, user_guid="0").result == "[]"
 
 
-def test_a_call_within_a_call_has_a_context_of_its_own_and_the_same_user() -> None:
+def test_nested_call_has_own_context_and_same_user() -> None:
     shelf = Shelf()
     inner = Asker(lambda agent: (agent.context.slush.get("level"), agent.context.memory[0].message))
 

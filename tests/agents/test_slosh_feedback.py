@@ -52,7 +52,7 @@ def test_a_layer_called_useless_often_enough_goes_away() -> None:
     assert [_sees_the_calendar(agent) for _ in range(3)] == [True, True, False]
 
 
-def test_an_include_brings_it_back_an_exclude_of_something_else_does_not() -> None:
+def test_include_restores_what_other_exclude_left() -> None:
     agent = Picky()
     for _ in range(5):
         agent.execute(query="x")

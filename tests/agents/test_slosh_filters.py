@@ -132,7 +132,7 @@ def test_redaction_deletes_and_reaches_into_lists() -> None:
     assert context["upstream_slush"] == {"mood": "sunny"}
 
 
-def test_a_redacted_layer_reads_as_empty_to_attributes_and_helpers() -> None:
+def test_redacted_layer_reads_as_empty() -> None:
     class Reader(BasicAgent):
         slosh_privacy = MappingProxyType({"redact": ["memory_echoes", "temporal.fiscal"]})
 

@@ -60,7 +60,7 @@ def test_the_technical_level_counts_messages(count: int, level: str) -> None:
     assert behavioral(kept)["technical_level"] == level
 
 
-def test_a_stated_preference_is_a_prior_for_the_words_it_speaks_of() -> None:
+def test_stated_preference_is_prior_for_its_words() -> None:
     kept = memories(
         ("The user prefers dark mode for editors", "preference"),
         ("Ann prefers tea for breakfast", "fact"),
@@ -71,6 +71,6 @@ def test_a_stated_preference_is_a_prior_for_the_words_it_speaks_of() -> None:
     }
 
 
-def test_words_of_three_letters_have_no_prior_and_the_latest_preference_wins() -> None:
+def test_three_letter_words_have_no_prior_and_latest_wins() -> None:
     kept = memories(("prefers x for tea cake", "preference"), ("prefers y for tea cake", "preference"))
     assert priors("tea cake", kept) == {"cake": {"preferred": "y", "confidence": 0.85}}

@@ -63,7 +63,7 @@ def test_slush_out_says_who_when_and_how_sure() -> None:
     assert (slush["signals"], slush["confidence"], slush["place"]) == ({"t": 21}, "high", "Oslo")
 
 
-def test_slush_out_without_a_context_leaves_out_what_it_does_not_know() -> None:
+def test_slush_out_without_context_omits_unknown() -> None:
     slush = BasicAgent("Quiet").slush_out(agent_name="Other")
     assert set(slush) == {"source_agent", "timestamp"}
     assert slush["source_agent"] == "Other"

@@ -107,7 +107,7 @@ def test_two_managers_do_not_touch_each_others_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not json", b"[1, 2]", b'"text"', b"\xff\xfe", b'{"1": '])
-def test_a_user_memory_that_cannot_be_read_is_never_the_shared_one(content: bytes, tmp_path: Path) -> None:
+def test_unreadable_user_memory_is_not_the_shared_one(content: bytes, tmp_path: Path) -> None:
     storage = storage_for(tmp_path)
     storage.write_json({"s": {"message": "everyone's"}})
     storage.set_memory_context(ANN)
@@ -131,7 +131,7 @@ def test_an_update_of_damaged_memories_keeps_the_damaged_ones(tmp_path: Path) ->
     assert (file.parent / "memory.json.damaged").read_bytes() == b'{"1": {"message": "red ap'
 
 
-def test_a_user_memory_that_cannot_be_written_is_never_written_to_the_shared_one(tmp_path: Path) -> None:
+def test_unwritable_user_memory_is_not_the_shared_one(tmp_path: Path) -> None:
     (tmp_path / "memory").write_text("a file where the folder should be")
     storage = storage_for(tmp_path)
     storage.write_json({"s": 1})

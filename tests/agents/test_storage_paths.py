@@ -157,7 +157,7 @@ def test_writing_over_a_link_replaces_the_link(world: StorageManager) -> None:
     assert world.read_file("link") == world.read_file("dangling") == "mine"
 
 
-def test_a_memory_folder_that_leads_out_gives_nothing_and_takes_nothing(world: StorageManager) -> None:
+def test_memory_folder_outside_is_neither_read_nor_written(world: StorageManager) -> None:
     assert world.set_memory_context("11111111-2222-3333-4444-555555555555") is True
     assert world.read_json() == {}
     assert world.write_json({"1": {"message": "x"}}) is False

@@ -77,7 +77,7 @@ def test_the_mutator_may_change_in_place_or_return(tmp_path: Path) -> None:
     assert storage.read_json() == {"a": 1, "b": 2}
 
 
-def test_what_the_mutator_raises_goes_through_and_changes_nothing(tmp_path: Path) -> None:
+def test_mutator_error_passes_and_changes_nothing(tmp_path: Path) -> None:
     storage = storage_for(tmp_path)
     storage.write_json({"a": 1})
 

@@ -90,7 +90,7 @@ def test_a_chain_narrows_and_its_last_holder_has_what_is_left() -> None:
     }
 
 
-def test_every_shorter_part_of_a_chain_still_holds_and_no_other_part_does() -> None:
+def test_prefixes_of_a_chain_hold_and_nothing_else() -> None:
     chain = three()
     assert [verified(chain[:size]).holder for size in (1, 2, 3)] == [
         ANNA.fingerprint,
@@ -149,9 +149,7 @@ def test_a_replaced_holder_is_refused() -> None:
         ({"exp": NOW}, "expired"),
     ],
 )
-def test_a_link_that_its_holder_signed_and_that_allows_more_is_refused(
-    wider: dict[str, Any], reason: str
-) -> None:
+def test_wider_link_signed_by_holder_is_refused(wider: dict[str, Any], reason: str) -> None:
     first, child = passed_on(root(), ANNA, BERT)
     assert verified([first, forged(child, ANNA)])
     assert refused([first, forged(child, ANNA, **wider)]) == reason
@@ -229,7 +227,7 @@ def test_a_chain_has_eight_links_at_most() -> None:
     assert refused([*chain, ninth]) == "malformed"
 
 
-def test_another_signer_never_counts_under_a_name_that_is_not_its_own() -> None:
+def test_other_signer_never_counts_under_foreign_name() -> None:
     victim = root(to=CARL, uses=3, jti="precious")
     chain = passed_on(root(uses=None), ANNA, BERT, uses=1, jti="precious")
     assert not set(verified(victim).uses) & set(verified(chain).uses)

@@ -83,7 +83,7 @@ def test_a_stranger_can_check_the_binding_by_the_published_rule() -> None:
     assert carried == {"2.5.29.19": True, "2.5.29.14": False, "2.5.29.35": False, EXTENSION: False}
 
 
-def test_the_tls_key_is_its_own_and_can_be_kept_when_the_certificate_is_made_anew() -> None:
+def test_tls_key_is_separate_and_survives_renewal() -> None:
     again = make_certificate(ME, now=NOW + timedelta(days=400), key_pem=MINE.key_pem)
     assert again.key_pem == MINE.key_pem
     assert again.certificate_der != MINE.certificate_der
@@ -167,7 +167,7 @@ def test_whatever_does_not_hold_is_refused_in_words(make: Any, why: str) -> None
         identity_of(make())
 
 
-def test_a_signature_for_one_tls_key_is_not_one_for_another_of_the_same_machine() -> None:
+def test_signature_for_one_tls_key_fails_for_another() -> None:
     with pytest.raises(BadCertificateError):
         identity_of(forged(binding=extension_of(make_certificate(ME, now=NOW).certificate_der)))
 

@@ -153,7 +153,7 @@ def test_the_same_code_gives_the_same_key_and_another_another(one: str, other: s
     assert (first.key(second.message) == second.key(first.message)) == (one == other)
 
 
-def test_a_confirmation_tells_code_key_side_and_both_introductions() -> None:
+def test_confirmation_covers_code_key_side_and_cards() -> None:
     here, there = CodeExchange("417-copper-otter-violin"), CodeExchange("417-copper-otter-violin")
     shared = here.key(there.message)
     seen = code_transcript(said(0), said(1), here.message, there.message)

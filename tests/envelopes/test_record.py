@@ -17,9 +17,7 @@ def test_ids_are_random_uuids_of_version_four() -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_a_thread_id_is_the_uuid5_of_workspace_caller_and_session(
-    workspace: str, caller: str, session: str
-) -> None:
+def test_thread_id_is_uuid5_of_workspace_caller_session(workspace: str, caller: str, session: str) -> None:
     space = uuid.UUID("6ba4e3a8-2f0d-5c1e-9b7a-1d3c5f7e9a0b")
     assert thread_id(workspace, caller, session) == str(
         uuid.uuid5(space, f"{workspace}\n{caller}\n{session}")

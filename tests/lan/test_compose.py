@@ -74,7 +74,7 @@ def test_all_that_it_refers_to_is_there(compose: dict[str, Any]) -> None:
     assert services["demo"]["depends_on"]["pair"] == {"condition": "service_completed_successfully"}
 
 
-def test_nothing_is_opened_to_the_outside_and_nothing_has_more_rights_than_it_needs(
+def test_compose_opens_nothing_and_has_least_rights(
     compose: dict[str, Any],
 ) -> None:
     for service in compose["services"].values():
@@ -121,7 +121,7 @@ def exists(words: list[str]) -> None:
     assert {word for word in words if word.startswith("--")} <= options, words
 
 
-def test_the_image_is_small_unprivileged_and_made_of_what_is_here() -> None:
+def test_image_is_small_and_unprivileged() -> None:
     text = DOCKERFILE.read_text()
     bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
     assert set(bases) == {"python:3.11-slim"}, "no registry's host name"

@@ -18,7 +18,7 @@ NEW = "10.77.0.60"
 NOBODY = [f"10.77.0.{number}" for number in range(200, 208)]
 
 
-def test_a_call_finds_who_moved_however_many_addresses_lead_nowhere(lan: Lan, tmp_path: Path) -> None:
+def test_call_finds_moved_peer_among_dead_addresses(lan: Lan, tmp_path: Path) -> None:
     machines = [lan.machine("desk"), lan.machine("pi")]
     for port in ("p1", "p2"):
         slave = ["ip", "-n", lan.switch, "link", "set", port, "type", "bridge_slave"]

@@ -115,7 +115,7 @@ async def test_a_name_that_the_owner_gave_is_no_other_keys(book: PeerStore, mach
             await book.rename("other", name)
 
 
-async def test_what_a_peer_calls_itself_is_noted_and_changes_no_name_here(
+async def test_peers_own_name_is_noted_and_changes_nothing(
     book: PeerStore, records: Records, machine: Make
 ) -> None:
     pi = await book.pair(machine("pi"), "mine", "")
@@ -178,9 +178,7 @@ async def test_trust_anew_starts_over_unless_it_never_ended(book: PeerStore, mac
     assert not book.was_revoked(card.fingerprint)
 
 
-async def test_two_keys_that_the_wire_could_not_tell_apart_are_not_both_trusted(
-    book: PeerStore, machine: Make
-) -> None:
+async def test_wire_equal_keys_are_not_both_trusted(book: PeerStore, machine: Make) -> None:
     pi = await book.pair(machine("pi"), "mine", "")
     twin = machine("twin")
     alike = msgspec.structs.replace(twin, fingerprint=pi.prefix + twin.fingerprint[16:])

@@ -28,7 +28,7 @@ def test_a_dropped_file_is_an_agent_and_gone_when_deleted(daemon: RunningDaemon)
     daemon.wait_for(lambda: "Aaa" not in daemon.agent_names())
 
 
-def test_where_the_system_tells_of_no_changes_it_looks_every_second(
+def test_without_inotify_it_polls_every_second(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     apart = ["unshare", "--user", "--map-root-user", "sh", "-c"]
@@ -53,7 +53,7 @@ def test_where_the_system_tells_of_no_changes_it_looks_every_second(
     daemon.wait_for(lambda: "Aaa" not in daemon.agent_names(), 10)
 
 
-def test_a_fault_is_told_with_its_line_while_the_last_good_version_serves(daemon: RunningDaemon) -> None:
+def test_fault_has_line_while_last_good_version_serves(daemon: RunningDaemon) -> None:
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "good"'))
     daemon.wait_for(lambda: "Aaa" in daemon.agent_names())
     daemon.drop("aaa_agent.py", "x = 1\nclass A(:\n")
@@ -162,7 +162,7 @@ class TwinAgent(BasicAgent):
 """
 
 
-def test_only_an_approved_file_may_change_structure_and_only_for_the_operator(daemon: RunningDaemon) -> None:
+def test_only_approved_files_change_structure(daemon: RunningDaemon) -> None:
     daemon.drop("twin_agent.py", STRUCTURE_AGENT)
     shadowed = {"name": "Twin", "shadowed_by": "twin_agent.py"}  # the shipped one
     daemon.wait_for(

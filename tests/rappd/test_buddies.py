@@ -110,7 +110,7 @@ def test_the_list_tells_how_it_is(zoo: Zoo) -> None:
     assert zoo.daemon.get(f"/twins/{key}/buddy").status == 400
 
 
-def test_only_the_operator_changes_it_and_only_buddies_are_buddies(zoo: Zoo) -> None:
+def test_only_the_operator_changes_and_only_buddies(zoo: Zoo) -> None:
     key, plain = zoo.new("Mine"), zoo.new("Nobody", "personal")
     assert zoo.daemon.post(f"/twins/{key}/buddy", {"action": "feed"}).status == 403
     assert zoo.status(key)["stage"] == "egg"

@@ -43,7 +43,7 @@ def post(daemon: RunningDaemon, path: str, body: Any) -> Answer:
     return daemon.post(path, body, control=True)
 
 
-def test_those_beside_the_agents_are_listed_and_given_out_as_they_are(lying: RunningDaemon) -> None:
+def test_others_beside_agents_are_listed_as_they_are(lying: RunningDaemon) -> None:
     rows = {row["file"]: row for row in get(lying, "/cartridges").json()["cartridges"]}
     assert list(rows) == ["clock.lispy.json", "deep/zoë.lispy.json", "pip.lispy.json", "torn.lispy.json"]
     clock = rows["clock.lispy.json"]
@@ -57,7 +57,7 @@ def test_those_beside_the_agents_are_listed_and_given_out_as_they_are(lying: Run
         assert get(lying, f"/cartridges/{elsewhere}").status == 404
 
 
-def test_those_of_a_twin_are_listed_given_out_and_told_apart_from_the_brainstems(
+def test_twins_files_are_listed_apart_from_brainstems(
     lying: RunningDaemon,
 ) -> None:
     key = post(lying, "/twins", {"name": "Rose"}).json()["key"]
@@ -88,9 +88,7 @@ def test_those_of_a_twin_are_listed_given_out_and_told_apart_from_the_brainstems
     assert key not in {row["twin"] for row in get(lying, "/cartridges").json()["cartridges"]}
 
 
-def test_a_signature_of_the_page_is_one_for_the_terminal_and_holds_for_these_bytes_alone(
-    fake_daemon: RunningDaemon, tmp_path: Path
-) -> None:
+def test_page_signature_holds_in_terminal_for_same_bytes(fake_daemon: RunningDaemon, tmp_path: Path) -> None:
     made = post(fake_daemon, "/cartridges/signature?name=clock.lispy.json", CLOCK).json()
     assert made["file"] == "clock.lispy.json.sig"
     (tmp_path / "clock.lispy.json").write_bytes(CLOCK)

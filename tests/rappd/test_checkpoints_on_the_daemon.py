@@ -133,7 +133,7 @@ def test_they_are_the_operators_alone(garden: Garden) -> None:
         assert answer.status == 403, (method, path)
 
 
-def test_a_daemon_that_is_killed_in_the_middle_settles_it_at_its_start(garden: Garden) -> None:
+def test_killed_daemon_recovers_at_start(garden: Garden) -> None:
     """As a crash leaves it: the journal says what was under way, and the twin is in neither place."""
     key = garden.new("unlucky")
     daemon = garden.daemon

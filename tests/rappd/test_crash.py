@@ -123,7 +123,7 @@ def test_kill_9_under_load_loses_no_answer(make_daemon: Callable[..., RunningDae
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("victim", ["template", "workers"])
-def test_a_killed_template_or_worker_costs_at_most_the_calls_it_had(
+def test_killed_zygote_or_worker_costs_only_its_calls(
     make_daemon: Callable[..., RunningDaemon], victim: str
 ) -> None:
     chance = random.Random(11)
@@ -147,7 +147,7 @@ def test_a_killed_template_or_worker_costs_at_most_the_calls_it_had(
     assert daemon.get("/readyz").status == 200
 
 
-def test_start_is_clean_after_a_kill_that_left_lock_and_socket_behind(
+def test_start_is_clean_after_kill_left_lock_and_socket(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()

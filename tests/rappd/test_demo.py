@@ -62,7 +62,7 @@ def test_what_interrupts_while_one_starts_finds_it_known(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda one: one.name)
-def test_only_the_first_of_many_interrupts_anything_and_none_the_tidying_up(number: signal.Signals) -> None:
+def test_only_first_interrupt_counts_and_never_cleanup(number: signal.Signals) -> None:
     tidied = 0
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
         try:
@@ -80,7 +80,7 @@ def test_only_the_first_of_many_interrupts_anything_and_none_the_tidying_up(numb
     time.sleep(0.01)
 
 
-def test_after_a_good_end_the_tidying_up_is_not_interrupted_either() -> None:
+def test_cleanup_after_success_is_not_interrupted() -> None:
     before = signal.getsignal(signal.SIGINT)
     with Interrupts() as interrupts:
         with interrupts.until_here():
@@ -90,7 +90,7 @@ def test_after_a_good_end_the_tidying_up_is_not_interrupted_either() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_path: Path) -> None:
+def test_impatient_person_need_not_wait_for_the_end(tmp_path: Path) -> None:
     desk = DemoNode(tmp_path, "desk")
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, running([desk], interrupts):
         assert desk._process is not None
@@ -103,9 +103,7 @@ def test_who_grows_impatient_need_not_wait_for_a_machine_that_does_not_end(tmp_p
     assert desk.ended(0)
 
 
-def test_what_interrupts_the_end_before_anything_was_asked_leaves_no_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_early_interrupt_leaves_no_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -116,9 +114,7 @@ def test_what_interrupts_the_end_before_anything_was_asked_leaves_no_machine(
     assert desk.ended(0)
 
 
-def test_what_interrupts_while_the_folder_is_made_leaves_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupt_while_making_folder_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def mkdtemp(suffix: str | None, prefix: str | None, dir: str | None) -> str:
@@ -148,7 +144,7 @@ def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) ->
     assert shed.peer_address.endswith(f":{after['door']['port']}")
 
 
-def test_one_that_cannot_start_is_named_with_what_it_said_and_takes_the_others_along(tmp_path: Path) -> None:
+def test_failed_start_is_named_and_stops_the_others(tmp_path: Path) -> None:
     desk, pi = machines = [DemoNode(tmp_path, name) for name in ("desk", "pi")]
     pi.home.create()
     held = Home(pi.home.root).hold()  # another daemon has that home

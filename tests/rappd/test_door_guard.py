@@ -179,7 +179,7 @@ def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., Runni
 
 
 @pytest.mark.needs_root
-def test_whoever_reaches_a_home_from_another_container_is_its_operator(
+def test_home_reached_from_another_container_is_the_operators(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     """The system tells no number of a process that the daemon's container cannot see."""

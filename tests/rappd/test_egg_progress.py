@@ -49,7 +49,7 @@ def far(told: list[dict[str, Any]]) -> list[tuple[int, int]]:
     return [(one["done"], one["whole"]) for one in told if one["type"] == "progress"]
 
 
-def test_packing_and_hatching_tell_how_far_they_are_and_then_what_came_of_it(
+def test_packing_and_hatching_show_progress_and_result(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()

@@ -50,7 +50,7 @@ def approve(daemon: RunningDaemon, filename: str, start: str = "") -> None:
 
 
 @pytest.mark.parametrize("whose", ["the brainstem's", "a twin's"])
-def test_an_agent_fails_with_the_reason_and_works_once_the_module_is_approved(
+def test_agent_fails_until_its_module_is_approved(
     make_daemon: Callable[..., RunningDaemon], whose: str
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")
@@ -84,7 +84,7 @@ def test_an_agent_fails_with_the_reason_and_works_once_the_module_is_approved(
     assert run(daemon, "Cook", start)["result"] == "at 200", "it is loaded now, without being saved anew"
 
 
-def test_a_service_fails_with_the_reason_and_works_once_the_module_is_approved(
+def test_service_fails_until_its_module_is_approved(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")
@@ -100,7 +100,7 @@ def test_a_service_fails_with_the_reason_and_works_once_the_module_is_approved(
     assert daemon.get("/api/grill").json() == {"heat": 200}
 
 
-def test_a_module_that_is_held_while_the_daemon_runs_is_not_run_from_then_on(
+def test_quarantined_module_stops_running_at_once(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")
@@ -115,7 +115,7 @@ def test_a_module_that_is_held_while_the_daemon_runs_is_not_run_from_then_on(
     assert run(daemon, "Baker")["result"] == "at 180", "the owner's own edit is the owner's"
 
 
-def test_an_egg_that_nobody_signed_brings_modules_that_wait_and_organs_that_are_services(
+def test_unsigned_eggs_modules_wait_and_organs_serve(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     """A twin that packs its own egg elsewhere: here nobody trusts it, so nothing of it runs unread."""
@@ -150,7 +150,7 @@ def test_an_egg_that_nobody_signed_brings_modules_that_wait_and_organs_that_are_
     assert at_its_door.get("/api/heart").json() == {"heat": 200}
 
 
-def test_organs_of_a_workspace_are_services_and_services_count_for_more(
+def test_workspace_organs_are_services_that_win(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
@@ -162,7 +162,7 @@ def test_organs_of_a_workspace_are_services_and_services_count_for_more(
     assert daemon.get("/api/heart").json() == {"from": "services"}
 
 
-def test_a_damaged_list_lets_nothing_of_the_workspace_run_and_everything_else_goes_on(
+def test_damaged_list_stops_the_workspaces_code_only(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")

@@ -35,7 +35,7 @@ def test_a_lispy_file_is_an_agent_a_moment_after_it_is_dropped(
     daemon.wait_for(lambda: str(result(daemon)).startswith("so many: "))
 
 
-def test_a_broken_one_says_where_and_the_earlier_version_works_on(
+def test_broken_agent_is_reported_while_former_version_works(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")

@@ -147,7 +147,7 @@ def test_full_disk_is_not_ready_until_there_is_room(tmp_path: Path) -> None:
         subprocess.run(["umount", disk], check=True)
 
 
-def test_damaged_peers_table_is_reported_and_the_brainstem_answers(tmp_path: Path) -> None:
+def test_damaged_peers_table_leaves_the_brainstem_working(tmp_path: Path) -> None:
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
     daemon.chat("hello")
     daemon.stop()

@@ -64,7 +64,7 @@ def test_routes_that_are_switched_on_are_described_too(make_daemon: Callable[...
     }
 
 
-def test_routes_marked_for_the_operator_are_closed_and_the_others_open(fake_daemon: RunningDaemon) -> None:
+def test_operator_routes_are_closed_and_others_open(fake_daemon: RunningDaemon) -> None:
     paths = fake_daemon.get("/openapi.json").json()["paths"]
     for path, operations in paths.items():
         operation = operations.get("get")

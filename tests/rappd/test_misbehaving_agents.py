@@ -57,7 +57,7 @@ def test_printing_lands_in_the_log(make_daemon: Callable[..., RunningDaemon]) ->
     daemon.wait_for(lambda: "a word from the agent" in daemon.log)
 
 
-def test_agents_see_their_own_variables_and_none_of_the_daemons_secrets(
+def test_agents_see_own_variables_and_no_secrets(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1", GITHUB_TOKEN="ghu_secret", OPENAI_API_KEY="sk-secret", MY_OWN="host")

@@ -272,9 +272,7 @@ async def _session(visitor: Visitor) -> None:
     await visitor.visit("GET", "/settings", 403)
 
 
-async def test_what_visitors_and_the_operator_ask_never_blocks_the_loop(
-    visitor: Visitor, blocked: list[str], tmp_path: Path
-) -> None:
+async def test_no_request_blocks_the_event_loop(visitor: Visitor, blocked: list[str], tmp_path: Path) -> None:
     for ask in (
         _chat, _agent_files, _files_by_themselves, _settings, _voice_file, functools.partial(_sources, folder=tmp_path),
         _services, _rapplications, _record, _health, _session,

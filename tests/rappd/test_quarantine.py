@@ -29,7 +29,7 @@ def row(daemon: RunningDaemon, file: str) -> dict[str, object]:
     return found
 
 
-def test_a_quarantined_agent_is_listed_readable_and_not_even_loaded(
+def test_quarantined_agent_is_listed_and_not_loaded(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")
@@ -54,7 +54,7 @@ def test_a_quarantined_agent_is_listed_readable_and_not_even_loaded(
     assert trace.exists()
 
 
-def test_one_changed_byte_from_an_egg_is_held_and_the_owners_own_edit_is_not(
+def test_changed_egg_byte_is_held_and_own_edit_is_not(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")

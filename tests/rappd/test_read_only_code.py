@@ -329,7 +329,7 @@ def test_may_write_code_opens_the_workspace_alone(mode: str, nobody_python: Path
         assert "agents.may_write_code" in _doctor(daemon)
 
 
-def test_without_a_sandbox_code_can_be_written_and_doctor_says_so(nobody_python: Path) -> None:
+def test_without_sandbox_doctor_says_code_is_writable(nobody_python: Path) -> None:
     for daemon in attacked_daemon(NO_SANDBOX, nobody_python):
         daemon.allows(
             "write('agents/beside.py')", "write('soul.md')", f"write({str(daemon.folder / '.bashrc')!r})"

@@ -179,7 +179,7 @@ class Meanwhile(threading.Thread):
 
 
 @pytest.mark.timeout(180)
-def test_half_requests_are_closed_and_others_are_served_meanwhile(daemon: RunningDaemon) -> None:
+def test_half_requests_are_closed_while_others_are_served(daemon: RunningDaemon) -> None:
     meanwhile = Meanwhile(daemon)
     meanwhile.start()
     opened = _open(daemon.port, HALVES)
@@ -203,7 +203,7 @@ def test_half_request_is_told_why_it_was_closed(daemon: RunningDaemon) -> None:
         assert json.loads(answer.split(b"\r\n\r\n")[1])["code"] == "too_slow"
 
 
-def test_half_requests_at_a_twins_port_and_the_control_socket_are_closed(daemon: RunningDaemon) -> None:
+def test_half_requests_at_twin_and_control_are_closed(daemon: RunningDaemon) -> None:
     minted = daemon.post("/twins", {"name": "Half"}, control=True)
     assert minted.status < 300, minted.body
     booted = daemon.post("/twins/Half/boot", {}, control=True)

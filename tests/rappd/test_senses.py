@@ -130,7 +130,7 @@ def test_bad_senses_are_told_by_health_and_override_nothing(desk: Desk) -> None:
     assert rows[0]["reason"] == "response is a key of every answer, and not for a sense to fill"
 
 
-def test_a_twin_has_senses_of_its_own_and_a_held_one_waits_for_approval(desk: Desk) -> None:
+def test_twin_senses_work_and_quarantined_waits(desk: Desk) -> None:
     daemon = desk.daemon
     key = daemon.post("/twins", {"name": "moody"}, control=True).json()["key"]
     path = senses_of(daemon, key) / "mood_sense.py"

@@ -101,7 +101,7 @@ def test_unparsable_service_file_is_listed_and_harms_no_other(daemon: RunningDae
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "link to nothing", "folder", "socket"])
-def test_service_entry_that_is_no_file_is_listed_and_harms_no_other(daemon: RunningDaemon, kind: str) -> None:
+def test_service_entry_without_file_harms_no_other(daemon: RunningDaemon, kind: str) -> None:
     path = _services(daemon) / "odd_service.py"
     if kind == "pipe":
         os.mkfifo(path)

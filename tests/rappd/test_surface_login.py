@@ -79,9 +79,7 @@ def test_the_sign_in_outlives_the_daemon_in_a_private_file(
     assert "ghu_person1" not in daemon.log + daemon.get("/health").body.decode()
 
 
-def test_switching_keeps_the_present_account_until_the_new_one_is_confirmed(
-    daemon: RunningDaemon, fake_github: FakeGitHub
-) -> None:
+def test_switching_keeps_account_until_confirmed(daemon: RunningDaemon, fake_github: FakeGitHub) -> None:
     daemon.post("/login")
     _sign_in(daemon, fake_github)
     daemon.chat("hello")
@@ -143,9 +141,7 @@ def test_signing_in_too_often_is_slowed_down(daemon: RunningDaemon) -> None:
     assert daemon.chat("hello")["response"]
 
 
-def test_copilots_models_are_listed_with_what_the_account_may_use(
-    daemon: RunningDaemon, fake_github: FakeGitHub
-) -> None:
+def test_copilot_models_are_listed_for_the_account(daemon: RunningDaemon, fake_github: FakeGitHub) -> None:
     fake_github.listed = [
         {"id": "gpt-4o", "name": "GPT-4o", "policy": {"state": "enabled"}},
         {"id": "paid", "name": "Paid", "policy": {"state": "disabled"}},
@@ -165,9 +161,7 @@ def test_copilots_models_are_listed_with_what_the_account_may_use(
     assert refused.json()["error"] == "Unknown model. Available: ['gpt-4o']"
 
 
-def test_a_chosen_model_is_asked_from_then_on_and_after_a_restart(
-    make_daemon: Make, fake_model: FakeModel
-) -> None:
+def test_chosen_model_is_used_also_after_restart(make_daemon: Make, fake_model: FakeModel) -> None:
     daemon = make_daemon(OPENAI_BASE_URL=fake_model.url).start()
     assert daemon.get("/models").json() == {
         "models": [{"id": "small", "name": "small"}, {"id": "big", "name": "big"}],

@@ -111,7 +111,7 @@ def test_the_configured_server_is_asked_with_its_key(desk: Desk) -> None:
     }
 
 
-def test_tools_are_offered_in_order_of_name_and_structural_ones_to_the_operator(desk: Desk) -> None:
+def test_tools_are_sorted_and_structural_for_operator(desk: Desk) -> None:
     desk.daemon.chat("hello")
     everyday = desk.model.tools()
     assert everyday == sorted(everyday)
@@ -126,7 +126,7 @@ def test_tools_are_offered_in_order_of_name_and_structural_ones_to_the_operator(
     assert "- LearnNew: " in desk.model.system()
 
 
-def test_a_structural_agent_that_was_not_offered_is_not_run_either(desk: Desk) -> None:
+def test_unoffered_structural_agent_is_not_run(desk: Desk) -> None:
     desk.model.will(calls(("LearnNew", {"action": "list"})), says("well"))
     logs = desk.daemon.chat("hello")["agent_logs"]
     assert logs == "[LearnNew] Agent 'LearnNew' not found."
@@ -143,7 +143,7 @@ def test_tool_calls_of_one_answer_run_at_the_same_time(desk: Desk) -> None:
     assert desk.model.results() == {"Left": "met", "Right": "met"}
 
 
-def test_results_and_faults_go_back_to_the_model_in_the_order_asked(desk: Desk) -> None:
+def test_results_and_faults_return_in_call_order(desk: Desk) -> None:
     desk.model.will(
         calls(
             ("Fails", {}), ("Beta", '{"b": 1'), ("Beta", "[1]"), ("Nobody", {}), ("alpha", {}), text="wait"
@@ -177,7 +177,7 @@ def test_arguments_nested_too_deep_to_be_written_down_are_none(desk: Desk) -> No
         assert (answer["agent_logs"], answer["response"]) == ("[Beta] []", "done")
 
 
-def test_a_model_that_never_stops_calling_is_asked_three_times_and_once_without_tools(desk: Desk) -> None:
+def test_endless_tool_calls_end_after_three_rounds(desk: Desk) -> None:
     again = calls(("alpha", {}))
     desk.model.will(again, again, again, says("all right"), says("never reached"))
     answer = desk.daemon.chat("go")
@@ -354,7 +354,7 @@ def test_an_agent_may_use_the_model_within_its_share(desk: Desk) -> None:
     assert [text.partition(":")[0] for text in said] == ["pong", "refused"]
 
 
-def test_without_a_model_an_agents_question_is_refused_and_says_why(
+def test_offline_agents_question_is_refused_with_reason(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon()
@@ -366,7 +366,7 @@ def test_without_a_model_an_agents_question_is_refused_and_says_why(
     assert (available, model) == (False, "")
 
 
-def test_when_the_model_is_down_the_answer_comes_without_it_and_says_so(
+def test_down_model_answers_offline_with_notice(
     make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel
 ) -> None:
     daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")
@@ -386,7 +386,7 @@ def test_when_the_model_is_down_the_answer_comes_without_it_and_says_so(
     assert [event["text"] for event in events if event["type"] == "notice"] == [events[-1]["notice"]]
 
 
-def test_a_model_that_breaks_between_two_rounds_costs_no_second_run(
+def test_model_failure_between_rounds_repeats_no_call(
     make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel
 ) -> None:
     daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")

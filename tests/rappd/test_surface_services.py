@@ -124,7 +124,7 @@ def test_a_service_cannot_change_how_its_answer_is_framed(daemon: RunningDaemon)
     assert "bad name" not in answer.headers
 
 
-def test_a_page_of_a_service_runs_nothing_at_the_operators_origin(daemon: RunningDaemon) -> None:
+def test_service_page_runs_nothing_at_operator_origin(daemon: RunningDaemon) -> None:
     answer = daemon.get("/api/forms/page")
     assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -252,7 +252,7 @@ def test_what_one_says_through_the_service_the_agent_knows(daemon: RunningDaemon
         daemon.post("/rapps/uninstall", {"id": rapp}, control=True)
 
 
-def test_a_rapplications_page_and_the_operator_never_share_an_origin(daemon: RunningDaemon) -> None:
+def test_rapp_page_and_operator_have_different_origins(daemon: RunningDaemon) -> None:
     daemon.post("/rapps/install", {"id": "kanban"}, control=True)
     session = _operator(daemon)
     for path in ("/rapps/kanban/", "/rapps/kanban/app.js?v=2"):

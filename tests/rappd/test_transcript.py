@@ -98,7 +98,7 @@ def test_turns_that_overlap_keep_their_own_answers() -> None:
     assert two.calls == []
 
 
-def test_a_call_belongs_to_the_question_asked_last_also_when_it_is_a_repeat() -> None:
+def test_repeated_call_belongs_to_the_latest_question() -> None:
     talk = Talk()
     talk.add("HELP", "guid", "desk", "a", {"user_input": "one, then killed"})
     talk.add("HELP", "guid", "desk", "b", {"user_input": "two"})

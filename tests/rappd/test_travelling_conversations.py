@@ -113,7 +113,7 @@ def test_what_was_said_comes_back_with_the_very_chains(tmp_path: Path, said: lis
     asyncio.run(travel())
 
 
-async def test_frames_that_lie_by_time_and_not_by_stream_are_the_same_threads(tmp_path: Path) -> None:
+async def test_frames_sorted_by_time_give_same_threads(tmp_path: Path) -> None:
     here, there = Home(tmp_path / "a"), Home(tmp_path / "b")
     await here.hold(*[(f"session {number % 3}", f"{number}") for number in range(30)])
     merged = sorted(here.frames(), key=lambda frame: (frame["utc"], frame["hash"]))
@@ -129,7 +129,7 @@ async def test_only_the_twins_own_threads_travel(tmp_path: Path) -> None:
     assert [json.loads(frame["payload"]["body"])["data"]["user_input"] for frame in here.frames()] == ["mine"]
 
 
-async def test_two_lives_of_one_conversation_stand_beside_each_other_once(tmp_path: Path) -> None:
+async def test_two_lives_of_a_conversation_stand_once(tmp_path: Path) -> None:
     here, there = Home(tmp_path / "a"), Home(tmp_path / "b")
     await here.hold(("garden", "here"))
     await there.hold(("garden", "there"))
@@ -158,7 +158,7 @@ FOREIGN = [
 ]
 
 
-async def test_frames_of_another_house_are_kept_and_travel_on_as_they_came(tmp_path: Path) -> None:
+async def test_foreign_frames_are_kept_unchanged(tmp_path: Path) -> None:
     here, there = Home(tmp_path / "a"), Home(tmp_path / "b")
     assert await here.take_in(FOREIGN) == 4
     assert await here.take_in(FOREIGN) == 0
@@ -199,9 +199,7 @@ def _hostile() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(("name", "payload"), _hostile(), ids=lambda one: one if isinstance(one, str) else "")
-async def test_what_only_pretends_to_be_ours_breaks_no_screen_and_is_not_lost(
-    tmp_path: Path, name: str, payload: dict[str, Any]
-) -> None:
+async def test_pretended_frames_break_no_screen(tmp_path: Path, name: str, payload: dict[str, Any]) -> None:
     home = Home(tmp_path / "a")
     frames = list(chained(f"{KEY}:x", [("2026-01-02T03:04:05Z", KIND, payload)]))
     assert await home.take_in(frames) == 1

@@ -129,7 +129,7 @@ def test_twin_created_packed_deleted_hatches_elsewhere(
     expect(page.locator(".toast")).to_contain_text("Rose is as it was before.")
 
 
-def test_a_strangers_egg_waits_to_be_read_and_a_second_one_fills_gaps(
+def test_unknown_signers_egg_waits_and_second_fills_gaps(
     make_daemon: Callable[..., RunningDaemon], daemon: RunningDaemon, page: Page, tmp_path: Path
 ) -> None:
     stranger = make_daemon("stranger")  # not started: its command line packs alone

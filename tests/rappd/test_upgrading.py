@@ -26,7 +26,7 @@ def test_the_first_start_mints_a_rappid_and_later_ones_leave_it(
     assert identity(daemon) == first
 
 
-def test_another_version_lays_an_egg_first_and_counts_an_incarnation(
+def test_new_version_lays_egg_and_counts_incarnation(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()

@@ -40,9 +40,7 @@ def test_a_file_is_staged_out_of_sight_and_then_in_place(files: AgentFiles, work
     assert not staged.exists()
 
 
-def test_what_is_not_python_is_refused_with_its_line_and_nothing_is_written(
-    files: AgentFiles, workspace: Workspace
-) -> None:
+def test_non_python_is_refused_with_line_unwritten(files: AgentFiles, workspace: Workspace) -> None:
     with pytest.raises(BadFileError, match=r"bad_agent\.py line 2: "):
         files.stage("bad_agent.py", b"x = 1\ndef f(:\n")
     with pytest.raises(BadFileError, match="not Python"):
@@ -52,9 +50,7 @@ def test_what_is_not_python_is_refused_with_its_line_and_nothing_is_written(
     assert not workspace.kept.exists()
 
 
-def test_a_removed_file_can_be_brought_back_but_overwrites_nothing(
-    files: AgentFiles, workspace: Workspace
-) -> None:
+def test_removed_file_is_restored_without_overwriting(files: AgentFiles, workspace: Workspace) -> None:
     name = _place(files, "dice_agent.py", SOURCE)
     token = files.remove(name)
     assert not (workspace.agents / name).exists()
@@ -74,7 +70,7 @@ def test_an_undo_token_is_never_a_path(files: AgentFiles, token: str) -> None:
         files.undo(token)
 
 
-def test_every_replacement_keeps_a_generation_that_can_be_restored(files: AgentFiles) -> None:
+def test_every_replacement_keeps_a_generation(files: AgentFiles) -> None:
     for number in range(3):
         _place(files, "dice_agent.py", f"x = {number}\n".encode())
     assert [kept.number for kept in files.generations("dice_agent.py")] == [1, 2]

@@ -179,9 +179,7 @@ def test_a_tree_without_a_bottom_is_cut_off(places: TwinLayout, held: Quarantine
     assert list(places.staging.iterdir()) == []
 
 
-def test_a_twin_without_a_soul_or_of_a_strange_kind_can_be_forked(
-    places: TwinLayout, held: QuarantineList
-) -> None:
+def test_twin_without_soul_or_odd_kind_can_be_forked(places: TwinLayout, held: QuarantineList) -> None:
     root = places.twins / "0d51"
     root.mkdir(parents=True)
     (root / "rappid.json").write_text(json.dumps({"rappid": "0d51" * 8, "name": "Rose", "kind": "Ant Farm!"}))

@@ -129,7 +129,7 @@ def test_loops_end(places: TwinLayout) -> None:
     assert sum(row.looped for row in rows) == 2
 
 
-def test_another_who_claims_the_same_rappid_is_shown_and_inherits_nothing(places: TwinLayout) -> None:
+def test_second_claimant_of_rappid_inherits_nothing(places: TwinLayout) -> None:
     real = _lay(places, 1, None)
     _lay(places, 2, real)
     false = places.twins / "0000"

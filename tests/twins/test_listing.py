@@ -75,9 +75,7 @@ def test_the_list_says_who_is_there(places: TwinLayout) -> None:
     assert second.last_talk == 1_700_000_000.0
 
 
-def test_only_folders_with_an_identity_and_without_a_dot_are_twins(
-    places: TwinLayout, tmp_path: Path
-) -> None:
+def test_only_folders_with_identity_are_twins(places: TwinLayout, tmp_path: Path) -> None:
     iris, old = _born(places, "Iris"), _born(places, "Old")
     _set_aside(places, old)
     for phantom in (".trash", ".cache"):
@@ -91,7 +89,7 @@ def test_only_folders_with_an_identity_and_without_a_dot_are_twins(
     assert (row.key, row.state) == (old.key, "archived")
 
 
-def test_what_cannot_be_read_is_told_and_does_not_hide_the_others(places: TwinLayout, tmp_path: Path) -> None:
+def test_unreadable_entry_is_reported_and_hides_none(places: TwinLayout, tmp_path: Path) -> None:
     iris = _born(places, "Iris")
     broken = places.twins / "broken"
     broken.mkdir()
@@ -176,7 +174,7 @@ def test_a_uuid_is_found_with_and_without_dashes_and_widened(places: TwinLayout)
         assert find(places, selector).key == UUID
 
 
-def test_one_that_went_on_under_a_new_rappid_answers_to_the_old_one(places: TwinLayout) -> None:
+def test_new_rappid_still_answers_to_the_old(places: TwinLayout) -> None:
     short = "rappid:twin:@source/iris:0123456789abcdef"
     twin = _born(places, "Iris")
     twin.identity.changed(_migrated_from=short).write(twin.workspace.root)
@@ -201,7 +199,7 @@ def test_a_name_that_pretends_to_be_anothers_tail_is_ambiguous(places: TwinLayou
         find(places, iris.rappid.tail)
 
 
-def test_a_name_in_its_own_capitals_goes_before_others_and_before_tails(places: TwinLayout) -> None:
+def test_exact_capitals_win_over_other_matches(places: TwinLayout) -> None:
     tail = _born(places, "Iris").rappid.tail
     small, large, shadow = _born(places, "rose"), _born(places, "ROSE"), _born(places, tail[:6])
     assert find(places, "ROSE").key == large.key

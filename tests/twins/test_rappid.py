@@ -67,7 +67,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "form", "owner", "slug", "tail"), IN_CIRCULATION)
-def test_every_form_in_circulation_is_read_and_kept_byte_for_byte(
+def test_every_circulating_form_is_read_unchanged(
     text: str, form: str, owner: str, slug: str, tail: str
 ) -> None:
     found = Rappid.parse(text)

@@ -81,7 +81,7 @@ def test_what_is_no_soul_changes_nothing(workspace: Workspace, text: str) -> Non
     assert soul_history(workspace) == []
 
 
-def test_a_soul_that_is_no_text_can_be_replaced_and_is_kept_as_it_is(workspace: Workspace) -> None:
+def test_unreadable_soul_is_replaced_and_kept(workspace: Workspace) -> None:
     content = b"\xff\xfe" + b"x" * (300 << 10)
     workspace.soul.write_bytes(content)
     with pytest.raises(BadFileError, match="UTF-8"):

@@ -29,7 +29,7 @@ def test_connect_other_spelling_of_a_connected_source_is_refused(sources: Source
     assert sources.connect("ada/garden", offered("rain", "sun")).name == "ada/garden"
 
 
-def test_connect_source_that_no_folder_can_be_named_after_is_refused(sources: Sources) -> None:
+def test_unnameable_source_is_refused(sources: Sources) -> None:
     with pytest.raises(BadFileError, match=r"ada__garden\. ends in a dot"):
         sources.connect("ada/garden.", offered("rain"))
     assert sources.all() == []

@@ -107,7 +107,7 @@ def test_same_time_and_entropy_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "doorman"])
-def test_every_kind_begins_with_a_soul_and_unknown_kinds_are_kept(places: TwinLayout, kind: str) -> None:
+def test_every_kind_has_a_soul_and_unknown_stays(places: TwinLayout, kind: str) -> None:
     twin = mint(places, "Iris", owner="rose", kind=kind)
     assert Twin.read(twin.workspace.root).kind == kind
     assert "You are Iris" in read_soul(twin.workspace)

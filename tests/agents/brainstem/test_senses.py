@@ -184,7 +184,7 @@ def test_a_saved_file_is_read_again_and_an_unchanged_one_is_not(
     assert nose.keys() == ["other"]
 
 
-def test_an_earlier_version_stays_in_force_while_a_file_is_broken(nose: Nose) -> None:
+def test_former_version_serves_while_file_is_broken(nose: Nose) -> None:
     nose.put("mood_sense.py", a_sense())
     nose.keys()
     nose.put("mood_sense.py", "delimiter = (")
@@ -233,9 +233,7 @@ def test_the_system_text_has_a_paragraph_for_each_sense(nose: Nose, system: Call
     assert system(voice=True).split("\n\n")[2].startswith("## Spoken form")
 
 
-def test_a_sense_may_say_in_its_own_words_how_a_slot_of_the_house_is_filled(
-    nose: Nose, system: Callable[..., str]
-) -> None:
+def test_sense_may_word_the_prompt_of_a_builtin_slot(nose: Nose, system: Callable[..., str]) -> None:
     """Published brainstems have the daemon's two slots as files, too."""
     nose.put("voice_sense.py", a_sense(VOICE, "voice_response", "Sing it."))
     assert (nose.keys(), nose.faults()) == ([], [])

@@ -162,7 +162,7 @@ async def test_what_the_house_refuses_goes_back_to_the_model(desk: Any) -> None:
     assert "line 9: no" in found["message"]
 
 
-async def test_a_molt_without_a_model_records_and_says_what_it_did_not_do(desk: Any) -> None:
+async def test_molt_without_model_reports_what_it_left(desk: Any) -> None:
     await learn(desk, description="rolls dice", name="Dice")
     found = await learn(desk, action="molt", name="dice", feedback='let me say how many, """ always')
     assert found["implementation"] == "recorded"

@@ -118,7 +118,7 @@ def test_it_remembers_from_call_to_call_and_errors_cost_nothing() -> None:
         counting.perform(by=object())
 
 
-def test_a_call_that_never_ends_is_stopped_and_the_next_has_its_steps_anew() -> None:
+def test_endless_call_is_stopped_and_next_has_all_steps() -> None:
     source = """
         (define agent-name "Spinner") (define agent-description "Spins.")
         (define (spin) (map (lambda (x) (spin)) '(1 2 3)))

@@ -199,7 +199,7 @@ def test_values_from_outside() -> None:
         Machine("1").give(1)
 
 
-def test_procedures_are_called_from_outside_and_keep_what_they_know() -> None:
+def test_procedures_called_outside_keep_their_state() -> None:
     machine = Machine("(define n 0) (define (add x) (println x) (set! n (+ n x)) n) (define x 1)")
     with pytest.raises(BadValueError, match="still running"):
         machine.call("add", 1)

@@ -198,7 +198,7 @@ def test_powers_of_whole_numbers_are_rounded_once(base: int, exponent: int) -> N
     assert float_math.power(float(base), float(exponent)) == float(base**exponent)
 
 
-def test_of_a_pair_the_long_text_in_front_is_written_first_and_what_is_shared_once() -> None:
+def test_long_text_comes_first_and_shared_text_once() -> None:
     machine = Machine(
         f'(define a (cons "{"x" * 80}" "{"y" * 80}")) (define kept (list (cons 1 (cons a a)) (cons "{"y" * 80}" a))) 1'
     )

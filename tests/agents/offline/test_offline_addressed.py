@@ -78,7 +78,7 @@ def test_what_names_no_machine_stays_here(text: str, name: str) -> None:
     assert route(text, TOOLS).name == name
 
 
-def test_an_agent_here_that_is_written_like_the_machine_comes_first() -> None:
+def test_local_agent_named_like_the_machine_comes_first() -> None:
     tools = [*TOOLS, tool("Desk", "Tidies the desk.", what=TEXT)]
     assert route("ask Desk how warm it is", tools).name == "Desk"
     assert route("ask desk how warm it is", tools).name == "AskPeer"
@@ -91,7 +91,7 @@ def test_without_a_known_machine_nothing_is_different() -> None:
     assert route("ask desk how warm it is", [THERMOMETER]).name == "Thermometer"
 
 
-def test_a_name_alone_is_asked_what_for_and_the_answer_completes_it() -> None:
+def test_bare_name_asks_for_purpose_and_completes() -> None:
     said: list[dict[str, Any]] = [{"role": "user", "content": "ask desk"}]
     asked = decide(said, TOOLS, 0)
     assert isinstance(asked, str)

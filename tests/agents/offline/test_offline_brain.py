@@ -122,7 +122,7 @@ async def test_asked_not_to_it_says_that_it_did_not() -> None:
     assert (answer.text, list(answer.tool_calls)) == ("(no model) Nothing was run.", [])
 
 
-async def test_asked_what_it_can_do_it_lists_its_agents_and_admits_having_no_model() -> None:
+async def test_help_question_lists_agents_and_missing_model() -> None:
     answer = await ask("what can you do?")
     assert answer.text.startswith("(no model) I have no model")
     for name in ("Weather", "HackerNews", "Dice", "DeploymentManager"):
@@ -158,7 +158,7 @@ async def test_the_answer_to_what_it_asked_for_completes_the_request() -> None:
     assert orjson.loads(call.arguments) == {"service": "billing", "environment": "production"}
 
 
-async def test_something_else_instead_of_an_answer_is_not_taken_for_one() -> None:
+async def test_other_payload_is_not_taken_for_an_answer() -> None:
     asked = (await ask("will it rain?")).text
     assert not (await ask("will it rain?", asked, "thanks")).tool_calls
     [call] = (await ask("will it rain?", asked, "roll the dice")).tool_calls

@@ -104,9 +104,7 @@ def tools(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(max_examples=200, deadline=None)
 @given(messages, st.lists(tools(), min_size=1, max_size=4))
-def test_a_call_is_never_without_a_required_argument_nor_of_a_wrong_type(
-    text: str, loaded: list[dict[str, Any]]
-) -> None:
+def test_call_has_required_arguments_of_right_types(text: str, loaded: list[dict[str, Any]]) -> None:
     for said in (text, f"use {loaded[0]['function']['name']} {text}"):
         decision = route(said, loaded, today=TODAY)
         if decision.ready:

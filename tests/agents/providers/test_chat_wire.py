@@ -79,7 +79,7 @@ def test_arguments_survive_every_cut(drawn):
     ]
 
 
-def test_a_server_that_leaves_out_ids_and_sends_arguments_as_an_object():
+def test_server_without_ids_and_object_arguments_works():
     call = {"function": {"name": "Clock", "arguments": {"zone": "UTC"}}}
     completion = chat_wire.whole({"choices": [{"message": {"tool_calls": [call, call]}}]}, "asked")
     first, second = completion.tool_calls

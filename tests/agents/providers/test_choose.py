@@ -62,7 +62,7 @@ def offline_turn(completion, result="no rain"):
 # In order
 
 
-async def test_with_nothing_at_all_the_offline_brain_answers_without_a_notice(think, ask):
+async def test_offline_brain_answers_without_a_notice(think, ask):
     thinking = think()
     completion = await thinking.complete(ask())
     assert (completion.text, completion.notice) == ("(no model) I can: Weather, Clock.", "")
@@ -111,7 +111,7 @@ async def test_the_fake_model_comes_before_a_local_server(think, server, ask):
     assert ask.prompts == 0
 
 
-async def test_a_local_server_that_answers_is_used_with_its_first_model_for_conversation(think, server, ask):
+async def test_local_server_gets_its_first_chat_model(think, server, ask):
     server.listed = [{"id": "nomic-embed-text"}, {"id": "llama3.2"}, {"id": "qwen3"}]
     server.will(server.says("local"))
     thinking = think(local_servers=("http://127.0.0.1:9", server.url), github_token="ghp_x")
@@ -187,7 +187,7 @@ async def test_signing_in_is_enough_to_use_copilot(think, github, ask, tmp_path)
     assert (await later.complete(ask())).text == "copilot"
 
 
-async def test_an_account_without_copilot_is_said_once_and_then_left_alone(think, github, ask):
+async def test_account_without_copilot_is_reported_once(think, github, ask):
     github.on_exchange = [403]
     thinking = think(github_token="ghp_x", github_api=github.url)
     first = await thinking.complete(ask())
@@ -217,7 +217,7 @@ async def test_another_account_is_tried_after_one_without_copilot(think, github,
 # Only by a model
 
 
-async def test_a_model_turn_is_answered_by_whichever_copilot_model_answers(think, github, ask):
+async def test_turn_uses_any_copilot_model_that_answers(think, github, ask):
     github.listed = [{"id": "gpt-4.1"}, {"id": "gpt-4o"}]
     github.will(github.fails(400), github.says("from another"))
     thinking = think(github_token="ghp_x", github_api=github.url, github_model="gpt-4.1")
@@ -239,7 +239,7 @@ async def test_a_model_turn_is_never_answered_by_the_offline_brain(think, server
 # When it fails
 
 
-async def test_a_model_that_fails_is_replaced_by_the_offline_brain_and_the_turn_says_so(think, server, ask):
+async def test_failed_model_is_replaced_offline_with_notice(think, server, ask):
     server.will(server.fails(500, "boom"))
     thinking = think(provider_url=server.url, model="m")
     request = ask()
@@ -262,7 +262,7 @@ async def test_a_stopped_local_server_is_named_by_its_program(think, ask, unused
     assert thinking.describe().do == "start Ollama"
 
 
-async def test_after_a_failure_the_model_rests_and_then_one_turn_tries_it(think, server, ask, clock):
+async def test_failed_model_rests_then_one_turn_tries(think, server, ask, clock):
     server.will(server.fails(500))
     thinking = think(provider_url=server.url, model="m")
     for _ in range(3):
@@ -298,7 +298,7 @@ async def test_a_cancelled_trial_leaves_the_next_turn_free_to_try(think, server,
     assert (await thinking.complete(ask())).text == "back"
 
 
-async def test_a_request_the_model_refuses_does_not_keep_others_from_it(think, server, ask):
+async def test_refused_request_does_not_block_others(think, server, ask):
     server.will(server.fails(400, "context too long"), server.says("fine"))
     thinking = think(provider_url=server.url, model="m")
     assert (await thinking.complete(ask())).notice.startswith(NOTICE)
@@ -317,9 +317,7 @@ async def test_the_offline_brain_keeps_a_turn_it_took_over(think, server, ask, c
     assert (await thinking.complete(ask("and now?"))).text == "the model again"
 
 
-async def test_a_model_that_fails_after_its_call_was_run_leaves_the_rest_to_the_offline_brain(
-    think, server, ask, offline
-):
+async def test_model_failure_after_call_leaves_rest_to_offline(think, server, ask, offline):
     server.will(server.calls(("c9", "Weather", "{}")), server.fails(500))
     thinking = think(provider_url=server.url, model="m")
     first = await thinking.complete(ask("rain?", tools=True))
@@ -345,9 +343,7 @@ async def test_a_local_server_that_stops_is_dropped_for_copilot(think, server, g
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_cancelling_a_turn_hangs_up_on_the_model_and_asks_nobody_else(
-    think, server, ask, offline, stream
-):
+async def test_cancelled_turn_ends_the_model_request(think, server, ask, offline, stream):
     server.will(server.hangs(*([{"choices": [{"delta": {"content": "It "}}]}] if stream else [])))
     thinking = think(provider_url=server.url, model="m")
     turn = asyncio.create_task(thinking.complete(ask(stream=stream)))
@@ -394,7 +390,7 @@ async def test_an_unknown_model_is_refused_with_those_there_are(think, server):
     assert thinking.current == "small"
 
 
-async def test_a_model_chosen_for_another_provider_is_not_asked_of_this_one(think, server, ask):
+async def test_foreign_providers_model_is_not_requested(think, server, ask):
     server.will(server.says("ok"))
     thinking = think(provider_url=server.url, model="small", chosen_model="claude-haiku-4.5")
     await thinking.complete(ask())
@@ -410,7 +406,7 @@ async def test_a_turn_may_ask_for_its_own_model(think, server, ask):
     assert server.models == ["big", "small"]
 
 
-async def test_without_a_named_model_the_configured_server_is_asked_what_it_has(think, server, ask):
+async def test_unnamed_model_asks_the_configured_server(think, server, ask):
     server.listed = [{"id": "text-embedding-3"}, {"id": "mistral"}]
     server.will(server.says("ok"))
     thinking = think(provider_url=server.url)
@@ -439,9 +435,7 @@ async def test_the_offline_brain_states_no_cost(think, ask):
 # Configuration
 
 
-async def test_other_settings_take_effect_for_the_next_turn_and_let_this_one_end(
-    think, server, other_server, ask
-):
+async def test_changed_settings_count_for_the_next_turn(think, server, other_server, ask):
     first_half = {"choices": [{"delta": {"content": "slow"}}]}
     server.will(server.hangs(first_half))
     other_server.will(other_server.says("new"))

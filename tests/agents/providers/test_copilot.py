@@ -127,7 +127,7 @@ async def test_a_stale_github_token_is_renewed_for_the_exchange(make, github, as
 
 
 @pytest.mark.parametrize("status", [400, 429, 500])
-async def test_when_the_asked_model_is_refused_gpt_4o_answers_and_says_so(make, github, ask, status):
+async def test_refused_model_falls_back_to_gpt_4o_with_notice(make, github, ask, status):
     github.will(github.fails(status), github.says("from another", model="gpt-4o-2024"))
     completion = await make(model="gpt-4.1").complete(ask(tools=True))
     assert (completion.text, completion.model) == ("from another", "gpt-4o-2024")
@@ -136,7 +136,7 @@ async def test_when_the_asked_model_is_refused_gpt_4o_answers_and_says_so(make, 
     assert ask.prompts == 1
 
 
-async def test_when_gpt_4o_is_refused_too_every_other_available_model_is_tried(make, github, ask):
+async def test_refused_gpt_4o_tries_every_available_model(make, github, ask):
     github.will(github.fails(429), github.fails(400), github.says("at last"))
     assert (await make(model="gpt-4.1").complete(ask())).text == "at last"
     assert github.models == ["gpt-4.1", "gpt-4o", "mini"]

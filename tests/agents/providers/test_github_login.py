@@ -143,7 +143,7 @@ async def test_polling_for_nothing_says_so(login):
     assert await login.poll() == {"status": "error", "error": "No sign-in is under way. Start one first."}
 
 
-async def test_a_silent_github_is_an_error_when_starting_and_patience_when_polling(tmp_path, clock, github):
+async def test_silent_github_fails_start_and_polls_patiently(tmp_path, clock, github):
     web = github.url
     login = GitHubLogin(GitHubToken(gh=False), tmp_path / "login.json", web=web, clock=clock)
     github.device_status = 503
@@ -155,7 +155,7 @@ async def test_a_silent_github_is_an_error_when_starting_and_patience_when_polli
     assert await login.poll() == {"status": "pending"}
 
 
-async def test_switching_asks_anew_and_keeps_the_old_account_until_then(login, github, tmp_path):
+async def test_switching_keeps_the_old_account_meanwhile(login, github, tmp_path):
     github.on_poll = [{"access_token": "ghu_first"}]
     await login.start()
     await login.poll()
@@ -223,7 +223,7 @@ async def test_given_comes_before_file_and_file_before_gh(tmp_path, gh):
 @pytest.mark.parametrize(
     "lines", ["echo gho_copilot_refuses_these", "echo not logged in >&2; exit 1", "echo"]
 )
-async def test_gh_without_a_usable_token_is_no_token_and_not_asked_again_at_once(gh, clock, lines):
+async def test_gh_without_token_is_not_asked_again_at_once(gh, clock, lines):
     runs = gh(lines)
     token = GitHubToken(clock=clock)
     assert await token.find() == ""
@@ -251,7 +251,7 @@ async def test_gh_that_agents_could_replace_is_not_run(tmp_path, monkeypatch):
     assert (tmp_path / "ran").exists(), "the positive control"
 
 
-async def test_a_gh_that_hangs_is_stopped_and_the_loop_goes_on_meanwhile(gh, monkeypatch, tmp_path):
+async def test_hanging_gh_is_stopped_without_blocking(gh, monkeypatch, tmp_path):
     monkeypatch.setattr("agents.providers.github_token._GH_SECONDS", 0.2)
     gh(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     with blockbuster_ctx():

@@ -31,7 +31,7 @@ def piece(index, arguments="", **fields):
     return {"index": index, "function": function, **fields}
 
 
-async def test_a_plain_answer_with_its_tokens_and_the_model_that_gave_it(server, model, ask):
+async def test_plain_answer_has_tokens_and_model(server, model, ask):
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     server.will(server.says("Hello.", model="small-2024", usage=usage))
     completion = await model.complete(ask("hi"))
@@ -84,7 +84,7 @@ async def test_several_choices_become_one_answer(server, model, ask):
     assert [call.id for call in completion.tool_calls] == ["a", "b"]
 
 
-async def test_text_streams_in_as_it_is_made_with_the_tokens_at_its_end(server, model, ask):
+async def test_text_streams_with_tokens_at_its_end(server, model, ask):
     usage = {"model": "small-1", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
     server.will(server.streams(delta(role="assistant", content="It "), delta(content="rains."), usage))
     completion = await model.complete(ask(stream=True))
@@ -129,7 +129,7 @@ async def test_a_server_that_cannot_stream_is_read_whole(server, model, ask):
     assert ask.pieces == ["All at once."]
 
 
-async def test_a_server_that_refuses_usage_in_streams_is_asked_without_from_then_on(server, model, ask):
+async def test_server_refusing_stream_usage_is_asked_without(server, model, ask):
     refusal = server.fails(400, '{"error": {"message": "Unknown field: stream_options"}}')
     server.will(refusal, server.streams(delta(content="fine")))
     assert (await model.complete(ask(stream=True))).text == "fine"
@@ -280,7 +280,7 @@ async def test_another_address_and_key_from_the_next_answer_on(server, other_ser
     assert other_server.headers[0]["Authorization"] == "Bearer sk-another-key"
 
 
-async def test_azure_puts_the_deployment_in_the_path_and_the_key_in_its_own_header(server, ask):
+async def test_azure_url_has_deployment_and_key_header(server, ask):
     server.will(server.says("From Azure.", model="gpt-4o-2024-08-06"))
     azure = Azure(server.url, "my-gpt", KEY, "2024-10-21")
     model = OpenAIServer(model="", name="Azure OpenAI", azure=azure)

@@ -26,7 +26,7 @@ def test_choosing_a_model_loads_neither_openai_nor_aiohttp():
     assert out == "[]"
 
 
-def test_the_fake_model_and_an_unasked_server_load_nothing_either():
+def test_fake_model_loads_nothing_heavy():
     out = run(
         """
         import asyncio, sys
@@ -48,7 +48,7 @@ def test_the_fake_model_and_an_unasked_server_load_nothing_either():
     assert out == "[]"
 
 
-def test_the_first_answer_of_a_process_imports_nothing_heavy_on_the_loop():
+def test_first_answer_imports_nothing_heavy_on_the_loop():
     out = run(
         """
         import asyncio, sys, threading

@@ -14,7 +14,7 @@ def round_of(model: str, read: int, written: int, *, prices: Prices | None = Non
     return completion
 
 
-def test_what_is_read_and_what_is_written_have_prices_of_their_own() -> None:
+def test_read_and_written_tokens_have_own_prices() -> None:
     prices = Prices.of("2", "10")
     assert prices.cost(round_of("any", 1_000_000, 0)) == 2
     assert prices.cost(round_of("any", 0, 500_000)) == 5

@@ -148,9 +148,7 @@ async def test_changes_made_at_once_by_both_are_all_kept(shop: Any) -> None:
 
 
 @pytest.mark.parametrize("writer", ["agent", "service"])
-async def test_what_earlier_versions_kept_beside_the_folder_is_found_and_moves(
-    shop: Any, writer: str
-) -> None:
+async def test_former_checkpoints_are_found_and_moved(shop: Any, writer: str) -> None:
     task = {"id": "0a1b2c3d", "title": "Mow", "description": "", "column": "Doing"}
     before = {
         "kanban.json": {"columns": ["To do", "Doing", "Done"], "tasks": [task]},

@@ -76,7 +76,7 @@ async def described(worker_host: Any) -> dict[str, dict[str, Any]]:
     return {found["rel"]: found for found in answer["files"]}
 
 
-async def test_everything_loads_but_what_needs_a_missing_cloud_sdk_or_is_faulty(collection: Any) -> None:
+async def test_everything_loads_but_missing_sdk_or_faulty(collection: Any) -> None:
     found = await described(collection)
     failing = {rel for rel, one in found.items() if one["failure"]}
     assert failing == {*NEED_A_CLOUD_SDK, *FAULTY_FILES}
@@ -115,7 +115,7 @@ async def test_several_agents_in_one_file(collection: Any) -> None:
             assert len(one["agents"]) == 1, rel
 
 
-async def test_names_that_models_refuse_are_offered_in_a_form_they_take(collection: Any) -> None:
+async def test_names_models_refuse_are_offered_changed(collection: Any) -> None:
     found = await described(collection)
     offered = [one["tool_name"] for one in found["illegal_names_agent.py"]["agents"]]
     assert offered[:3] == ["Hacker_News", "mail_send_v2", "Uberblick_fur_Ase"]

@@ -159,7 +159,7 @@ async def test_the_same_worker_goes_on_when_code_is_approved_or_held(kitchen: Ki
     assert kitchen.worker_host.pool.stats()["pids"] == [worker]
 
 
-async def test_loaded_code_that_is_replaced_by_held_code_is_not_run_again(kitchen: Kitchen) -> None:
+async def test_code_replaced_by_quarantined_is_not_rerun(kitchen: Kitchen) -> None:
     kitchen.put("agents/oven.py", "HEAT = 90\n")
     text = early("from oven import HEAT")
     assert await kitchen.bakes(text) == "at 90"
@@ -175,7 +175,7 @@ async def test_only_the_very_bytes_are_held(kitchen: Kitchen) -> None:
     assert await kitchen.bakes(late("from oven import HEAT")) == "at 180"
 
 
-async def test_an_agent_that_would_do_without_gets_it_once_it_is_approved(kitchen: Kitchen) -> None:
+async def test_optional_import_works_once_approved(kitchen: Kitchen) -> None:
     kitchen.hold(kitchen.put("agents/oven.py", OVEN))
     way = "try:\n    from oven import HEAT\nexcept ImportError as problem:\n    HEAT = str(problem)"
     text = early(way)

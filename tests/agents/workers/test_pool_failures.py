@@ -224,7 +224,7 @@ async def test_crashing_requests_do_not_take_waiting_ones_along(pool: WorkerPool
             assert what == {"n": n}
 
 
-async def test_a_worker_that_closes_everything_in_the_background_is_replaced(pool: WorkerPool) -> None:
+async def test_worker_that_closes_everything_is_replaced(pool: WorkerPool) -> None:
     code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.05), os._exit(9))).start()"
     first = await pool.request("whoami", {}, timeout=10)
     await pool.request("run", {"code": code}, timeout=10)

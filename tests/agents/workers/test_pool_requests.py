@@ -29,7 +29,7 @@ async def test_state_in_memory_lives_on_between_requests(pool: WorkerPool) -> No
     assert (first["count"], second["count"]) == (1, 2)
 
 
-async def test_a_worker_has_the_plans_environment_settings_and_folder_and_nothing_else(
+async def test_worker_has_configured_environment_only(
     supervisor: WorkerSupervisor, plan: MakePlan, home: Home
 ) -> None:
     os.environ["RAPPD_TEST_SECRET"] = "token"
@@ -119,9 +119,7 @@ async def test_a_body_that_is_no_json_is_refused_before_it_travels(pool: WorkerP
         await pool.request("echo", {"x": object()}, timeout=10)
 
 
-async def test_ten_thousand_requests_over_four_workers_each_exactly_once(
-    pool: WorkerPool, home: Home
-) -> None:
+async def test_ten_thousand_requests_run_exactly_once(pool: WorkerPool, home: Home) -> None:
     book = home.workspace / "book"
     first = [
         pool.request("append", {"path": str(book), "line": f"s{n}", "pause": 0.3}, timeout=60)
@@ -138,7 +136,7 @@ async def test_ten_thousand_requests_over_four_workers_each_exactly_once(
     assert pool.stats()["workers"] == 4
 
 
-async def test_slow_requests_are_done_side_by_side_and_quick_ones_need_one_worker(pool: WorkerPool) -> None:
+async def test_slow_requests_run_in_parallel_quick_in_one_worker(pool: WorkerPool) -> None:
     for _ in range(50):
         await pool.request("echo", {}, timeout=10)
     assert pool.stats()["workers"] == 1

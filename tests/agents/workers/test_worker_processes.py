@@ -131,7 +131,7 @@ async def test_a_fork_bomb_ends_in_every_kind_of_sandbox(any_kind: WorkerSupervi
         await until(lambda: _living(zygote.pid) <= {*pool.stats()["pids"], zygote.helper})
 
 
-def test_whoever_ends_a_crowd_runs_before_it_and_gives_the_place_back() -> None:
+def test_ending_many_processes_gets_priority_and_returns_it() -> None:
     rights = Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0]
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with pytest.raises(ZeroDivisionError), first_in_line():

@@ -90,7 +90,7 @@ def test_a_peers_own_token_tells_who_calls(here: Machine) -> None:
     assert who.jti
 
 
-def test_a_token_that_was_issued_here_brings_its_own_capabilities(here: Machine) -> None:
+def test_issued_token_brings_its_capabilities(here: Machine) -> None:
     assert here.who(issued()) == PresentedCredentials("issued", "phone", ("HELP.brainstem",), "j1", None)
 
 
@@ -100,7 +100,7 @@ def test_both_may_be_presented_when_they_agree(here: Machine) -> None:
     assert who.name == "anna"
 
 
-def test_a_token_and_a_certificate_that_name_two_callers_are_refused(here: Machine) -> None:
+def test_token_and_certificate_of_two_callers_are_refused(here: Machine) -> None:
     assert here.refused(token(), CERTIFICATE["bert"]) == "disagree"
     assert here.refused(token(), CERTIFICATE["a stranger"]) == "disagree"
     assert here.refused(issued(), CERTIFICATE["anna"]) == "disagree"
@@ -186,7 +186,5 @@ def test_a_long_text_is_refused(here: Machine) -> None:
 
 
 @given(st.text(min_size=1), st.none() | st.binary() | st.just(CERTIFICATE["anna"]))
-def test_any_other_text_is_refused_and_never_raises_another_error(
-    text: str, certificate: bytes | None
-) -> None:
+def test_other_text_is_refused_without_other_errors(text: str, certificate: bytes | None) -> None:
     assert Machine().refused(text, certificate) == "malformed"

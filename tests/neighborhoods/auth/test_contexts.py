@@ -109,7 +109,7 @@ async def door(host: Machine, peer: Machine) -> AsyncIterator[Door]:
     await made.runner.cleanup()
 
 
-async def test_a_paired_peer_is_seen_by_its_certificate_in_every_request(door: Door, peer: Machine) -> None:
+async def test_paired_peer_is_identified_in_every_request(door: Door, peer: Machine) -> None:
     context = client_context(door.machine.der, peer.files)
     async with aiohttp.ClientSession() as session:
         for _ in range(3):
@@ -122,17 +122,13 @@ async def test_a_stranger_without_a_certificate_comes_in_as_a_stranger(door: Doo
     assert await door.ask(client_context(door.machine.der)) == "stranger"
 
 
-async def test_a_certificate_that_is_not_pinned_is_refused_before_any_request(
-    door: Door, other: Machine
-) -> None:
+async def test_unpinned_certificate_is_refused_in_the_handshake(door: Door, other: Machine) -> None:
     with pytest.raises(REFUSED):
         await door.calls(other)
     assert door.requests == 0
 
 
-async def test_a_door_that_knows_nobody_lets_strangers_in_and_nobody_else(
-    host: Machine, peer: Machine
-) -> None:
+async def test_listener_without_peers_admits_only_unauthenticated(host: Machine, peer: Machine) -> None:
     door = Door(host, [])
     await door.open()
     try:
@@ -405,9 +401,7 @@ def test_what_no_machine_vouches_for_is_not_pinned(host: Machine, peer: Machine)
             client_context(der)
 
 
-def test_contexts_are_kept_by_peer_until_this_machine_has_another_certificate(
-    host: Machine, peer: Machine, other: Machine
-) -> None:
+def test_contexts_are_kept_until_certificate_changes(host: Machine, peer: Machine, other: Machine) -> None:
     one = client_context(host.der, peer.files)
     assert client_context(host.der, peer.files) is one
     different = {id(one), id(client_context(other.der, peer.files)), id(client_context(host.der))}

@@ -150,7 +150,7 @@ async def test_a_jti_that_another_holder_chose_uses_nothing_up(here: Machine) ->
     assert await here.may("HELP.brainstem", precious, CARL)
 
 
-async def test_scopes_and_unlimited_grants_are_used_before_limited_ones(here: Machine) -> None:
+async def test_scopes_and_unlimited_grants_are_used_first(here: Machine) -> None:
     limited = here.grants.accept(root(uses=1), caller=ANNA.fingerprint, now=NOW)
     free = here.grants.accept(root(jti="free"), caller=ANNA.fingerprint, now=NOW)
     wanted = "HELP.brainstem"

@@ -71,7 +71,7 @@ def test_what_will_never_hold_is_not_verified_again_for_a_while() -> None:
         assert door.verified == 2
 
 
-def test_a_token_of_a_machine_that_is_paired_a_moment_later_holds_at_once() -> None:
+def test_token_holds_at_once_after_pairing() -> None:
     door, text = Door(), token()
     public = door.keys.pop(PEER.fingerprint)
     assert door.refused(text) == "issuer"

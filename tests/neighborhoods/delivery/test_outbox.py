@@ -146,9 +146,7 @@ async def test_a_peer_that_lost_its_record_is_sent_it_again(home: Any, far: Any,
     await kit.until(lambda: home.told == [(id, "done")])
 
 
-async def test_an_answer_is_awaited_after_a_call_that_went_past_the_queue(
-    home: Any, far: Any, kit: Any
-) -> None:
+async def test_answer_is_awaited_after_direct_call(home: Any, far: Any, kit: Any) -> None:
     asked = kit.question("later")
     await home.way.send(far.peer, emergence.encode(asked), wait=5)
     await home.outbox.put(far.peer.fingerprint, asked, "a call", accepted=True)
@@ -170,9 +168,7 @@ async def test_what_runs_out_of_time_is_told_and_never_sent(home: Any, far: Any,
     assert far.accepted == [long]
 
 
-async def test_an_accepted_one_expires_too_and_a_late_answer_changes_nothing(
-    home: Any, far: Any, kit: Any
-) -> None:
+async def test_accepted_row_expires_and_late_answer_is_ignored(home: Any, far: Any, kit: Any) -> None:
     id = await home.put(kit.question("later"))
     await kit.until(lambda: home.rows.states() == ["accepted"])
     home.clock.ahead = 90_000.0

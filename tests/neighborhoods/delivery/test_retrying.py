@@ -80,16 +80,14 @@ async def test_a_no_is_not_asked_again(error: NeighborhoodError) -> None:
         (RetriableError("later", answered=429), 4),
     ],
 )
-async def test_where_repeats_are_not_recognised_only_what_never_arrived_goes_again(
-    error: NeighborhoodError, made: int
-) -> None:
+async def test_unrecognised_repeats_send_only_what_never_arrived(error: NeighborhoodError, made: int) -> None:
     tries = Tries(error)
     with pytest.raises(type(error)):
         await retried(tries.attempt, within=30, repeatable=False, pause=tries.pause)
     assert tries.made == made
 
 
-async def test_a_peer_may_ask_for_a_longer_pause_but_not_past_the_deadline() -> None:
+async def test_retry_after_lengthens_pause_within_deadline() -> None:
     tries = Tries(RetriableError("busy", answered=429, retry_after=7.0), times=1)
     await retried(tries.attempt, within=30, pause=tries.pause)
     assert tries.pauses == [7.0]

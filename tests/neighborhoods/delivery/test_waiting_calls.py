@@ -38,7 +38,7 @@ async def test_an_answer_may_be_faster_than_the_ack() -> None:
         assert found is not None
 
 
-async def test_only_the_peer_that_was_asked_answers_and_only_in_the_end() -> None:
+async def test_only_the_asked_peer_answers_at_the_end() -> None:
     calls, id = PendingReplies(), new_id()
     with calls.expected(KITCHEN, id) as place:
         assert not calls.answered(GARAGE, reply(id))

@@ -131,7 +131,7 @@ async def test_hostile_announcements_are_read_without_harm(make: Make) -> None:
         await hostile.async_close()
 
 
-async def test_an_announcement_that_pretends_to_be_this_machine_is_not_a_peer(make: Make) -> None:
+async def test_announcement_of_own_id_is_not_a_peer(make: Make) -> None:
     desk = make("desk")
     hostile = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
     try:
@@ -206,7 +206,7 @@ async def test_an_address_heard_just_before_the_next_one_is_forgotten(make: Make
         await mover.async_close()
 
 
-async def test_who_moves_right_after_announcing_itself_is_known_by_the_new_address_alone(
+async def test_peer_moving_after_announcement_has_new_address(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = make("desk")

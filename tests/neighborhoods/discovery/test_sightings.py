@@ -66,7 +66,7 @@ def test_one_source_that_becomes_another_machine() -> None:
     assert sightings.of(A) == []
 
 
-def test_claims_of_one_fingerprint_are_bounded_and_the_freshest_stay() -> None:
+def test_claims_of_a_fingerprint_are_bounded() -> None:
     sightings = DiscoveredNodes()
     for number in range(50):
         sightings.saw(f"s{number}", sighting(address=f"10.0.0.{number}", at=number))

@@ -103,7 +103,7 @@ async def test_any_json_is_refused_or_answered_and_moves_nobody_elses(
     assert (await pi.until(there.id, "paired")).state == "paired"
 
 
-async def test_an_attempt_takes_any_body_under_its_own_id_without_harm_to_another(
+async def test_session_takes_any_body_without_harm_to_others(
     desk: Machine, pi: Machine, make_machine: Callable[..., Machine]
 ) -> None:
     """The one that asks may break its own attempt, no more."""

@@ -233,7 +233,7 @@ async def test_a_yes_needs_words_and_says_whose(desk: Machine, pi: Machine, netw
     assert desk.pairings.get(asked.id).state == "words"
 
 
-async def test_a_name_that_another_key_has_is_refused_before_anything_is_sent(
+async def test_name_of_another_key_is_refused_before_sending(
     desk: Machine, pi: Machine, make_machine: Callable[..., Machine]
 ) -> None:
     desk.peers["pi"] = "0" * 64

@@ -107,9 +107,7 @@ async def test_other_bodies_are_refused_in_the_one_shape(
         assert set(said) == {"error", "do", "code"}
 
 
-async def test_a_body_sent_in_pieces_without_a_length_ends_at_the_limit(
-    pi: Machine, served: Callable[[Machine], str]
-) -> None:
+async def test_chunked_body_ends_at_the_limit(pi: Machine, served: Callable[[Machine], str]) -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(64):
             yield b" " * 4096

@@ -162,9 +162,7 @@ async def test_a_verdict_before_there_are_words_is_out_of_turn(desk: Machine, pi
     assert pi.pairings.get(one.attempt).state == "asking"
 
 
-async def test_a_verdict_counts_for_its_attempt_its_key_and_its_answer_alone(
-    desk: Machine, pi: Machine, thief: Machine
-) -> None:
+async def test_verdict_counts_for_its_own_session_only(desk: Machine, pi: Machine, thief: Machine) -> None:
     earlier, now = ByHand(desk, pi), ByHand(desk, pi)
     await earlier.offer()
     await earlier.reveal()
@@ -236,7 +234,7 @@ async def test_an_expired_attempt_takes_nothing_any_more(
     assert pi.paired == []
 
 
-async def test_a_flood_of_offers_leaves_eight_and_room_for_who_is_wanted(
+async def test_offer_flood_leaves_eight_and_the_wanted_one(
     desk: Machine, pi: Machine, make_machine: Callable[..., Machine]
 ) -> None:
     crowd = [make_machine(f"bot{number}") for number in range(10)]

@@ -26,7 +26,7 @@ async def test_both_ask_at_once_and_each_gets_its_own() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["rappd.1", "rappd.2"])
-async def test_what_is_said_at_once_goes_together_where_both_sides_take_that(protocol: str) -> None:
+async def test_messages_of_one_moment_share_a_frame(protocol: str) -> None:
     async with Both(like_a_daemon, like_a_daemon, protocol=protocol) as both:
         many = [asked(n=n) for n in range(250)]
         got = await asyncio.gather(*(both.here.ask(encode(one), one.id, wait=10) for one in many))
@@ -36,7 +36,7 @@ async def test_what_is_said_at_once_goes_together_where_both_sides_take_that(pro
         assert frames == ([250, 250] if protocol == "rappd.1" else [8, 8])  # 32 in one
 
 
-async def test_the_answer_to_one_request_alone_goes_out_in_the_same_round() -> None:
+async def test_single_answer_is_sent_in_the_same_iteration() -> None:
     said_at_once: list[bool] = []
 
     async def answer(envelope: Envelope) -> Envelope | None:
@@ -56,7 +56,7 @@ async def test_the_answer_to_one_request_alone_goes_out_in_the_same_round() -> N
         assert len(both.ends[1].frames) == 4
 
 
-async def test_an_answer_alone_waits_for_room_and_goes_out_then_before_the_next() -> None:
+async def test_single_answer_waits_for_room_in_order() -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
         go = asyncio.Event()
         both.ends[1].before = go.wait
@@ -71,7 +71,7 @@ async def test_an_answer_alone_waits_for_room_and_goes_out_then_before_the_next(
         assert [one.id for one in both.ends[1].sent] == [first.id, second.id]
 
 
-async def test_an_answer_alone_on_a_line_that_broke_leaves_the_line_as_it_is() -> None:
+async def test_single_answer_keeps_a_broken_connection() -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
 
         async def broken() -> None:
@@ -173,7 +173,7 @@ async def test_what_is_no_envelope_costs_one_refusal() -> None:
         assert (await both.here.ask(encode(one), one.id, wait=10)).data["result"] == 1
 
 
-async def test_more_than_fits_is_put_off_and_answers_still_come_through() -> None:
+async def test_excess_is_postponed_and_answers_pass() -> None:
     """Each end has all it can work on, and every piece of work asks the other end something."""
     both: Both
 
@@ -198,7 +198,7 @@ async def test_more_than_fits_is_put_off_and_answers_still_come_through() -> Non
         assert {one.data["result"] for one in got} == {"deep"}
 
 
-async def test_a_problem_is_an_error_and_a_fault_tells_nothing_of_the_inside() -> None:
+async def test_problem_is_reported_and_fault_stays_private() -> None:
     async def answer(envelope: Envelope) -> Envelope | None:
         if envelope.data.get("n") == 1:
             raise NotPairedError("Not any more.", do="Pair anew.")
@@ -234,7 +234,7 @@ async def test_pieces_come_before_the_end() -> None:
         assert (got.verb, heard) == (DONE, [1, 2])
 
 
-async def test_what_is_too_large_to_be_sent_is_an_error_and_the_line_lives() -> None:
+async def test_too_large_message_is_an_error_on_a_live_connection() -> None:
     async def answer(envelope: Envelope) -> Envelope | None:
         return envelope.reply(DONE, {"result": "x" * (envelope.data["n"])})
 

@@ -129,7 +129,7 @@ async def test_addresses_that_lead_nowhere_delay_nothing(
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.timeout(30)
-async def test_who_moved_is_found_while_the_line_to_the_old_address_still_seems_open(
+async def test_moved_peer_is_found_despite_open_connection(
     desk_and_pi: Pair, moving: Moving, silent: list[Silence]
 ) -> None:
     desk, pi = desk_and_pi
@@ -168,9 +168,7 @@ async def test_who_moved_is_found_while_the_line_to_the_old_address_still_seems_
 
 
 @pytest.mark.timeout(30)
-async def test_who_falls_silent_in_the_moment_after_an_answer_is_doubted(
-    desk_and_pi: Pair, moving: Moving
-) -> None:
+async def test_peer_silent_after_answer_is_doubted(desk_and_pi: Pair, moving: Moving) -> None:
     desk, pi = desk_and_pi
 
     async def answering_once(request: web.Request) -> web.WebSocketResponse:

@@ -60,7 +60,7 @@ def tree(root: Path) -> dict[str, bytes]:
     }
 
 
-def test_under_a_passphrase_everything_comes_back_keys_and_modes_included(home: Home, tmp_path: Path) -> None:
+def test_passphrase_restores_keys_and_modes(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup", PASSPHRASE)
     done = restore(tmp_path / "desk.backup", tmp_path / "new", passphrase=PASSPHRASE)
     before = tree(home.root)
@@ -83,7 +83,7 @@ def test_no_secret_is_readable_in_the_file(home: Home, tmp_path: Path, passphras
     assert b"plain" in everything
 
 
-def test_without_a_passphrase_the_machine_gets_a_new_key_and_is_told_so(home: Home, tmp_path: Path) -> None:
+def test_without_passphrase_machine_gets_a_new_key(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup")
     done = restore(tmp_path / "desk.backup", tmp_path / "new")
     assert not done.with_keys
@@ -99,7 +99,7 @@ def test_what_stays_behind_is_told(home: Home, tmp_path: Path) -> None:
     assert left["keys/identity.pem"] == "holds keys, and no passphrase was given"
 
 
-def test_only_what_the_house_makes_anew_is_left_out_without_a_word(home: Home, tmp_path: Path) -> None:
+def test_only_rebuilt_files_are_left_out_silently(home: Home, tmp_path: Path) -> None:
     mine = {
         "brainstem/.brainstem_data/ports/lisbon.txt": "a harbour",
         "brainstem/.brainstem_data/pids/list.txt": "mine",
@@ -167,7 +167,7 @@ def test_a_home_that_is_in_use_is_never_written_over(home: Home, tmp_path: Path)
     assert tree(home.root) == before
 
 
-def test_one_flipped_byte_anywhere_changes_nothing_that_comes_back(home: Home, tmp_path: Path) -> None:
+def test_flipped_byte_changes_nothing_restored(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup", PASSPHRASE)
     whole = (tmp_path / "desk.backup").read_bytes()
     before = tree(home.root)

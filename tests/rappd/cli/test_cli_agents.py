@@ -139,7 +139,7 @@ def test_a_failing_agent_is_an_error_with_its_words_on_stderr(idle: RunningDaemo
     assert "Sad" in idle.cli("threads", "show", thread).stdout
 
 
-def test_what_an_agent_answered_stands_in_the_record_when_it_is_told(idle: RunningDaemon) -> None:
+def test_agents_answer_is_recorded_before_it_is_shown(idle: RunningDaemon) -> None:
     idle.drop("glad_agent.py", agent_source("Glad"))
     idle.start()
     for _ in range(20):
@@ -180,7 +180,7 @@ def test_hostile_names_make_a_plain_file_inside_or_are_refused(idle: RunningDaem
 
 
 @given(st.text(max_size=80), st.text(max_size=200))
-def test_whatever_the_words_the_beginning_is_python_without_them_as_code(name: str, description: str) -> None:
+def test_any_words_leave_valid_python(name: str, description: str) -> None:
     try:
         file, source = scaffold(name, description)
     except InvalidNameError:
@@ -200,7 +200,7 @@ def test_removing_asks_nothing_and_needs_no_terminal(idle: RunningDaemon) -> Non
 
 
 @pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
-def test_a_name_that_is_no_files_in_the_folder_is_told_as_not_found(idle: RunningDaemon, up: bool) -> None:
+def test_foreign_file_name_is_not_found(idle: RunningDaemon, up: bool) -> None:
     idle.drop("weather_agent.py", agent_source("Weather"))
     beside = idle.home / "brainstem" / "beside_agent.py"
     beside.write_text(agent_source("Beside"))

@@ -145,7 +145,7 @@ def test_what_fails_there_is_told_and_ends_with_one(both: Both) -> None:
     assert failed["thread"]
 
 
-def test_what_takes_longer_than_the_wait_is_accepted_and_comes_by_itself(both: Both) -> None:
+def test_slow_call_is_accepted_and_answered_later(both: Both) -> None:
     desk = both[0]
     seen = on_terminal(desk, "call", "pi:Slow", "--wait", "0.5")
     assert seen.code == 8

@@ -122,7 +122,7 @@ def test_a_price_that_is_none_is_refused_and_nothing_changes(both: tuple[Machine
     assert "small=1000" in pi.cli("config", "show", "provider.price_in_per_million").stdout
 
 
-def test_prices_are_read_from_the_settings_file_as_number_or_table(both: tuple[Machine, Machine]) -> None:
+def test_prices_are_read_as_number_or_table(both: tuple[Machine, Machine]) -> None:
     pi = both[1]
     name = "provider.price_in_per_million"
     file = pi.home / "rappd.toml"

@@ -188,7 +188,7 @@ def test_signed_edited_and_signed_again(shelf: Shelf) -> None:
     assert not other.home.exists(), "looking makes no home"
 
 
-def test_what_was_edited_while_frozen_is_told_to_count_for_nothing(shelf: Shelf) -> None:
+def test_edit_while_frozen_is_reported_as_void(shelf: Shelf) -> None:
     path = shelf.made("counter", COUNTER)
     shelf("run", path, "--save")
     shelf("freeze", path, "--after", "30")

@@ -37,7 +37,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     daemon.stop()
 
 
-def test_one_sentence_is_answered_on_stdout_with_its_call_on_stderr(desk: RunningDaemon) -> None:
+def test_one_sentence_is_answered_with_call_on_stderr(desk: RunningDaemon) -> None:
     done = desk.cli("chat", "kettle", "please")
     assert done.returncode == 0
     assert done.stdout == "(no model) The kettle **boils**.\n"
@@ -203,9 +203,7 @@ def test_ctrl_c_at_one_sentence_stops_it_in_the_daemon_too(desk: RunningDaemon) 
     desk.wait_for(lambda: "Stopped." in _refusals(desk, "slowpoke now"), 60)
 
 
-def test_a_daemon_that_goes_and_comes_does_not_end_the_conversation(
-    desk: RunningDaemon, tmux: Callable[[int], Tmux]
-) -> None:
+def test_daemon_restart_keeps_the_conversation_open(desk: RunningDaemon, tmux: Callable[[int], Tmux]) -> None:
     talk = tmux(80)
     talk.ready()
     desk.stop()
@@ -238,7 +236,7 @@ def _said(capsys: pytest.CaptureFixture[str], *events: dict[str, object], label:
     return capsys.readouterr().out
 
 
-def test_an_answer_that_streams_is_printed_block_by_block_and_once(
+def test_streamed_answer_is_printed_block_by_block(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = "One.\n\n```\na\n\nb\n```\n\nLast."

@@ -77,7 +77,7 @@ def test_setting_what_another_source_overrules_is_told(idle: RunningDaemon) -> N
     )
 
 
-def test_a_secret_goes_to_the_private_env_file_and_is_never_printed(idle: RunningDaemon) -> None:
+def test_secret_setting_goes_to_private_env_unprinted(idle: RunningDaemon) -> None:
     said = [
         idle.cli("config", "set", "provider.key", SECRET),
         idle.cli("config", "set", "OPENAI_API_KEY", SECRET, "--json"),

@@ -108,7 +108,7 @@ def test_a_log_of_unfinished_writes_is_read_too(talked: RunningDaemon) -> None:
     other.close()
 
 
-def test_a_broken_settings_file_is_one_problem_and_the_rest_is_looked_at(talked: RunningDaemon) -> None:
+def test_broken_settings_file_is_one_doctor_problem(talked: RunningDaemon) -> None:
     (talked.home / "rappd.toml").write_text("port = = 3\n")
     done = talked.cli("doctor")
     assert done.returncode == 1
@@ -142,7 +142,7 @@ def test_a_damaged_key_is_found(talked: RunningDaemon) -> None:
     assert found["verdict"] == "bad"
 
 
-def test_a_silent_model_server_is_a_problem_and_a_living_one_is_not(talked: RunningDaemon) -> None:
+def test_silent_model_server_is_a_doctor_problem(talked: RunningDaemon) -> None:
     del talked.environment["LLM_FAKE"]
     talked.environment["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
     found = _findings(talked)["Thinking"]

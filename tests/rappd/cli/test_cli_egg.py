@@ -55,9 +55,7 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
     assert "  For approval   2  read them, then: " in "\n".join(replaced)
 
 
-def test_the_plan_of_a_first_hatching_and_of_one_that_changes_nothing(
-    idle: RunningDaemon, kitchen: Gardener
-) -> None:
+def test_plan_of_first_and_of_unchanged_hatching(idle: RunningDaemon, kitchen: Gardener) -> None:
     egg = kitchen.packed()
     own = kitchen.home.cli("egg", "plan", str(egg)).stdout
     assert "✓ Complete: all 4 files match their hashes    ✓ signed by this machine" in own
@@ -78,9 +76,7 @@ def test_a_plan_as_json_is_one_object(idle: RunningDaemon, kitchen: Gardener) ->
     assert len(plan["digest"]) == 64
 
 
-def test_an_egg_that_only_has_an_answer_says_so_and_offers_no_hatching(
-    idle: RunningDaemon, tmp_path: Path
-) -> None:
+def test_inspect_only_egg_offers_no_hatching(idle: RunningDaemon, tmp_path: Path) -> None:
     session = {
         "schema": "brainstem-egg/2.3-session",
         "type": "session",
@@ -119,7 +115,7 @@ def test_the_brainstem_is_packed_before_it_ever_ran(idle: RunningDaemon, tmp_pat
     assert idle.chat("hello")["response"]
 
 
-def test_an_egg_of_a_whole_brainstem_hatches_into_an_empty_home_alone(
+def test_brainstem_egg_hatches_into_empty_home_only(
     idle: RunningDaemon, make_daemon: Callable[..., RunningDaemon], tmp_path: Path
 ) -> None:
     egg = tmp_path / "desk.egg"
@@ -212,7 +208,7 @@ def test_looking_names_the_kind_as_people_say_it(
     assert json.loads(kitchen.home.cli("egg", "inspect", egg, "--json").stdout)["egg"]["kind"] == kind
 
 
-def test_a_file_that_is_there_stays_until_force_is_given_as_advised(kitchen: Gardener) -> None:
+def test_existing_file_stays_until_force(kitchen: Gardener) -> None:
     egg = kitchen.packed()
     before = egg.read_bytes()
     kitchen.give("soul.md", "# Another\n")
@@ -232,9 +228,7 @@ def test_a_file_that_is_there_stays_until_force_is_given_as_advised(kitchen: Gar
     assert "--force" not in refused.stderr, "it does not help here"
 
 
-def test_a_likely_secret_is_named_with_its_line_and_the_way_to_let_it_pass(
-    kitchen: Gardener, tmp_path: Path
-) -> None:
+def test_likely_secret_is_named_with_line_and_exception(kitchen: Gardener, tmp_path: Path) -> None:
     kitchen.give("agents/mail_agent.py", f'{KETTLE}\nPASSWORD = "hunter2-but-longer-9X"\n')
     line = KETTLE.count("\n") + 2
     done = kitchen.home.cli("egg", "pack", "gardener", "-o", str(tmp_path / "g.egg"))
@@ -309,9 +303,7 @@ def test_agents_of_a_registry_travel_as_a_short_text(idle: RunningDaemon, tmp_pa
     assert idle.cli("egg", "hatch-text", "AAAA", *registry).returncode == 5
 
 
-def test_what_one_mistypes_with_such_a_text_is_answered_with_what_was_meant(
-    idle: RunningDaemon, tmp_path: Path
-) -> None:
+def test_mistyped_text_gets_a_suggestion(idle: RunningDaemon, tmp_path: Path) -> None:
     from tests.twins.eggs.test_strings import clone, entry
 
     (tmp_path / "registry").mkdir()

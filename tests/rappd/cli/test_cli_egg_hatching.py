@@ -25,9 +25,7 @@ from tests.twins.eggs.hostile_corpus import HONEST, HOSTILE, honest
 # Hatching.
 
 
-def test_hatching_asks_nothing_keeps_foreign_code_back_and_says_how_to_go_on(
-    idle: RunningDaemon, kitchen: Gardener
-) -> None:
+def test_hatching_quarantines_foreign_code_and_advises(idle: RunningDaemon, kitchen: Gardener) -> None:
     egg = with_code(kitchen)
     seen = on_terminal(idle, "egg", "hatch", str(egg))
     assert seen.code == 0
@@ -257,5 +255,5 @@ def _refusals() -> Iterator[type[ReportableError]]:
 
 
 @pytest.mark.parametrize("kind", sorted(set(_refusals()), key=lambda one: one.__qualname__))
-def test_what_the_daemon_refuses_ends_as_what_the_command_refuses_itself(kind: type[ReportableError]) -> None:
+def test_daemons_refusal_ends_like_a_local_one(kind: type[ReportableError]) -> None:
     assert ResponseError({"error": "x", "code": kind.code}, kind.status).exit_code == kind.exit_code

@@ -128,7 +128,7 @@ def test_both_lives_are_in_it_and_what_contradicts_is_told(
     lives.run(lives.there, "threads", "verify")
 
 
-def test_it_does_not_matter_who_is_ours_and_merging_again_changes_nothing(lives: Lives) -> None:
+def test_merge_is_symmetric_and_idempotent(lives: Lives) -> None:
     lives.merged(lives.here, "one", lives.base, lives.ours, lives.theirs)
     other = lives.merged(lives.there, "other", lives.base, lives.theirs, lives.ours)
     assert other["contradicting"] > 0
@@ -260,7 +260,7 @@ def test_the_conformance_cases(papers: Papers, base: Any, ours: Any, theirs: Any
     assert papers.merge(base, theirs, ours)[0] == f"{merged}\n", "from both sides"
 
 
-def test_documents_of_two_beings_are_refused_and_contradictions_told(papers: Papers) -> None:
+def test_documents_of_two_beings_are_refused(papers: Papers) -> None:
     stdout, stderr = papers.merge({"rappid": "a"}, {"rappid": "a"}, {"rappid": "b"}, code=9)
     assert stdout == ""
     assert "two different beings" in stderr

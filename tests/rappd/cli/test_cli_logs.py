@@ -130,7 +130,7 @@ def test_logs_shows_the_end_and_follows_across_rotation(talked: RunningDaemon) -
     assert terminal.to_end().code == 130
 
 
-def test_what_was_written_right_before_a_rotation_is_followed_too(tmp_path: Path) -> None:
+def test_lines_before_a_rotation_are_followed(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_text("first\n")
     following = log.follow(path, 1)
@@ -155,7 +155,7 @@ def test_following_begins_before_there_is_a_log(idle: RunningDaemon) -> None:
     process.stdout.close()
 
 
-def test_what_agents_print_is_in_the_log_and_cannot_steer_the_terminal(idle: RunningDaemon) -> None:
+def test_agent_output_is_logged_without_control_characters(idle: RunningDaemon) -> None:
     idle.drop("loud_agent.py", agent_source("Loud", 'print("\\x1b[2Jhello from within"); return "done"'))
     idle.start()
     assert idle.cli("agents", "run", "Loud").returncode == 0

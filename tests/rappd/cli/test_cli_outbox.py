@@ -99,7 +99,7 @@ def test_the_list_has_the_columns_of_the_design_at_any_width(both: Both) -> None
     ]  # fmt: skip
 
 
-def test_one_can_be_tried_now_or_dropped_by_the_beginning_of_its_id(both: Both) -> None:
+def test_row_is_retried_or_dropped_by_id_prefix(both: Both) -> None:
     desk = both[0]
     assert desk.cli("call", "shed", "read the rain gauge", "--wait", "1").returncode == 8
     [row] = rows(desk)

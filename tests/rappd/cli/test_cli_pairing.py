@@ -68,7 +68,7 @@ def words_of(seen: Seen) -> str:
     return found[1]
 
 
-def test_the_same_verb_on_both_sides_shows_the_same_words_and_pairs(both: Both) -> None:
+def test_same_command_on_both_sides_pairs(both: Both) -> None:
     desk, pi = both
     asks = Terminal(desk, "peers", "pair", "pi")
     words = words_of(asked(asks))
@@ -158,9 +158,7 @@ def test_ctrl_c_while_waiting_for_the_other_side(both: Both) -> None:
 @pytest.mark.parametrize(
     "more", [(), ("--yes",), ("--json",), ("--mine", "--yes")], ids=lambda more: " ".join(more) or "nothing"
 )
-def test_nothing_trusts_without_a_terminal_but_a_fingerprint_or_a_code(
-    both: Both, more: tuple[str, ...]
-) -> None:
+def test_pairing_without_terminal_needs_pin_or_code(both: Both, more: tuple[str, ...]) -> None:
     done = both[0].cli("peers", "pair", "pi", *more)
     assert done.returncode == 5
     assert done.stdout == ""

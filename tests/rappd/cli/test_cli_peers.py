@@ -157,7 +157,7 @@ def test_machines_nearby_are_found_by_themselves(make_machine: Callable[..., Mac
     assert rows["Nearby"]["what"].startswith("announced on lo; 1 machine seen")
 
 
-def test_a_name_that_a_shell_would_act_on_is_never_part_of_a_command(
+def test_shell_unsafe_name_is_never_in_a_command(
     make_machine: Callable[..., Machine],
 ) -> None:
     desk, odd = make_machine("desk"), make_machine("a; rm x", "odd")
@@ -217,7 +217,7 @@ def test_what_a_peer_calls_itself_is_shown_beside_its_name_here(make_machine: Ca
     assert "  Called    garage, by itself" in on_terminal(desk, "peers", "show", "pi").lines
 
 
-def test_scopes_are_shown_set_added_and_removed_and_count_at_once(both: Both) -> None:
+def test_scopes_are_changed_at_once(both: Both) -> None:
     desk, pi = both
     assert re.match(r"desk may use everything approved\.\n", pi.cli("peers", "scopes", "desk").stdout)
     set_to = told(pi, "scopes", "desk", "HELP.brainstem.HackerNews")["peer"]["scopes"]

@@ -69,7 +69,7 @@ def test_a_text_that_loses_its_end_fits(text: str, width: int) -> None:
     assert tables.cells(tables.beginning(text, width)) <= width
 
 
-def test_a_narrowed_column_takes_the_room_that_dropped_columns_leave() -> None:
+def test_narrow_column_uses_freed_room() -> None:
     assert tables.fitted([10, 50, 30], 40, shrink=1) == [10, 28]
     assert tables.fitted([10, 50, 30], 80, shrink=1) == [10, 36, 30]
     assert tables.fitted([90], 40) == [40]

@@ -74,7 +74,7 @@ def test_the_first_start_shows_the_screen_and_ctrl_c_ends_it(newcomer: RunningDa
     newcomer.wait_for(lambda: not any(map(lives, below)), what="every process to end")
 
 
-def test_the_first_start_tells_that_other_machines_may_only_say_hello(newcomer: RunningDaemon) -> None:
+def test_first_start_says_others_may_only_say_hello(newcomer: RunningDaemon) -> None:
     port = str(free_port())
     newcomer.environment |= {
         "RAPPD_PEERS_LISTEN": "on",
@@ -90,7 +90,7 @@ def test_the_first_start_tells_that_other_machines_may_only_say_hello(newcomer: 
         assert terminal.to_end().code == 0
 
 
-def test_on_a_narrow_terminal_hints_stand_below_and_links_stay_whole(newcomer: RunningDaemon) -> None:
+def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -> None:
     terminal = Terminal(newcomer, "start", columns=60)
     lines = _running(terminal).split("\n")
     assert [line for line in lines if len(line) > 60 and "http://" not in line] == []
@@ -114,7 +114,7 @@ def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
         assert newcomer.cli("stop").returncode == 0
 
 
-def test_a_program_that_is_not_on_the_path_is_named_so_that_it_runs(newcomer: RunningDaemon) -> None:
+def test_program_off_path_is_named_by_full_path(newcomer: RunningDaemon) -> None:
     started = on_terminal(newcomer, "start", "--detach", columns=200, PATH="/usr/bin:/bin")
     stop = started.lines[-1].removeprefix("Stop it: ")
     assert stop == f"{BIN.lstrip('/')}/rappd stop", "relative to where it was started, the root folder"
@@ -135,7 +135,7 @@ def test_over_ssh_it_tells_how_to_reach_the_page(newcomer: RunningDaemon) -> Non
     terminal.to_end()
 
 
-def test_agents_that_come_and_go_are_told_on_the_terminal_that_started_it(newcomer: RunningDaemon) -> None:
+def test_agent_changes_are_shown_on_the_terminal(newcomer: RunningDaemon) -> None:
     newcomer.drop("old_agent.py", "class Old(:\n")
     terminal = Terminal(newcomer, "start")
     text = terminal.read_until(lambda seen: "has a fault" in seen.text).text
@@ -189,7 +189,7 @@ def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaem
     assert newcomer.cli("stop").returncode == 0
 
 
-def test_detach_then_stop_leaves_no_process_and_the_second_stop_says_so(newcomer: RunningDaemon) -> None:
+def test_detached_daemon_stops_completely(newcomer: RunningDaemon) -> None:
     started = newcomer.cli("start", "--detach", "--json")
     told = json.loads(started.stdout)["daemon"]
     assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 9)

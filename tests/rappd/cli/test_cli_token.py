@@ -61,7 +61,7 @@ def asks(daemon: Machine, text: str, agent: str) -> tuple[int, Any]:
         return refused.code, json.loads(refused.read())
 
 
-def test_from_nothing_to_a_program_that_may_call_one_agent_and_back(desk: Machine) -> None:
+def test_token_lets_a_program_call_one_agent(desk: Machine) -> None:
     assert re.fullmatch(
         r"Nothing was issued yet\.\n  → \S*rappd token issue NAME\n", desk.cli("token", "list").stdout
     )

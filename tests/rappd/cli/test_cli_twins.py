@@ -312,7 +312,7 @@ def test_purging_asks_and_only_takes_what_is_archived(down: RunningDaemon) -> No
 # With the daemon coming and going.
 
 
-def test_stopping_and_forking_without_a_daemon_count_at_the_next_start(idle: RunningDaemon) -> None:
+def test_offline_stop_and_fork_count_at_next_start(idle: RunningDaemon) -> None:
     idle.start()
     for name in ("kept", "stopped", "forked"):
         run(idle, "new", name)
@@ -329,7 +329,7 @@ def test_stopping_and_forking_without_a_daemon_count_at_the_next_start(idle: Run
     assert states == {"kept": "asleep", "stopped": "asleep", "forked": "awake", "forked (fork)": "asleep"}
 
 
-def test_verbs_that_only_ask_a_running_daemon_import_no_event_loop(desk: RunningDaemon) -> None:
+def test_query_commands_import_no_event_loop(desk: RunningDaemon) -> None:
     program = (
         "import sys\nfrom rappd.cli.app import run\n"
         "code = run(['twins', 'list', '--json'])\nprint('imported', *sys.modules, file=sys.stderr)\nsys.exit(code)\n"

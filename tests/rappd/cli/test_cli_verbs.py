@@ -201,7 +201,7 @@ def test_an_unwritable_home_is_told_in_words(idle: RunningDaemon) -> None:
         (("logs", "--lines"), "rappd logs"),
     ],
 )
-def test_an_option_without_its_value_points_to_the_help_of_its_command(
+def test_option_without_value_points_to_help(
     idle: RunningDaemon, arguments: tuple[str, ...], command: str
 ) -> None:
     done = idle.cli(*arguments)

@@ -59,9 +59,7 @@ def test_a_twin_goes_on_mid_thought_on_another_home(make_place: Callable[..., Pl
     assert kitchen.verified()
 
 
-def test_hatched_while_the_daemon_is_down_it_goes_on_at_the_next_start(
-    make_place: Callable[..., Place], tmp_path: Path
-) -> None:
+def test_hatched_offline_goes_on_at_next_start(make_place: Callable[..., Place], tmp_path: Path) -> None:
     desk, kitchen = make_place("desk"), make_place("kitchen")
     key = desk.new("Rose")
     desk.says_to(key, "The tomatoes are dry.")
@@ -82,9 +80,7 @@ def test_hatched_while_the_daemon_is_down_it_goes_on_at_the_next_start(
 # Conversations.
 
 
-def test_conversations_that_went_on_on_both_sides_stand_beside_each_other(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_diverged_conversations_stand_side_by_side(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Torn")
     desk.says_to(key, "One.")
@@ -123,9 +119,7 @@ def test_a_longer_conversation_continues_the_shorter_one(two: tuple[Place, Place
     assert kitchen.threads(key) == desk.threads(key)
 
 
-def test_an_egg_without_memory_brings_neither_memories_nor_conversations(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_egg_without_memory_brings_no_conversations(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Forgetful")
     desk.says_to(key, "One.")
@@ -190,7 +184,7 @@ def test_a_brainstem_takes_an_egg_in_after_it_was_packed_itself(
 
 
 @pytest.mark.parametrize("agent", ["HatchEgg", "LayEgg", "Twin"])
-def test_agents_of_eggs_and_twins_work_in_the_operators_turn_alone(
+def test_egg_and_twin_agents_need_the_operators_turn(
     two: tuple[Place, Place], tmp_path: Path, agent: str
 ) -> None:
     desk, kitchen = two
@@ -239,9 +233,7 @@ def hub() -> Iterator[EggHub]:
     server.stop()
 
 
-def test_eggs_from_the_web_are_compared_with_what_is_known_of_them(
-    two: tuple[Place, Place], tmp_path: Path, hub: EggHub
-) -> None:
+def test_web_eggs_are_compared_with_known_ones(two: tuple[Place, Place], tmp_path: Path, hub: EggHub) -> None:
     desk, kitchen = two
     key = desk.new("Fetched")
     octets = desk.pack(key, tmp_path / "x.egg").read_bytes()
@@ -280,9 +272,7 @@ def test_eggs_from_the_web_are_compared_with_what_is_known_of_them(
 # Killed.
 
 
-def test_killed_or_stopped_at_any_moment_of_a_hatching_it_is_whole_or_not_there(
-    make_place: Callable[..., Place], tmp_path: Path
-) -> None:
+def test_interrupted_hatching_is_whole_or_absent(make_place: Callable[..., Place], tmp_path: Path) -> None:
     desk, kitchen = make_place("desk"), make_place("kitchen")
     key = desk.new("Rose")
     for number in range(120):

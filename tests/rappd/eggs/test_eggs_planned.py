@@ -12,9 +12,7 @@ import pytest
 from fixtures.twin_workspace import Place, lies, without_waiting
 
 
-def test_a_plan_that_was_approved_and_is_another_by_now_is_refused(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_changed_plan_is_refused_after_approval(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Planned")
     egg = desk.pack(key, tmp_path / "x.egg")
@@ -34,9 +32,7 @@ def test_a_plan_that_was_approved_and_is_another_by_now_is_refused(
     assert kitchen.refused("/eggs/hatch", body) == (404, "not_found"), "a hatched egg waits no more"
 
 
-def test_what_is_hatched_is_what_was_looked_at_whatever_becomes_of_the_file(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_hatched_bytes_are_the_inspected_ones(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key, other = desk.new("Looked at"), desk.new("Slipped in")
     egg = desk.pack(key, tmp_path / "x.egg")
@@ -93,9 +89,7 @@ def test_a_signature_beside_a_file_counts_for_the_daemon_too(
     assert kitchen.post("/eggs/plan", {"path": str(egg)})["plan"]["seal"]["signer"] == ""
 
 
-def test_a_signature_that_comes_with_an_egg_counts_and_holds_for_these_bytes_alone(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_egg_signature_counts_for_same_bytes_only(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     egg = desk.pack(desk.new("Strict"), tmp_path / "x.egg", form="rapp1-organism").read_bytes()
     beside = quote((tmp_path / "x.egg.sig").read_bytes())

@@ -115,7 +115,7 @@ def test_eggs_are_the_operators_business(
     assert lies(quiet.home) == before
 
 
-def test_a_packed_egg_is_fetched_by_its_link_and_by_nothing_like_it(two: tuple[Place, Place]) -> None:
+def test_packed_egg_is_fetched_by_its_link_only(two: tuple[Place, Place]) -> None:
     desk, _ = two
     done = desk.post("/eggs/pack", {"twin": desk.new("Dragged")})
     link = done["link"]

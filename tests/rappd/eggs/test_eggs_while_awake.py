@@ -14,9 +14,7 @@ from fixtures.running_daemon import on
 from fixtures.twin_workspace import News, Place
 
 
-def test_a_twin_that_is_awake_sleeps_meanwhile_and_wakes_as_the_egg_left_it(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_running_twin_restarts_as_the_egg_left_it(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Awake")
     kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
@@ -38,9 +36,7 @@ def test_a_twin_that_is_awake_sleeps_meanwhile_and_wakes_as_the_egg_left_it(
     assert kitchen.verified()
 
 
-def test_a_twin_that_hatches_its_own_egg_answers_first_and_is_whole_afterwards(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_twin_hatching_its_own_egg_answers_first(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Selfish")
     kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))
@@ -78,9 +74,7 @@ def test_a_twin_that_takes_its_own_hatching_back_answers_first(
     assert "notice" not in kitchen.says_to(key, "Are you there?"), "there is nothing more to tell"
 
 
-def test_hatchings_are_listed_with_the_latest_first_within_a_second_too(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_hatchings_of_one_second_are_listed_in_order(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     names = [f"Quick {number}" for number in range(8)]
     eggs = [desk.pack(desk.new(name), tmp_path / f"{name}.egg") for name in names]
@@ -106,9 +100,7 @@ def test_a_hatching_is_taken_back_in_conversation(make_place: Callable[..., Plac
     assert home.runs("", "HatchEgg", take_back="20000101T000000Z-000000").startswith("Error: ")
 
 
-def test_what_fails_after_the_answer_is_told_in_the_page_and_in_the_next_turn(
-    two: tuple[Place, Place], tmp_path: Path
-) -> None:
+def test_late_failure_is_shown_in_page_and_next_turn(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Promised")
     first = kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]

@@ -33,7 +33,7 @@ def refused(got: Any, reason: str, status: int = 401) -> None:
     assert (got.status, got.verb, got.data["code"], got.data["reason"]) == (status, "ERROR", status, reason)
 
 
-def test_a_token_of_ones_own_counts_with_or_without_the_certificate(mine: PlainMachine) -> None:
+def test_own_token_counts_with_or_without_certificate(mine: PlainMachine) -> None:
     assert mine.post(mine.help(), certificate=False, token=mine.token()).verb == "DONE"
     assert mine.post(mine.help(), token=mine.token(bound=True)).verb == "DONE"
 

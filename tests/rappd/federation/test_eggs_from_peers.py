@@ -98,7 +98,7 @@ def test_those_that_are_coming_in_count_too(node: Node, egg: bytes) -> None:
     assert node.owner("DELETE", f"/eggs/arrived/{row['id']}")[0] == 200
 
 
-def test_the_same_egg_sent_again_takes_the_place_of_one_whose_line_is_dead(node: Node, egg: bytes) -> None:
+def test_resent_egg_replaces_one_on_a_dead_connection(node: Node, egg: bytes) -> None:
     friend, id = node.peer("patient", whose="friend"), str(uuid.uuid4())
     assert friend.request("GET", f"/eggs/{id}").status == 404
     dead = begun(friend, egg, "rose.egg", id)

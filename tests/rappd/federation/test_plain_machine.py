@@ -40,7 +40,7 @@ def test_a_peer_is_told_what_it_may_use_and_nothing_structural(node: Node, mine:
     assert got.json["from"] == mine.to()
 
 
-def test_a_peer_may_call_itself_anything_and_it_stays_one_harmless_line(node: Node) -> None:
+def test_peer_name_stays_one_harmless_line(node: Node) -> None:
     who = node.peer("shed")
     known = who.name
     who.name = "gar\x1b[2Jage\u202e\n<b>" + "x" * 500
@@ -67,7 +67,7 @@ def test_one_agent_is_asked_in_both_forms(mine: PlainMachine) -> None:
     assert (got.json["from"], got.json["to"]) == (mine.to("Clock"), mine.id)
 
 
-def test_the_callers_thread_comes_back_and_nothing_of_this_machines_record(mine: PlainMachine) -> None:
+def test_callers_thread_returns_without_local_record(mine: PlainMachine) -> None:
     thread = str(uuid.uuid4())
     got = mine.post(mine.help(_x_thread=thread, _x_path=[mine.fingerprint[:16]])).json
     assert got["_x_thread"] == thread
@@ -80,9 +80,7 @@ def test_a_brainstem_turn_has_result_and_response(mine: PlainMachine) -> None:
     assert got.data["result"] == got.data["response"] == "fake-llm: how are you"
 
 
-def test_what_takes_longer_than_the_deadline_is_brought_and_can_be_fetched(
-    node: Node, mine: PlainMachine
-) -> None:
+def test_late_answer_is_delivered_and_fetchable(node: Node, mine: PlainMachine) -> None:
     asked = mine.help("Counted", {"tell": "late", "seconds": 1.5}, _x_deadline=0.3)
     got = mine.post(asked)
     assert (got.status, got.verb) == (202, "ACK")
@@ -189,7 +187,7 @@ def test_verbs_that_nobody_knows_and_wrong_ends(node: Node, mine: PlainMachine) 
         assert (got.status, got.data["reason"]) == (403, "wrong_sender")
 
 
-def test_an_answer_that_is_too_large_says_so_and_the_line_of_talk_goes_on(mine: PlainMachine) -> None:
+def test_too_large_answer_is_reported_and_chat_goes_on(mine: PlainMachine) -> None:
     got = mine.post(mine.help("Big", {"size": 3 << 20}))
     assert got.status in (200, 500)
     assert len(got.body) <= 1 << 20
@@ -198,7 +196,7 @@ def test_an_answer_that_is_too_large_says_so_and_the_line_of_talk_goes_on(mine: 
     assert mine.post(mine.help()).verb == "DONE"
 
 
-def test_an_agent_that_fails_is_an_error_whose_code_is_the_status(mine: PlainMachine) -> None:
+def test_failed_agent_is_an_error_with_status_code(mine: PlainMachine) -> None:
     got = mine.post(mine.help("Big", {"size": "no number"}))
     assert (got.status, got.verb, got.data["code"]) == (500, "ERROR", 500)
     again = mine.request("GET", f"/envelopes/{got.json['id']}")

@@ -47,7 +47,7 @@ def _envelope(verb: str) -> Envelope:
 
 @pytest.mark.parametrize("verb", [HELP, HELLO])
 @pytest.mark.parametrize("wrong", [STRANGER, BadTokenError("signature")], ids=["nothing", "wrong"])
-async def test_right_capability_is_taken_after_any_number_of_wrong_ones(verb: str, wrong: Any) -> None:
+async def test_right_capability_is_taken_after_wrong_ones(verb: str, wrong: Any) -> None:
     checks = Checks()
     by = _by(checks)
     checks.outcome = wrong

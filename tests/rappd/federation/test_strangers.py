@@ -32,9 +32,7 @@ def still_works(mine: PlainMachine, connection: Any = None) -> None:
     assert (got.status, got.data["result"]) == (200, "it is now")
 
 
-def test_a_flood_of_hellos_is_limited_and_a_peer_is_answered_meanwhile(
-    node: Node, mine: PlainMachine
-) -> None:
+def test_hello_flood_is_limited_and_peer_is_answered(node: Node, mine: PlainMachine) -> None:
     stranger = node.stranger()
     kept = mine.connect()
     still_works(mine, kept)
@@ -67,7 +65,7 @@ def test_a_flood_of_hellos_is_limited_and_a_peer_is_answered_meanwhile(
     assert seconds < 60  # 50 calls, while three ask without a pause
 
 
-def test_connections_without_end_are_few_at_a_time_and_a_peer_gets_in(node: Node, mine: PlainMachine) -> None:
+def test_endless_connections_are_limited_and_peer_enters(node: Node, mine: PlainMachine) -> None:
     host, _, port = node.address.rpartition(":")
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection((host, int(port)), 10)) for _ in range(150)]
@@ -105,7 +103,7 @@ def test_a_strangers_slow_request_ends_and_a_peers_is_answered(node: Node, mine:
     still_works(mine)
 
 
-def test_strangers_may_send_little_and_peers_no_more_than_they_should(node: Node, mine: PlainMachine) -> None:
+def test_unauthenticated_and_peers_have_send_limits(node: Node, mine: PlainMachine) -> None:
     stranger = node.stranger()
     body = b'{"x":"' + b"x" * (300 << 10) + b'"}'
     got = stranger.post(body, certificate=False)
@@ -155,9 +153,7 @@ HELLO = (
         b"X\x00: y\r\nContent-Length: 0\r\n",
     ],
 )
-def test_requests_that_two_could_read_differently_are_read_by_nobody(
-    node: Node, mine: PlainMachine, framing: bytes
-) -> None:
+def test_ambiguous_requests_are_refused(node: Node, mine: PlainMachine, framing: bytes) -> None:
     """What stands behind such a request is never taken for a second one."""
     smuggled = b"POST /envelopes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + (
         b"Content-Length: %d\r\n\r\n" % len(HELLO) + HELLO

@@ -93,9 +93,7 @@ async def test_one_agent_on_a_line_needs_no_pieces(mine: PlainMachine) -> None:
         assert found[0]["data"]["result"] == "it is UTC"
 
 
-def test_a_post_that_takes_events_gets_them_and_one_that_does_not_never(
-    mine: PlainMachine, model: FakeModel
-) -> None:
+def test_post_streams_only_when_events_are_accepted(mine: PlainMachine, model: FakeModel) -> None:
     got = mine.post(mine.envelope("HELP", {"user_input": "go"}), headers=EVENTS)
     assert got.status == 200
     assert got.headers["content-type"].startswith("text/event-stream")
@@ -145,7 +143,7 @@ def test_two_follow_one_work(node: Node, mine: PlainMachine) -> None:
     assert events(second.body) == events(got[0].body)
 
 
-def test_events_end_with_an_ack_after_the_deadline_and_go_on_elsewhere(mine: PlainMachine) -> None:
+def test_events_end_with_ack_after_deadline(mine: PlainMachine) -> None:
     asked = mine.envelope("HELP", {"user_input": "go"}, _x_deadline=0.2)
     found = events(mine.post(asked, headers=EVENTS).body)
     assert found[-1][1]["verb"] == "ACK"
@@ -191,9 +189,7 @@ async def test_a_cancel_stops_the_work_and_its_record_says_so(
     assert (repeat.status, repeat.data["reason"]) == (499, "stopped")
 
 
-def test_what_was_acknowledged_and_then_stopped_is_brought_as_stopped(
-    mine: PlainMachine, model: FakeModel
-) -> None:
+def test_acknowledged_then_cancelled_is_delivered(mine: PlainMachine, model: FakeModel) -> None:
     model.hang = True
     asked = mine.envelope("HELP", {"user_input": "go"}, _x_deadline=0.2)
     assert mine.post(asked).verb == "ACK"
@@ -227,9 +223,7 @@ async def test_answers_are_not_answered_without_end(mine: PlainMachine) -> None:
         assert found[0]["data"]["reason"] == "malformed"
 
 
-async def test_too_much_at_once_on_a_line_is_put_off_and_nothing_else_suffers(
-    node: Node, mine: PlainMachine
-) -> None:
+async def test_excess_on_a_connection_is_postponed_alone(node: Node, mine: PlainMachine) -> None:
     async with line_of(mine) as line:
         asked = [mine.help("Counted", {"tell": f"many{n}"}) for n in range(400)]
         for one in asked:

@@ -113,7 +113,7 @@ def test_a_program_may_fetch_its_own_answer(node: Node) -> None:
     assert got.json[0]["verb"] in ("ACK", "DONE")
 
 
-def test_a_token_that_was_taken_back_is_refused_at_once_also_on_an_open_connection(node: Node) -> None:
+def test_revoked_token_is_refused_on_open_connection(node: Node) -> None:
     who = node.stranger()
     token = issued(node, ["HELP.brainstem.Clock"])
     connection = who.connect(certificate=False)
@@ -153,7 +153,7 @@ def test_a_peer_shows_a_permission_beside_its_certificate(node: Node) -> None:
     assert friend.post(friend.help("Secret", _x_cap=text)).status == 403
 
 
-def test_a_permission_is_passed_on_narrower_without_asking_and_never_wider(node: Node) -> None:
+def test_permission_is_delegated_only_narrower(node: Node) -> None:
     first, second = node.stranger("first"), node.stranger("second")
     root = permission(node, first, ["HELP.brainstem.Clock", "HELP.brainstem.Counted"])
     chain = first.narrowed([root["text"]], second.fingerprint, ["HELP.brainstem.Clock"])

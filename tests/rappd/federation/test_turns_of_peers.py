@@ -60,9 +60,7 @@ def test_a_peers_words_do_not_move_the_house(make: Callable[..., Node], fake_mod
     assert node.owner("GET", "/twins")[1] == before
 
 
-def test_a_turn_is_offered_no_agent_beyond_the_callers_capabilities(
-    make: Callable[..., Node], fake_model: FakeModel
-) -> None:
+def test_turn_offers_only_permitted_agents(make: Callable[..., Node], fake_model: FakeModel) -> None:
     node = make(LLM_FAKE="", OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small").start()
     friend = node.peer("friend", "friend", ["HELP.brainstem", "HELP.brainstem.Clock"])
     fake_model.will(calls(("Secret", {}), ("Clock", {})), says("well"))

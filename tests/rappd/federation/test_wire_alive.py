@@ -61,7 +61,7 @@ def test_the_batch_is_answered_as_it_stands_there(mine: PlainMachine, filled: Fi
     assert mine.waits_for(asked[0]["id"])["data"]["result"]
 
 
-def test_a_strangers_hello_is_answered_with_the_card_that_stands_there(node: Node, filled: Filled) -> None:
+def test_unauthenticated_hello_gets_documented_card(node: Node, filled: Filled) -> None:
     who = node.stranger()
     got = who.post(filled("request-hello", who), certificate=False)
     told = filled("response-hello-200", who)
@@ -71,9 +71,7 @@ def test_a_strangers_hello_is_answered_with_the_card_that_stands_there(node: Nod
     assert got.data["introduction"].keys() == introductions()["pi"].keys()
 
 
-def test_capabilities_and_unknown_ids_are_answered_as_they_stand_there(
-    mine: PlainMachine, filled: Filled
-) -> None:
+def test_capabilities_and_unknown_ids_answer_as_documented(mine: PlainMachine, filled: Filled) -> None:
     told = filled("response-capabilities-200", mine)
     got = mine.request("GET", f"/agents/{told['id']}/capabilities")
     assert (got.status, got.json) == (200, told)

@@ -179,7 +179,7 @@ def test_announcements_have_the_form_that_the_page_says() -> None:
     assert announcement.read({**txt, b"v": b"2"}, 7443, ["192.168.1.12"], at=0) is None
 
 
-async def test_the_file_of_peers_is_read_and_its_entries_are_told_apart(tmp_path: Path) -> None:
+async def test_peers_file_entries_are_distinguished(tmp_path: Path) -> None:
     (text,) = blocks("peers-file")
     path = tmp_path / "peers.json"
     path.write_text(text)

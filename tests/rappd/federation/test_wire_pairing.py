@@ -102,7 +102,7 @@ def test_the_code_comes_out_as_the_page_says() -> None:
         assert key_of(name).sign(over).hex() == made[f"signature_{role}"]
 
 
-def test_the_code_of_another_implementation_of_spake2_is_understood() -> None:
+def test_foreign_spake2_code_is_understood() -> None:
     there = pairing_proof.CodeExchange("417-copper-otter-violin")
     here = SPAKE2_Symmetric(b"417-copper-otter-violin", idSymmetric=b"rappd/pairing-code\n")
     message = here.start()

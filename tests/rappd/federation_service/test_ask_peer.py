@@ -67,7 +67,7 @@ def asked_by(model: FakeModel, **arguments: Any) -> None:
     model.will(calls(("AskPeer", arguments)), says("There."))
 
 
-def test_the_model_asks_a_peers_brainstem_and_both_records_have_it(
+def test_model_asks_a_peer_and_both_logs_have_it(
     network: tuple[Machine, Machine, FakeModel],
 ) -> None:
     desk, pi, model = network

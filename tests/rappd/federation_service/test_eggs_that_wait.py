@@ -228,7 +228,7 @@ def test_a_sealed_egg_is_sent_as_it_is(network: Network) -> None:
 
 
 @pytest.mark.parametrize("killed", ["who sends", "who receives"])
-def test_killed_in_the_middle_of_an_upload_it_arrives_whole_and_once(network: Network, killed: str) -> None:
+def test_killed_upload_arrives_whole_and_once(network: Network, killed: str) -> None:
     egg = network.egg(size=8 * SOME)
     network.wire.hold(4 * SOME)
     network.begins_to_send(egg)

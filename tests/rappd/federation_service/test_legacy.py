@@ -105,9 +105,7 @@ def test_what_goes_out_is_the_sentence_and_a_claim(desk: Machine, kitchen: Publi
     assert str(desk.home) not in everything
 
 
-def test_what_is_meant_for_a_trusted_machine_never_goes_in_the_clear(
-    desk: Machine, kitchen: Published, tmp_path: Path
-) -> None:
+def test_trusted_only_data_never_goes_unencrypted(desk: Machine, kitchen: Published, tmp_path: Path) -> None:
     pi = Machine(tmp_path / "pi", "pi", LLM_FAKE="1").start()
     written = desk.home / "peers.json"
     before = written.read_bytes()
@@ -334,7 +332,7 @@ def test_a_listed_machine_talks_and_others_learn_nothing(network: Any) -> None:
     assert sent(kitchen, desk.address, {"user_input": ""})[0] == 400
 
 
-def test_a_named_agent_is_offered_and_no_other_and_a_restart_changes_nothing(network: Any) -> None:
+def test_named_agent_alone_is_offered_also_after_restart(network: Any) -> None:
     daemon, desk, kitchen, _ = network
     opened = daemon.cli("peers", "legacy", "open", kitchen.address, "--may", "HELP.brainstem.Clock", "--yes")
     assert "and use Clock" in opened.stdout, opened.stderr

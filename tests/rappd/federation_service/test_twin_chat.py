@@ -113,7 +113,7 @@ def test_odd_claims_are_cut_and_never_break_a_turn(desk: tuple[Machine, FakeMode
     assert kept["payload"] == {"text": "odd"}
 
 
-def test_a_claim_makes_nobody_the_operator_and_takes_it_from_nobody(desk: tuple[Machine, FakeModel]) -> None:
+def test_claimed_guid_changes_no_operator_rights(desk: tuple[Machine, FakeModel]) -> None:
     machine, model = desk
     own = json.loads((machine.home / "brainstem" / "rappid.json").read_text())["rappid"]
     for operator in (False, True):

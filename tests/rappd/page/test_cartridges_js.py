@@ -86,7 +86,7 @@ def frozen(document: dict[str, Any], steps: int) -> dict[str, Any]:
 STATUS = {"done": "done", "error": "failed", "frozen": "paused", "waiting": "waiting"}
 
 
-async def test_whatever_becomes_of_a_cartridge_its_file_is_the_one_that_python_writes(site: Any) -> None:
+async def test_cartridge_file_equals_pythons(site: Any) -> None:
     asked, wanted = [], []
     for program in PROGRAMS:
         fresh = cartridge(program)
@@ -175,7 +175,7 @@ GOOD = [
 ]
 
 
-async def test_what_python_refuses_is_refused_and_what_it_reads_is_read_alike(site: Any) -> None:
+async def test_refused_like_python_and_read_like_python(site: Any) -> None:
     answers = await in_the_page(site, _READ, [list(file) for file in HOSTILE + GOOD])
     for file, answer in zip(HOSTILE, answers, strict=False):
         with pytest.raises(BadCartridgeError):

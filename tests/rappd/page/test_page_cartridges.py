@@ -138,7 +138,7 @@ def test_a_program_runs_to_its_end(desk: Page, tmp_path: Path) -> None:
     expect(desk.locator(".cartridge")).to_contain_text("2 runs done")
 
 
-def test_stopped_in_mid_expression_and_saved_it_goes_on_in_the_terminal(
+def test_stopped_expression_resumes_in_the_terminal(
     fake_daemon: RunningDaemon, desk: Page, tmp_path: Path
 ) -> None:
     file = written(tmp_path, "squares", SQUARES)
@@ -253,7 +253,7 @@ def test_cartridge_forged_image_is_refused(fake_daemon: RunningDaemon, desk: Pag
     expect(desk.locator("#main .problem")).to_contain_text("This image is damaged (stack 0: no known kind)")
 
 
-def test_endless_program_keeps_page_responsive_and_survives_reload(desk: Page, tmp_path: Path) -> None:
+def test_endless_program_keeps_page_responsive(desk: Page, tmp_path: Path) -> None:
     opened(desk, written(tmp_path, "endless", ENDLESS))
     desk.get_by_label("How far it may go").select_option("up to 100,000,000 steps")
     button(desk, "Run").click()
@@ -349,9 +349,7 @@ def test_cartridges_beside_agents_are_listed_and_open(fake_daemon: RunningDaemon
         broken.unlink()
 
 
-def test_among_the_agents_one_that_is_no_agent_is_told_apart_and_opens(
-    fake_daemon: RunningDaemon, page: Page
-) -> None:
+def test_invalid_agent_among_agents_opens_apart(fake_daemon: RunningDaemon, page: Page) -> None:
     file = written(fake_daemon.agents, "sums", "(+ 40 2)")
     try:
         page.goto(fake_daemon.post("/operator/key", control=True).json()["url"])

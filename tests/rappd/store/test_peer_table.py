@@ -66,7 +66,7 @@ def test_every_field_survives_closing(tmp_path_factory, written: list[Peer]) -> 
     assert {peer.fingerprint: peer for peer in asyncio.run(read())} == last
 
 
-async def test_ended_trust_is_remembered_and_only_pairing_anew_brings_it_back(peers) -> None:
+async def test_ended_trust_returns_only_by_pairing(peers) -> None:
     await peers.save_peer(_peer())
     await peers.remove_peer(FP, 200)
     assert (await peers.peers(), await peers.revoked_peers()) == ([], {FP: 200})
@@ -100,7 +100,7 @@ async def test_a_peer_that_cannot_be_written_spoils_only_itself(peers) -> None:
     assert [peer.fingerprint for peer in await peers.peers()] == ["aa", "cc"]
 
 
-async def test_tokens_come_back_the_latest_first_with_what_became_of_them(tokens) -> None:
+async def test_tokens_are_listed_latest_first_with_state(tokens) -> None:
     first = IssuedToken("j1", "phone", ("HELP.brainstem", "EGG"), 10, 99)
     second = IssuedToken("j2", "ci", (), 10, 99)
     third = IssuedToken("j3", "old", ("*",), 5, 6)
@@ -116,7 +116,7 @@ async def test_tokens_come_back_the_latest_first_with_what_became_of_them(tokens
     assert found == {"j1": (50, 0), "j2": (0, 55), "j3": (0, 0)}
 
 
-async def test_a_token_is_used_as_often_as_allowed_however_many_ask_at_once(path: Path) -> None:
+async def test_token_uses_are_counted_under_concurrency(path: Path) -> None:
     store = await Store.open(path)
     tokens = TokenTable(store)
     allowed = await asyncio.gather(*(tokens.use("j", 7, at) for at in range(50)))

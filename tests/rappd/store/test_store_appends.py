@@ -75,9 +75,7 @@ async def test_commits_resolve_in_order_with_all_before_them_readable(store, say
         assert [b'"q' in event.body for event in events] == [True, False] * 50
 
 
-async def test_when_a_commit_resolves_who_opens_the_record_sees_it_and_what_was_queued_before(
-    store, path: Path, say
-) -> None:
+async def test_resolved_commit_is_visible_with_queued_records(store, path: Path, say) -> None:
     from rappd.store.reader import Reader
 
     for turn in range(1, 30):
@@ -134,7 +132,7 @@ async def test_a_strict_store_keeps_the_same_record(path: Path, say) -> None:
     assert verify(path).events == 20
 
 
-async def test_a_thread_keeps_its_first_title_and_caller_and_its_latest_session(store, about) -> None:
+async def test_thread_keeps_first_title_and_latest_session(store, about) -> None:
     store.thread(about(A, "", None))
     store.thread(about(A, "first words", '"one"'))
     store.thread(about(A, "later words", '"two"'))

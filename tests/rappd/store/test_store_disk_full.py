@@ -42,7 +42,7 @@ async def small(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, sql
     return await Store.open(path), opened[0]
 
 
-async def test_a_batch_that_does_not_fit_fails_whole_and_the_next_one_is_fine(small, path: Path, say) -> None:
+async def test_batch_too_large_fails_whole_and_next_commits(small, path: Path, say) -> None:
     store, _ = small
     await store.commit(say(A, "before"))
     store.queue(say(B, "with it"))

@@ -56,7 +56,7 @@ async def test_a_thread_is_looked_up_by_the_end_of_its_id(filled: Store, path: P
             db.execute("INSERT INTO threads SELECT 99, id, '', '', NULL, '', 1, 1, 1, x'' FROM threads")
 
 
-async def test_threads_of_the_same_moment_are_neither_lost_nor_repeated(store: Store, say) -> None:
+async def test_threads_of_one_moment_are_listed_once(store: Store, say) -> None:
     ids = [f"{n:08x}-0000-4000-8000-000000000000" for n in range(7)]
     for thread in ids:
         await store.commit(say(thread, at=5))

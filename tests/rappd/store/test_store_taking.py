@@ -39,7 +39,7 @@ def _reply(say, id: str, thread: str = A) -> Record:
     return say(thread, f"answer to {id}", verb="DONE", sender="desk_4f2a", recipient=PEER, id=id)
 
 
-async def test_a_new_one_is_kept_with_its_records_and_a_repeat_is_told_how_far_it_is(store, say, taking):
+async def test_new_claim_is_kept_and_repeat_gets_its_state(store, say, taking):
     inbox = InboxTable(store)
     assert await inbox.claim(taking("1")) is None
     assert await inbox.claim(taking("1", B)) == ClaimState("started", A)
@@ -132,7 +132,7 @@ def test_what_comes_alone_sets_up_no_temporary_database(path: Path, statement: s
     assert "OpenAutoindex" not in steps
 
 
-async def test_unfinished_ones_come_in_order_with_the_envelope_that_was_recorded(store, say, taking):
+async def test_unfinished_claims_come_in_order_with_envelope(store, say, taking):
     for number in range(30, 0, -1):
         await store.claim(taking(str(number), at=100 - number, thread=(A, B)[number % 2]))
     for number in (28, 3):
@@ -143,9 +143,7 @@ async def test_unfinished_ones_come_in_order_with_the_envelope_that_was_recorded
         assert b'"asked %s"' % row.id.encode() in row.body
 
 
-async def test_what_is_done_without_an_answer_is_forgotten_by_age_and_nothing_else(
-    store, say, taking, monkeypatch
-) -> None:
+async def test_unanswered_claims_are_forgotten_by_age(store, say, taking, monkeypatch) -> None:
     monkeypatch.setattr("rappd.store.inbox_table.FORGOTTEN_AT_ONCE", 3)
     inbox = InboxTable(store)
     for number in range(20):
@@ -205,7 +203,7 @@ async def test_a_cancelled_wait_takes_nothing_back(store, taking) -> None:
     assert await store.claim(taking("1")) == ClaimState("started", A)
 
 
-async def test_a_task_that_is_cancelled_gets_to_know_first_what_was_written(store, taking) -> None:
+async def test_cancelled_task_learns_its_write_result_first(store, taking) -> None:
     told: list[Any] = []
 
     async def take() -> None:

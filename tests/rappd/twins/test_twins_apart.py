@@ -48,7 +48,7 @@ def test_one_twins_code_cannot_read_what_another_keeps(farm: Farm) -> None:
         assert re.search("No such file|Permission denied", said), said
 
 
-def test_an_agent_dropped_into_a_twins_folder_serves_its_turns_and_no_others(farm: Farm) -> None:
+def test_agent_in_twins_folder_serves_that_twin_only(farm: Farm) -> None:
     key, other = farm.new("handy"), farm.new("plain")
     for one in (key, other):
         farm.system(one)

@@ -19,7 +19,7 @@ from rappd.http.loopback import twins as twins_door
 from rappd.http.twin_listeners import PORTS
 
 
-def test_a_booted_twin_answers_on_its_port_with_its_own_name_and_agents(farm: Farm) -> None:
+def test_booted_twin_answers_on_its_port_with_its_agents(farm: Farm) -> None:
     key = farm.new("gardener")
     (farm.folder(key) / "agents" / "kettle_agent.py").write_text(AGENT)
     port = farm.boot(key)
@@ -49,7 +49,7 @@ def test_booting_again_and_again_at_once_gives_one_port(farm: Farm) -> None:
     assert farm.rows()[key]["port"] is None
 
 
-def test_booting_and_stopping_at_once_leaves_it_in_one_of_the_two_states(farm: Farm) -> None:
+def test_concurrent_boot_and_stop_end_in_one_state(farm: Farm) -> None:
     key = farm.new("torn")
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda n: farm.post(f"/twins/{key}/{'boot' if n % 2 else 'stop'}"), range(24)))

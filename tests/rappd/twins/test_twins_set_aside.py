@@ -39,7 +39,7 @@ def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> No
     assert "worth keeping" in farm.recall(key)
 
 
-def test_a_twin_archived_in_the_middle_of_its_turns_leaves_nothing_behind(farm: Farm) -> None:
+def test_twin_archived_during_turns_leaves_nothing(farm: Farm) -> None:
     key = farm.new("busy")
     body = 'import time; time.sleep(0.1); return "awake"'
     (farm.folder(key) / "agents" / "slow_agent.py").write_text(agent_source("Slow", body))
@@ -60,7 +60,7 @@ def test_a_twin_archived_in_the_middle_of_its_turns_leaves_nothing_behind(farm: 
     assert farm.says_to(key, "well?")["response"] == "back"
 
 
-def test_a_twin_stopped_under_its_talkers_answers_or_says_why_not(farm: Farm) -> None:
+def test_stopped_twin_answers_or_says_why(farm: Farm) -> None:
     key = farm.new("restless")
     answers: list[Answer] = []
     with farm.talkers(key, answers):
@@ -184,7 +184,7 @@ def test_a_port_is_nobody_elses_while_its_twin_rests(farm: Farm) -> None:
     assert closed(farm, port), "a stop keeps nothing"
 
 
-def test_a_twin_keeps_itself_renames_itself_and_goes_back_after_it_has_answered(farm: Farm) -> None:
+def test_twin_checkpoint_rename_restore_wait_for_answer(farm: Farm) -> None:
     key = farm.new("changing")
     farm.boot(key)
     made = json.loads(farm.runs(key, "Twin", action="checkpoint", rappid_uuid=key, reason="while it is good"))
@@ -211,7 +211,7 @@ def test_a_twin_keeps_itself_renames_itself_and_goes_back_after_it_has_answered(
     assert missing.startswith("Error: ") and 'no checkpoint "1999-01-01"' in missing
 
 
-def test_a_twin_does_not_set_itself_aside_over_another_of_its_rappid(farm: Farm) -> None:
+def test_archive_does_not_replace_same_rappid(farm: Farm) -> None:
     key = farm.new("double")
     farm.post(f"/twins/{key}/archive")
     farm.folder(key).mkdir()

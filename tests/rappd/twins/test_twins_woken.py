@@ -37,7 +37,7 @@ def wakes_where_it_was(farm: Farm, key: str) -> int:
     raise AssertionError("every port that was free was another's at once")
 
 
-def test_twins_that_were_awake_wake_on_their_ports_after_a_restart_and_a_kill(lone: Farm) -> None:
+def test_running_twins_restart_on_their_ports(lone: Farm) -> None:
     lone.daemon.start()
     running, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
     lone.boot(running)
@@ -120,7 +120,7 @@ def test_more_twins_than_are_kept_open_all_answer_at_once(lone: Farm) -> None:
     assert said == [f"fake-llm: I am {key[-4:]}" for key in keys * 3]
 
 
-def test_without_a_model_a_name_that_nobody_has_is_not_taken_for_a_twin_that_failed(
+def test_offline_unknown_name_is_not_a_failed_twin(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon().start()

@@ -115,7 +115,7 @@ def test_an_edit_that_no_longer_fits_gives_way() -> None:
     assert json_patch.apply(found, "something else") == "something else"
 
 
-def test_what_was_added_to_a_list_comes_in_even_when_the_list_grew() -> None:
+def test_list_additions_merge_also_when_it_grew() -> None:
     found = json_patch.between({"m": ["a"]}, {"m": ["a", "kept"]})
     assert json_patch.apply(found, {"m": ["a", "new"]}) == {"m": ["a", "new", "kept"]}
     whole = json_patch.between({"m": ["a"]}, {"m": ["kept", "a"]}, whole=lambda at, one, other: True)

@@ -103,7 +103,7 @@ def test_what_each_action_brings_and_costs(
     assert organism["last_action"] == ("feed" if action is Action.STATUS else action)
 
 
-def test_exploring_brings_more_where_something_is_found_and_moods_are_catching() -> None:
+def test_exploring_finds_more_and_moods_spread() -> None:
     buddy = hatched(energy=50, mood=50)
     for pulse, mood in ((1, 55), (-1, 45), (7, 55), (0, 50)):
         organism = act(buddy, Action.EXPLORE, NOON, found=True, pulse=pulse).document["organism"]
@@ -133,7 +133,7 @@ def test_a_tired_buddy_does_not_write(action: Action, needs: int) -> None:
         (-9, "hatchling", "hatchling"),
     ],
 )
-def test_experience_makes_it_grow_up_and_nothing_makes_it_younger(xp: int, stage: str, becomes: str) -> None:
+def test_experience_grows_and_never_reverts(xp: int, stage: str, becomes: str) -> None:
     lived = act(hatched(xp=xp, stage=stage), Action.PET, NOON)
     organism = lived.document["organism"]
     assert organism["stage"] == becomes
@@ -245,7 +245,7 @@ def before_caps(document: Document) -> list[Any]:
     return found
 
 
-def test_it_keeps_the_last_hundred_memories_and_has_the_last_ten_sayings_in_mind() -> None:
+def test_keeps_hundred_memories_and_last_ten_sayings() -> None:
     buddy = hatched()
     for number in range(103):
         buddy = act(buddy, Action.REMEMBER, NOON, text=f"day {number}", kind="diary").document
@@ -279,7 +279,7 @@ def test_it_recalls_by_words_the_latest_first() -> None:
     assert len(act(buddy, Action.RECALL, NOON).found) == 3
 
 
-def test_an_export_is_settled_and_dated_and_holds_nothing_of_this_house() -> None:
+def test_export_is_settled_dated_and_machine_free() -> None:
     exported = buddy_state.exported(hatched(energy=50), NOON + timedelta(minutes=10))
     assert exported["_meta"]["exported_at"] == "2026-04-12T12:10:00.000Z"
     assert "as_of" not in exported["_meta"]

@@ -65,7 +65,7 @@ def carried(document: Document) -> Document:
     return found
 
 
-def test_a_published_cartridge_runs_as_it_is_and_keeps_what_nobody_named() -> None:
+def test_published_cartridge_runs_and_keeps_unknown_fields() -> None:
     ran = run(carried(PUBLISHED), now=NOON)
     assert ran.as_json() | {"steps": 0} == {
         "status": "done",
@@ -130,7 +130,7 @@ def test_load_run_save_load_run_save_is_one_run(first: int, then: int, given_inp
 
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_frozen_anywhere_carried_and_resumed_the_output_is_the_same(data: st.DataObject) -> None:
+def test_frozen_and_resumed_output_is_the_same(data: st.DataObject) -> None:
     whole = run(counting(), frames=3, inputs=["a", 2])
     document, output, frames, left = counting(), "", [], 3
     given_inputs: list[Any] = ["a", 2]
@@ -320,7 +320,7 @@ def test_unknown_keys_come_back_as_they_were(strange: Document, in_meta: Documen
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_a_frozen_cartridge_changed_anywhere_by_hand_runs_or_is_refused(data: st.DataObject) -> None:
+def test_edited_frozen_cartridge_runs_or_is_refused(data: st.DataObject) -> None:
     document = run(counting(), steps=data.draw(st.integers(0, 120)), inputs=["a"]).document
     for _ in range(data.draw(st.integers(1, 2))):
         holder: Any = document

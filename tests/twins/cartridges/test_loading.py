@@ -63,7 +63,7 @@ def test_a_damaged_signature_signs_nothing(path: Path, signature: bytes) -> None
         assert "counts as unsigned" in found.notes[0]
 
 
-def test_saving_without_a_key_takes_a_signature_along_only_where_it_still_holds(path: Path) -> None:
+def test_keyless_save_keeps_only_a_valid_signature(path: Path) -> None:
     save(path, FLUFFY, key=KEY, at=NOON)
     save(path, FLUFFY)
     assert load(path).signer == KEY.fingerprint
@@ -122,9 +122,7 @@ def test_a_lispy_cartridge_is_told_apart() -> None:
         ("replace", 1, "Rex"),
     ],
 )
-def test_killed_while_saving_there_is_a_whole_file_and_never_a_wrong_signature(
-    path: Path, call: str, after: int, name: str
-) -> None:
+def test_killed_save_leaves_whole_file_and_signature(path: Path, call: str, after: int, name: str) -> None:
     save(path, FLUFFY, key=KEY, at=NOON)
     child = os.fork()
     if child == 0:

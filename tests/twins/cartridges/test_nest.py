@@ -71,9 +71,7 @@ def test_looking_writes_nothing_when_nothing_is_new(nest: BuddyStore) -> None:
     assert nest.path.stat().st_ino == before.st_ino
 
 
-def test_it_leaves_as_a_cartridge_of_any_shape_and_arrives_elsewhere_unchanged(
-    nest: BuddyStore, tmp_path: Path
-) -> None:
+def test_cartridge_of_any_shape_arrives_unchanged(nest: BuddyStore, tmp_path: Path) -> None:
     nest.take(FLUFFY, now=NOON)
     for shape in Shape:
         path = tmp_path / f"{shape.name}.json"
@@ -125,7 +123,7 @@ def test_load_run_save_load_run_save(nest: BuddyStore, tmp_path: Path) -> None:
     assert home["stats"] == {**FLUFFY["stats"], "xp": 53, "mood": 95}, "and what changed is told beside it"
 
 
-def test_who_lives_here_is_not_replaced_unless_said_and_then_kept(nest: BuddyStore) -> None:
+def test_twin_is_replaced_only_if_told_and_kept(nest: BuddyStore) -> None:
     nest.lay(name="First", now=NOON)
     first = nest.path.read_bytes()
     with pytest.raises(TwinConflictError, match="stays"):
@@ -183,7 +181,7 @@ def test_several_processes_feed_it_and_nothing_is_lost(nest: BuddyStore) -> None
     assert nest.read()["organism"]["xp"] == 80
 
 
-def test_killed_at_any_step_there_is_the_old_buddy_or_the_new_one(nest: BuddyStore) -> None:
+def test_killed_step_leaves_old_or_new_buddy(nest: BuddyStore) -> None:
     nest.lay(name="Fluffy", now=NOON)
     nest.act(Action.FEED, now=NOON)
     before = nest.path.read_bytes()

@@ -44,7 +44,7 @@ FLUFFY: Document = {
 """The cartridge document's own example."""
 
 
-def test_the_documents_example_becomes_a_buddy_that_any_buddy_page_reads() -> None:
+def test_document_example_becomes_a_valid_buddy() -> None:
     buddy = convert(FLUFFY, Shape.BUDDY)
     organism = buddy["organism"]
     assert buddy["_meta"]["type"] == "rappter.egg"
@@ -99,7 +99,7 @@ def test_through_every_shape_and_home_again(data: st.DataObject) -> None:
 
 @given(st.data())
 @settings(max_examples=100, deadline=None)
-def test_a_life_lived_in_another_shape_is_kept_and_what_the_old_shape_knew_too(data: st.DataObject) -> None:
+def test_life_in_another_shape_keeps_all_fields(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from([Shape.SEED, Shape.SPEC]))
     document = data.draw(DRAWN[shape])
     away = convert(document, Shape.BUDDY)
@@ -124,7 +124,7 @@ def test_a_life_lived_in_another_shape_is_kept_and_what_the_old_shape_knew_too(d
         egg_spec.verify(home)
 
 
-def test_a_memory_keeps_what_only_its_own_shape_can_say_when_others_come_before_it() -> None:
+def test_memory_keeps_shape_specific_fields() -> None:
     buddy = convert(FLUFFY, Shape.BUDDY)
     buddy["organism"]["long_memory"].insert(0, {"text": "older", "type": "memory", "saved_at": None})
     del buddy["organism"]["long_memory"][2]
@@ -132,7 +132,7 @@ def test_a_memory_keeps_what_only_its_own_shape_can_say_when_others_come_before_
     assert memory == [{"type": "memory", "ts": None, "summary": "older"}, FLUFFY["memory"][0]]
 
 
-def test_an_xml_egg_that_lives_becomes_a_hybrid_and_loses_nothing() -> None:
+def test_living_xml_egg_becomes_hybrid_without_loss() -> None:
     egg: Document = {
         "_format": "egg",
         "_schema_version": 1,
@@ -150,7 +150,7 @@ def test_an_xml_egg_that_lives_becomes_a_hybrid_and_loses_nothing() -> None:
     assert lived["organism"] == egg["organism"]
 
 
-def test_when_it_was_made_is_still_known_after_its_body_became_a_hybrid() -> None:
+def test_birth_date_survives_becoming_a_hybrid() -> None:
     egg: Document = {
         "_format": "egg",
         "_schema_version": 1,
@@ -205,7 +205,7 @@ def test_a_document_that_is_not_what_it_says_is_refused(change: Document, why: s
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
-def test_a_document_changed_anywhere_by_hand_is_converted_or_refused(data: st.DataObject) -> None:
+def test_document_edited_anywhere_is_converted_or_refused(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(list(Shape)))
     document = convert(data.draw(DRAWN[shape]), data.draw(st.sampled_from(list(Shape))))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -227,7 +227,7 @@ def test_a_document_changed_anywhere_by_hand_is_converted_or_refused(data: st.Da
     checked(parse(encode(converted)))
 
 
-def test_carried_edits_cannot_make_a_document_that_nothing_could_load() -> None:
+def test_carried_edits_keep_a_loadable_document() -> None:
     edit = {"at": ["organism", "stage"], "was": "juvenile", "is": "god"}
     carried = {"rappter.egg": {"edits": [edit], "without": []}}
     with pytest.raises(BadCartridgeError, match="stage"):

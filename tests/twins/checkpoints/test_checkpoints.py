@@ -10,7 +10,7 @@ from twins.errors import TwinConflictError
 from twins.workspace.checkpoints import MAX_NOTE, NoSuchCheckpointError
 
 
-def test_a_checkpoint_is_an_egg_of_the_twin_with_its_conversations(garden: Garden) -> None:
+def test_checkpoint_is_an_egg_with_conversations(garden: Garden) -> None:
     made = garden.make(note="  before the\nfrost ")
     assert made.egg == garden.home / "eggs" / "checkpoints" / garden.twin.key / "2026-11-21T09-40-00.000Z.egg"
     assert (made.at, made.note, made.before) == ("2026-11-21T09:40:00.000Z", "before the frost", "")
@@ -75,9 +75,7 @@ def test_a_twin_without_one_is_told_how_to_make_one(garden: Garden) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"note": 1, "files": "x"}', '"text"', "\xff"])
-def test_an_egg_without_its_record_is_a_checkpoint_without_a_note(
-    garden: Garden, content: str | None
-) -> None:
+def test_egg_without_record_is_a_plain_checkpoint(garden: Garden, content: str | None) -> None:
     made = garden.make(note="before the frost")
     record = made.egg.with_suffix(".json")
     record.unlink() if content is None else record.write_text(content)

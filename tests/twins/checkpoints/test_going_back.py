@@ -34,7 +34,7 @@ def parts(content: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return {path: text for path, text in content.items() if path not in stays.keys() | history}, stays
 
 
-def test_the_files_are_exactly_those_of_then_and_what_never_was_in_an_egg_stays(garden: Garden) -> None:
+def test_restored_files_are_exact_and_others_stay(garden: Garden) -> None:
     then, _ = parts(garden.content())
     assert then.keys() == THEN.keys()
     garden.make()
@@ -53,7 +53,7 @@ def test_the_files_are_exactly_those_of_then_and_what_never_was_in_an_egg_stays(
     assert done.notes == []
 
 
-def test_the_state_that_was_left_is_a_checkpoint_and_one_can_go_there_again(garden: Garden) -> None:
+def test_state_before_restore_is_a_checkpoint(garden: Garden) -> None:
     garden.make(note="spring")
     garden.live_on()
     lived = garden.content()
@@ -123,9 +123,7 @@ def test_permissions_of_files_and_folders_stay(garden: Garden) -> None:
     assert garden.root.stat().st_mode == mode
 
 
-def test_links_and_other_things_stay_unless_something_of_then_has_their_place(
-    garden: Garden, tmp_path: Path
-) -> None:
+def test_links_stay_unless_replaced_by_a_checkpoint(garden: Garden, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "mine.txt").write_text("mine")
@@ -170,7 +168,7 @@ def test_a_twin_that_changes_meanwhile_is_left_as_it_is(garden: Garden) -> None:
 
 
 @pytest.mark.parametrize("harm", ["a byte", "cut short", "another's", "not the recorded one", "no egg"])
-def test_a_checkpoint_that_is_not_whole_or_not_its_own_is_refused(garden: Garden, harm: str) -> None:
+def test_damaged_or_foreign_checkpoint_is_refused(garden: Garden, harm: str) -> None:
     made = garden.make()
     octets = bytearray(made.egg.read_bytes())
     match harm:
@@ -277,7 +275,7 @@ def test_going_back_leaves_odd_names_in_the_checkpoint(garden: Garden) -> None:
     assert (garden.root / ".brainstem_data/ab:c.md").read_text() == "then", "what the home has goes on"
 
 
-def test_going_back_takes_no_env_from_a_checkpoint_made_elsewhere(garden: Garden) -> None:
+def test_restore_takes_no_env_from_foreign_checkpoint(garden: Garden) -> None:
     egg = garden.make().egg
     egg.with_suffix(".json").unlink()
     garden.put(".env", "PUMP_URL=theirs\n")

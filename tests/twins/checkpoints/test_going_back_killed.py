@@ -194,7 +194,7 @@ def test_the_disk_is_full_from_some_step_on(case: Case) -> None:
         case.check()
 
 
-def test_a_checkpoint_killed_while_it_is_made_is_whole_or_not_there(garden: Garden) -> None:
+def test_killed_checkpoint_is_whole_or_absent(garden: Garden) -> None:
     folder = garden.home / "eggs"
     ended, steps = in_child(garden.make, lambda count, event: None)
     assert ended == 0

@@ -131,7 +131,7 @@ def test_one_file_more_less_or_other_is_damage_and_is_named(actual: dict[str, st
         sealed.compare(actual)
 
 
-def test_a_signature_beside_a_file_goes_with_it_under_another_name() -> None:
+def test_signature_beside_file_moves_with_new_name() -> None:
     sealed = integrity.check(integrity.seal({"old name.egg": "a" * 64}, at=AT, key=KEY))
     sealed.covers("a" * 64)
     with pytest.raises(BadEggError):

@@ -177,9 +177,7 @@ def test_older_seeds_of_an_agent_still_stand_for_it(tmp_path: Path) -> None:
         ({"_install_filename": "../../x_agent.py"}, "outside its folder"),
     ],
 )
-def test_an_agent_that_cannot_be_had_says_why_and_the_others_come(
-    tmp_path: Path, change: dict[str, Any], why: str
-) -> None:
+def test_unavailable_agent_says_why_and_others_load(tmp_path: Path, change: dict[str, Any], why: str) -> None:
     registry = clone(tmp_path, entry("@kody/weather", 5, **change), entry("@kody/tides", 6))
     if change.get("_file") == "agents/gone_agent.py":
         (tmp_path / "agents/gone_agent.py").unlink()

@@ -84,9 +84,7 @@ class TestTheBrainstem:
         assert [row.target for row in done.plan.of(Action.REFUSE)] == ["rappid.json", "bonds.json"]
         assert not (home.brainstem / "rappid.json").exists()
 
-    def test_folders_that_settings_moved_are_found_also_on_another_disk(
-        self, home: AHome, tmp_path: Path
-    ) -> None:
+    def test_moved_folders_are_found_on_another_disk(self, home: AHome, tmp_path: Path) -> None:
         workspace = home.start_brainstem()
         for number, base in enumerate([tmp_path, Path("/dev/shm")]):
             if not base.is_dir():

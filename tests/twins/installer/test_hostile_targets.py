@@ -200,9 +200,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
     assert not leftovers(home.root)
 
 
-def test_twins_kept_on_another_disk_by_a_link_are_the_operators_own_doing(
-    home: AHome, tmp_path: Path
-) -> None:
+def test_twins_on_another_disk_by_link_are_accepted(home: AHome, tmp_path: Path) -> None:
     big = tmp_path / "big"
     big.mkdir()
     (home.root / "twins").symlink_to(big)

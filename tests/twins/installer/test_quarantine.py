@@ -79,7 +79,7 @@ def test_what_would_run_is_code_whatever_the_egg_calls_it(home: AHome, target: s
     assert f"twins/{KEY}/{target}" in {hold.path for hold in home.held.listing()}
 
 
-def test_replaced_code_is_held_and_the_approval_of_the_old_one_does_not_carry_over(home: AHome) -> None:
+def test_approval_does_not_cover_replaced_code(home: AHome) -> None:
     home.importer().hatch(gardener(seal=BY_SELF))
     newer = {**GARDENER, "agents/water_agent.py": AGENT + b"newer = 1\n"}
     home.importer().hatch(egg(newer), overwrite=["agents"])

@@ -88,7 +88,7 @@ def test_twice_is_once(home: AHome) -> None:
     assert lies(home.root) == before
 
 
-def test_a_twin_that_lived_on_is_only_taken_when_told_and_kept_aside(home: AHome) -> None:
+def test_changed_twin_is_replaced_only_if_told(home: AHome) -> None:
     importer = home.importer()
     receipt = _hatch(importer)
     (home.twin / ".brainstem_data/diary.md").write_bytes(b"dear diary")
@@ -232,7 +232,7 @@ def test_data_and_rapplications_too(home: AHome) -> None:
     assert lies(home.root, without=lambda path: _no_receipts(path) or path == "swarms") == before
 
 
-def test_receipts_are_listed_newest_first_and_found_by_the_start_of_their_id(home: AHome) -> None:
+def test_receipts_are_listed_and_found_by_id_prefix(home: AHome) -> None:
     importer = home.importer()
     first = _hatch(importer)
     second = importer.hatch(egg({"x": b"x"}, destination=Destination.INERT), now=LATER).receipt
@@ -268,7 +268,7 @@ def test_a_home_that_moved_can_still_be_rolled_back(home: AHome) -> None:
     assert not home.root.exists()
 
 
-def test_what_was_replaced_in_a_twin_ends_when_the_twin_is_purged(home: AHome) -> None:
+def test_replaced_files_end_with_the_purge(home: AHome) -> None:
     home.live_in(home.twin, MINE)
     replaced, other = [
         home.importer().hatch(one, overwrite=["soul"], now=NOW).receipt

@@ -73,7 +73,7 @@ def test_who_tells_may_stop_it_and_nothing_is_left(home: AHome) -> None:
     assert not leftovers(home.root)
 
 
-def test_the_first_part_that_is_damaged_is_named_and_nothing_is_left(home: AHome) -> None:
+def test_first_damaged_part_is_named_and_nothing_left(home: AHome) -> None:
     parts = [part(path, content, Role.MEMORY) for path, content in MANY.items()]
     parts[500:500] = [broken(".brainstem_data/first", 0.3)]
     parts[600:600] = [broken(".brainstem_data/second")]

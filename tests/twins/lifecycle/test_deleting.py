@@ -89,9 +89,7 @@ def test_two_verbs_at_once_wait_for_each_other(home: Any, runner: Any) -> None:
     assert home.leftovers() == []
 
 
-def test_a_verb_of_another_process_keeps_this_one_waiting_and_then_is_told(
-    home: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operation_waits_for_another_process(home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     twin = home.mint("Gardener")
     home.do("recover")
     monkeypatch.setattr("agents.storage.locking.PATIENCE", 0.05)

@@ -109,9 +109,7 @@ class Case:
 
 
 @pytest.mark.parametrize("verb", BEFORE_AND_AFTER)
-def test_a_verb_killed_at_any_step_leaves_one_state_and_can_be_said_again(
-    verb: str, home: Any, killed_at: KilledAt
-) -> None:
+def test_killed_operation_leaves_one_state_and_repeats(verb: str, home: Any, killed_at: KilledAt) -> None:
     case = Case(home, verb)
     step, seen = 0, set()
     while killed_at(step, case.act):
@@ -154,9 +152,7 @@ def test_a_recovery_killed_at_any_step_is_recovered_from(
     assert len(tried) == crashes
 
 
-def test_a_twin_brought_back_into_an_unfinished_purge_is_there_at_once_and_stays(
-    home: Any, killed_at: KilledAt
-) -> None:
+def test_twin_restored_into_unfinished_purge_stays(home: Any, killed_at: KilledAt) -> None:
     case = Case(home, "purge")
     step = came_back = 0
     while killed_at(step, case.act):

@@ -20,7 +20,7 @@ from twins.lifecycle.transitions import archive_body
 from twins.workspace.listing import scan
 
 
-def test_an_archived_twin_lies_whole_in_the_archive_with_its_record(home: Any) -> None:
+def test_archived_twin_is_whole_with_its_record(home: Any) -> None:
     twin = home.mint("Gardener")
     before = home.content(twin.workspace.root)
     result = home.do("archive", "Gardener", reason=" winter ", now=home.now)
@@ -53,7 +53,7 @@ def test_an_archived_twin_lies_whole_in_the_archive_with_its_record(home: Any) -
     assert scan(home.places).twins == []
 
 
-def test_an_unarchived_twin_is_as_it_was_asleep_and_keeps_its_record(home: Any, runner: Any) -> None:
+def test_restored_twin_is_stopped_and_keeps_record(home: Any, runner: Any) -> None:
     twin = home.mint("Gardener")
     before = home.content(twin.workspace.root)
     runner.boot(twin.key)
@@ -87,7 +87,7 @@ def test_a_twin_that_will_not_stop_stays_active(home: Any, runner: Any) -> None:
     assert runner.presence(twin.key).running
 
 
-def test_a_twin_woken_between_its_end_and_its_move_is_stopped_again(home: Any, runner: Any) -> None:
+def test_twin_started_during_archive_is_stopped_again(home: Any, runner: Any) -> None:
     twin = home.mint("Gardener")
 
     class Woken(Lifecycle):
@@ -204,7 +204,7 @@ def test_a_second_twin_of_the_same_rappid_loses_nothing(home: Any, tmp_path: Pat
     assert (home.places.archived(twin.key) / "soul.md").read_text() == "younger"
 
 
-def test_a_purge_takes_the_checkpoints_and_leaves_the_eggs_that_were_packed(home: Any) -> None:
+def test_purge_removes_checkpoints_and_keeps_eggs(home: Any) -> None:
     twin, other = home.mint("Gardener"), home.mint("Baker")
     kept = [
         _file(home, "checkpoints", other.key, "2026-11-21T09-40-00.000Z.egg"),
@@ -241,7 +241,7 @@ def test_checkpoints_of_who_lives_under_that_key_are_kept(home: Any) -> None:
     assert all(path.exists() for path in own)
 
 
-def test_checkpoints_of_a_later_life_are_not_swept_away_by_an_unfinished_purge(home: Any) -> None:
+def test_later_checkpoints_survive_unfinished_purge(home: Any) -> None:
     twin = home.mint("Gardener")
     earlier = _file(home, "checkpoints", twin.key, "2026-11-20T09-40-00.000Z.egg")
     home.do("archive", twin.key, now=home.now)
@@ -262,7 +262,7 @@ def _file(home: Any, *names: str) -> Path:
     return path
 
 
-def test_a_twin_that_came_back_after_its_purge_is_not_swept_away_by_its_tombstone(home: Any) -> None:
+def test_restored_twin_survives_its_tombstone(home: Any) -> None:
     twin = home.mint("Gardener")
     home.do("archive", twin.key)
     saved = {path.name: path.read_bytes() for path in home.places.archived(twin.key).glob("*.json")}
@@ -344,7 +344,7 @@ def test_one_that_cannot_be_archived_stops_no_other(home: Any, runner: Any) -> N
     assert state_of(home.places, second.key) is State.ACTIVE
 
 
-def test_stopped_for_days_means_neither_running_nor_touched_nor_talked_to(home: Any, runner: Any) -> None:
+def test_stopped_for_days_is_neither_running_nor_used(home: Any, runner: Any) -> None:
     names = ("old", "running", "touched", "talked", "new")
     twins = {name: home.mint(name) for name in names}
     long_ago = time.time() - 40 * 86_400

@@ -13,7 +13,7 @@ from twins.errors import NoSuchTwinError
 from twins.workspace.listing import scan
 
 
-def test_dot_names_and_folders_without_an_identity_are_never_twins(home: Any) -> None:
+def test_dot_names_and_folders_without_identity_are_no_twins(home: Any) -> None:
     twin = home.mint("Gardener")
     home.do("archive", twin.key)
     for hidden in (".cache", ".staging/x", ".archive/.hidden", ".trash"):
@@ -38,9 +38,7 @@ def test_a_home_without_twins_lists_nothing_and_writes_nothing(home: Any) -> Non
     [None, b"", b"{", b"[]", b'"x"', b"\xff\xfe", b'{"schema": "rapp-twin-tombstone/1.0"}', b"{}" * 10, b" " * (2 << 20)],
     ids=["none", "empty", "cut", "list", "text", "utf-16", "bare", "twice", "huge"],
 )  # fmt: skip
-def test_a_body_with_a_damaged_record_is_listed_brought_back_and_purged(
-    home: Any, octets: bytes | None
-) -> None:
+def test_twin_with_damaged_record_is_listed_restored_purged(home: Any, octets: bytes | None) -> None:
     for verb in ("unarchive", "purge"):
         twin = home.mint("Gardener")
         home.do("archive", twin.key)
@@ -86,7 +84,7 @@ def test_the_record_of_another_twin_is_not_believed(home: Any) -> None:
     assert "another twin" in entries[other.key]["note"]
 
 
-def test_an_archived_twin_with_a_damaged_identity_can_still_be_ended(home: Any) -> None:
+def test_archived_twin_with_damaged_identity_is_purged(home: Any) -> None:
     twin = home.mint("Gardener")
     home.do("archive", twin.key)
     (home.places.archived(twin.key) / "rappid.json").write_text("{")

@@ -83,7 +83,7 @@ def test_a_tombstone_says_who_it_was_and_nothing_of_the_body(
 
 
 @given(ARCHIVED, st.data())
-def test_a_record_without_a_required_field_is_told_from_a_whole_one(
+def test_record_without_required_field_is_distinguished(
     archived: dict[str, Any], data: st.DataObject
 ) -> None:
     purged = purged_record(archived, at=datetime.now(UTC), by="operator", reason="")

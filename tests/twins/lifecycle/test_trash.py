@@ -19,7 +19,7 @@ def put_aside(home: Any, name: str, suffix: str = "") -> Any:
     return twin
 
 
-def test_what_lies_in_the_trash_moves_to_the_archive_with_a_record(home: Any) -> None:
+def test_trash_moves_to_the_archive_with_record(home: Any) -> None:
     plain, suffixed = put_aside(home, "Plain"), put_aside(home, "Suffixed", "-20260601-101500")
     before = home.content(home.places.twins / ".trash" / f"{suffixed.key}-20260601-101500")
     result = home.do("migrate", now=home.now)
@@ -40,7 +40,7 @@ def test_what_lies_in_the_trash_moves_to_the_archive_with_a_record(home: Any) ->
     assert state_of(home.places, suffixed.key) is State.ACTIVE
 
 
-def test_of_several_of_one_rappid_the_last_put_aside_is_archived_and_none_is_lost(home: Any) -> None:
+def test_last_of_same_rappid_is_archived_and_none_is_lost(home: Any) -> None:
     twin = put_aside(home, "Gardener", "-20260601-101500")
     trash = home.places.twins / ".trash"
     first = trash / f"{twin.key}-20260601-101500"
@@ -58,7 +58,7 @@ def test_of_several_of_one_rappid_the_last_put_aside_is_archived_and_none_is_los
     assert all(Path(one["folder"]).is_dir() and "already" in one["why"] for one in result["left"])
 
 
-def test_a_twin_that_is_active_again_is_not_archived_beside_itself(home: Any) -> None:
+def test_active_twin_is_not_archived_again(home: Any) -> None:
     twin = home.mint("Gardener")
     copy = home.places.twins / ".trash" / f"{twin.key}-20260601-101500"
     copy.mkdir(parents=True)

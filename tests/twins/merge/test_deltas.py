@@ -52,7 +52,7 @@ def test_streams_of_a_frame_add_up_to_one_snapshot() -> None:
     assert added.set_aside == []
 
 
-def test_of_one_frame_and_moment_the_fullest_is_taken_and_the_other_is_not_lost() -> None:
+def test_fullest_of_equal_frames_wins_and_none_is_lost() -> None:
     small = delta(stream="s1", posts_created=[post(1)], _meta={"timestamp": "x", "node_id": "desk"})
     full = delta(
         stream="s2", posts_created=[post(2)], comments_added=[{"discussion": 1}], _meta={"timestamp": "x"}

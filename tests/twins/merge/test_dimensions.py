@@ -36,7 +36,7 @@ def test_what_both_have_is_shared_and_what_one_has_is_new() -> None:
     assert [frame["payload"]["text"] for frame in merged.frames] == ["a", "b", "ours", "theirs", "more"]
 
 
-def test_a_contradiction_is_kept_aside_with_everything_that_followed_from_it() -> None:
+def test_contradiction_is_set_aside_with_its_followers() -> None:
     ours = BEGINNING + told("garden", BEGINNING[-1], 60, [(5, "ask x"), (1, "answer x")], "one")
     theirs = BEGINNING + told(
         "garden", BEGINNING[-1], 60, [(1, "ask y"), (5, "answer y"), (1, "thanks")], "two"
@@ -52,7 +52,7 @@ def test_a_contradiction_is_kept_aside_with_everything_that_followed_from_it() -
     assert (merged.shared, merged.new, merged.contradicting) == (2, 3, 2)
 
 
-def test_the_same_moment_lived_twice_is_a_contradiction_and_one_side_cannot_contradict_itself() -> None:
+def test_same_moment_twice_is_a_contradiction_of_two() -> None:
     ours = list(chained("garden", [(utc(1), "memory.note", "x"), (utc(1), "memory.note", "y")]))
     theirs = list(chained("kitchen", [(utc(1), "memory.note", "z")]))
     merged = merge(side("desk", ours), side("pi", theirs))
@@ -88,7 +88,7 @@ def test_frames_are_ordered_by_moment_and_then_by_hash() -> None:
     assert [frame["payload"] for frame in merged.frames] == [1, 2, 3], "16:00+02:00 is 14:00Z"
 
 
-def test_a_piece_that_does_not_join_is_kept_aside_until_what_is_missing_comes() -> None:
+def test_unjoinable_piece_waits_for_the_missing_one() -> None:
     whole = told("garden", None, 0, [(1, letter) for letter in "abcdef"], "both")
     gap = merge(side("desk", whole[:2]), side("pi", whole[4:]))
     assert gap.frames == whole[:2]
@@ -116,7 +116,7 @@ def test_one_hash_for_two_frames_is_refused() -> None:
         merge(side("desk", BEGINNING), side("pi", forged))
 
 
-def test_keys_beside_a_frame_that_its_hash_does_not_cover_are_joined() -> None:
+def test_frame_keys_outside_the_hash_are_joined() -> None:
     ours, theirs = ([{**frame, key: 1} for frame in BEGINNING] for key in ("seen", "liked"))
     merged = merge(side("desk", ours), side("pi", theirs))
     assert merged.frames == [{**frame, "seen": 1, "liked": 1} for frame in BEGINNING]

@@ -138,7 +138,7 @@ def test_two_lives_become_one_egg(lived: Lives) -> None:
         assert aside.seen_in == ("desk.egg",)
 
 
-def test_where_both_changed_a_file_ours_stays_and_theirs_is_kept_where_nothing_runs_it(lived: Lives) -> None:
+def test_conflicting_file_keeps_ours_and_sets_theirs_aside(lived: Lives) -> None:
     lived.write(lived.ours, "agents/water_agent.py", AGENT.format("'ours'"))
     lived.write(lived.theirs, "agents/water_agent.py", AGENT.format("'theirs'"))
     lived.write(lived.ours, "soul.md", "Ours.\n")
@@ -158,7 +158,7 @@ def test_where_both_changed_a_file_ours_stays_and_theirs_is_kept_where_nothing_r
         assert roles[kept.files[0].kept_as] is Role.MEMORY
 
 
-def test_what_one_removed_and_the_other_left_alone_is_gone_and_a_change_beats_a_removal(lived: Lives) -> None:
+def test_removal_wins_over_untouched_and_change_over_removal(lived: Lives) -> None:
     (lived.ours.root / "notes.txt").unlink()
     (lived.ours.root / "agents/water_agent.py").unlink()
     lived.write(lived.theirs, "agents/water_agent.py", AGENT.format("'better'"))
@@ -227,7 +227,7 @@ def test_another_being_is_refused_and_so_is_what_is_none(lived: Lives, tmp_path:
         lived.merged(None, ours, lispy, "lispy")
 
 
-def test_code_that_nobody_trusted_signed_is_named_and_so_never_signed_by_this_house(lived: Lives) -> None:
+def test_untrusted_code_is_named_and_never_signed_here(lived: Lives) -> None:
     lived.write(lived.theirs, "agents/foreign_agent.py", AGENT.format("'foreign'"))
     base, ours = lived.egg(lived.base, "base", []), lived.egg(lived.ours, "ours", [])
     theirs = lived.egg(lived.theirs, "theirs", [], key=KITCHEN)

@@ -87,7 +87,7 @@ def test_another_being_is_refused() -> None:
     merge(None, {"rappid": old}, {"rappid": old.replace("-", "")})
 
 
-def test_different_kinds_of_things_are_a_contradiction_and_both_are_told() -> None:
+def test_different_kinds_are_a_reported_contradiction() -> None:
     joined = merge({"a": 1}, {"a": "text"}, {"a": [1]})
     assert joined.document["a"] in ("text", [1])
     [(place, lost)] = joined.contradictions

@@ -196,7 +196,7 @@ def test_what_a_glance_lets_pass_is_refused_before_it_is_used(
         archive.verify()
 
 
-def test_a_glance_reads_a_file_as_it_is_read_after_a_look_through(tmp_path: Path) -> None:
+def test_glance_equals_a_full_read(tmp_path: Path) -> None:
     path = put(tmp_path, hostile_corpus.honest())
     with Archive.open(path, glance=True) as archive:
         assert {name: archive.read(name) for name in archive.names} == hostile_corpus.HONEST

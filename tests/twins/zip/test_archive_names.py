@@ -40,7 +40,7 @@ def test_ordinary_names_stay_as_they_are(name: str) -> None:
         'say"what', "a|b", "what?", "a*b", "<a>", "ends in a dot.", "ends in a space ", "folder./file",
     ],
 )  # fmt: skip
-def test_names_that_only_windows_cannot_hold_are_refused_there_alone(name: str) -> None:
+def test_windows_only_names_are_refused_there_only(name: str) -> None:
     assert safe_path(name, windows=False) == name
     with pytest.raises(HostileEggError, match="Windows cannot hold"):
         safe_path(name, windows=True)

@@ -55,7 +55,7 @@ def test_equal_eggs(eggs: Any) -> None:
     assert [line.text for line in found.lines()] == ["The same: 2 files."]
 
 
-def test_eggs_of_different_families_are_compared_by_where_files_would_lie(eggs: Any) -> None:
+def test_eggs_of_two_families_are_compared_by_target(eggs: Any) -> None:
     a = twin(eggs, "a.egg", **{"soul.md": "x", "data__memory.json": "{}"})
     b = eggs.zip(
         {

@@ -65,7 +65,7 @@ def test_an_organism(eggs: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["lines", "object"])
-def test_an_organisms_provenance_holds_under_both_published_definitions(eggs: Any, how: str) -> None:
+def test_organism_provenance_fits_both_definitions(eggs: Any, how: str) -> None:
     members = organism(eggs)
     hashes = _hashes(eggs, members)
     members["manifest.json"]["provenance"] = {

@@ -192,14 +192,14 @@ def test_a_neighborhood_snapshot_is_read_and_planned_and_waits(eggs: Any) -> Non
         assert found[f"peers/pi/twins/{'d' * 64}.tar.gz"][1].startswith(f"neighborhoods/{own}/peers/pi/")
 
 
-def test_a_twin_in_a_snapshot_that_is_not_the_announced_one_is_refused(eggs: Any) -> None:
+def test_snapshot_with_another_twin_is_refused(eggs: Any) -> None:
     members = snapshot(eggs)
     members[f"twins/{eggs.key}/rappid.json"] = {"rappid": eggs.other}
     with pytest.raises(BadEggError, match="not of the twin that it announces"):
         open_egg(eggs.zip(members))
 
 
-def test_a_peers_twin_that_was_captured_but_is_not_there_is_damage(eggs: Any) -> None:
+def test_captured_twin_missing_from_peer_is_damage(eggs: Any) -> None:
     members = snapshot(eggs)
     del members[f"peers/pi/twins/{'d' * 64}.tar.gz"]
     with pytest.raises(BadEggError, match=r"tar\.gz is missing"):

@@ -193,7 +193,7 @@ def test_brainstem_egg_2_1_trusts_rappid_json_over_the_manifest(eggs: Any) -> No
         assert any("rappid.json holds" in note for note in opened.notes)
 
 
-def test_brainstem_egg_2_1_without_rappid_json_gets_one_from_its_manifest(eggs: Any) -> None:
+def test_egg_2_1_without_rappid_gets_one_from_manifest(eggs: Any) -> None:
     manifest = {
         "schema": "brainstem-egg/2.1",
         "rappid": "rappid:twin:@source/x:0d51aaaabbbbcccc",

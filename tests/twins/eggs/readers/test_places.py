@@ -124,7 +124,7 @@ def test_many_names_have_the_places_that_each_has(names: list[str]) -> None:
     assert [place(name) for name in names] == [in_workspace(name) for name in names]
 
 
-def test_nothing_that_is_shown_is_skipped_in_the_name_of_a_repository() -> None:
+def test_shown_rows_are_not_skipped_for_repository_name() -> None:
     letters = set(".git~1")
     odd = [sign for sign in map(chr, range(0x80, 0x110000)) if sign.isprintable()]
     assert not [sign for sign in odd if letters.issuperset(folded(sign))]

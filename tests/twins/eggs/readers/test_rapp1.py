@@ -25,7 +25,7 @@ def plain_organism(eggs: Any) -> dict[str, Any]:
     }
 
 
-def test_an_organism_as_published_is_whole_with_its_departures_noted(eggs: Any) -> None:
+def test_published_organism_is_whole_with_departures(eggs: Any) -> None:
     with open_egg(eggs.rapp1(plain_organism(eggs))) as opened:
         assert (opened.family.tag, opened.family.kind) == ("rapp/1-egg", "organism")
         assert opened.destination is Destination.TWIN
@@ -62,7 +62,7 @@ def exact(members: list[tuple[str, bytes]], path: Path) -> bytes:
     return octets
 
 
-def test_the_exact_layout_opens_without_a_departure_and_is_the_published_vector(eggs: Any) -> None:
+def test_exact_layout_opens_as_published_vector(eggs: Any) -> None:
     files = {"rappid.json": b"{}", "soul.md": b"hi\n"}
     rappid = "rappid:@example/node:" + "a" * 64
     manifest = eggs.manifest1(files, variant="organism", rappid=rappid)
@@ -248,7 +248,7 @@ def test_an_organism_needs_identity_and_soul(eggs: Any, missing: str) -> None:
         open_egg(eggs.rapp1(members))
 
 
-def test_two_identities_are_refused_unless_the_egg_says_it_was_migrated(eggs: Any) -> None:
+def test_two_identities_need_a_migration_note(eggs: Any) -> None:
     members = {**plain_organism(eggs), "rappid.json": {"rappid": eggs.other}}
     with pytest.raises(BadEggError, match="another than"):
         open_egg(eggs.rapp1(members))

@@ -119,7 +119,7 @@ def test_a_literal_given_to_a_telling_name_is_found(line: str) -> None:
 @pytest.mark.parametrize(
     "line", [f"password={P4SS}", f"password: {P4SS}", f"  db_password = {P4SS}  ", f"- secret: {drawn(12)}4"]
 )
-def test_where_there_are_no_quotes_a_line_of_settings_is_found_too(line: str) -> None:
+def test_unquoted_settings_line_is_found(line: str) -> None:
     for path in ("settings.ini", "notes.md", "conf.yaml", "x"):
         assert [hit.line for hit in found(f"a: 1\n{line}\nb: 2", path)] == [2]
     assert found(f"{line}\n", "x_agent.py") == [], "in code that is a variable"
@@ -131,7 +131,7 @@ def test_what_is_no_secret_stops_nobody(line: str) -> None:
         assert found(f"before\n{line}\nafter\n", path) == []
 
 
-def test_the_library_of_python_holds_no_secret_and_its_tests_a_handful() -> None:
+def test_standard_library_holds_no_secrets() -> None:
     """678 files and 1,165 of tests; what is found in those are passwords of tests, spelled out."""
     root = Path(sysconfig.get_paths()["stdlib"])
     scan = SecretScan()
@@ -147,7 +147,7 @@ def test_the_library_of_python_holds_no_secret_and_its_tests_a_handful() -> None
     assert len(scan.findings) < 10
 
 
-def test_a_binary_file_is_looked_at_for_makers_keys_and_has_no_lines() -> None:
+def test_binary_file_is_searched_for_makers_keys() -> None:
     key, what = KEYS[0]
     hits = found(b"\0\1\2 SQLite \0" + key.encode() + b"\0 password = 'hunter2'\n", "memory.db")
     assert [(hit.line, hit.what) for hit in hits] == [(0, what)]
@@ -191,7 +191,7 @@ def test_bytes_of_any_kind_never_crash(content: bytes, start: bytes) -> None:
     found(start + content, "x")
 
 
-def test_an_id_names_this_secret_in_this_file_wherever_its_line_moves() -> None:
+def test_finding_id_survives_moved_lines() -> None:
     line = f"password = '{P4SS}'\n"
     first, moved = found(line)[0], found("\n\n" + line)[0]
     assert first.id == moved.id and moved.line == 3
@@ -263,7 +263,7 @@ def test_a_secret_said_in_a_conversation_is_named_by_its_line(nest: Nest) -> Non
     assert nest.pack(conversations=Careless(), exclude_memory=True)
 
 
-def test_a_copy_of_a_value_from_the_env_is_found_whatever_it_looks_like(nest: Nest) -> None:
+def test_env_value_is_found_in_any_spelling(nest: Nest) -> None:
     nest.put(
         ".env",
         "HOUSE_PASSWORD=blue-elephant-garden\nPORT=7071\nSHORT_KEY=ab1\nexport GATE_KEY='open up 4 me'\n",

@@ -30,7 +30,7 @@ from twins.zip.writer import ArchiveWriter
 MOMENT = "2026-11-22T04:34:56Z"
 
 
-def test_a_twin_has_its_members_at_the_root_and_its_memory_under_data(nest: Nest) -> None:
+def test_twin_egg_has_members_at_root_and_data_memory(nest: Nest) -> None:
     members = nest.packed(conversations=Told())
     assert list(members) == [
         *("rappid.json", "soul.md", "README.md"),
@@ -96,7 +96,7 @@ def test_only_an_agent_file_travels_as_one(nest: Nest, item: str) -> None:
     assert not (nest.folder / "agent.egg").exists()
 
 
-def test_an_organism_has_the_manifest_last_among_the_published_members(nest: Nest) -> None:
+def test_organism_has_manifest_last(nest: Nest) -> None:
     nest.put("tools/scan.sh", "echo\n")
     nest.put("tools/deep/x.sh", "echo\n")
     nest.put("lan-quickstart.sh", "echo\n")
@@ -231,7 +231,7 @@ def test_what_is_not_installed_is_not_packed(nest: Nest) -> None:
         nest.pack(EggFormat.RAPPLICATION)
 
 
-def test_memory_beside_a_rapplications_folder_is_named_as_left_out(nest: Nest) -> None:
+def test_memory_beside_rapp_folder_is_left_out(nest: Nest) -> None:
     nest.put(".brainstem_data/kanban.json", "{}")
     assert (".brainstem_data/kanban.json", ExclusionReason.NO_PLACE) in nest.pack(
         EggFormat.RAPPLICATION
@@ -318,9 +318,7 @@ def test_the_signature_of_a_rapp1_egg_lies_beside_it(nest: Nest, form: EggFormat
 
 @pytest.mark.parametrize("form", [form for form in EggFormat if not form.is_rapp1])
 @pytest.mark.parametrize("signed", [True, False])
-def test_every_other_egg_says_the_hash_of_every_member_and_who_says_so(
-    nest: Nest, form: EggFormat, signed: bool
-) -> None:
+def test_other_eggs_name_member_hashes_and_source(nest: Nest, form: EggFormat, signed: bool) -> None:
     members = nest.packed(form, key=nest.key if signed else None)
     assert list(members)[-1] == "integrity.json"
     sealed = integrity.check(members.pop("integrity.json"))
@@ -376,9 +374,7 @@ def test_memory_stays_when_it_is_told_to(nest: Nest, form: EggFormat) -> None:
 
 
 @pytest.mark.parametrize("form", WHOLE)
-def test_a_soul_and_agents_that_settings_moved_are_where_everybody_looks(
-    nest: Nest, form: EggFormat, tmp_path: Path
-) -> None:
+def test_moved_soul_and_agents_are_used_everywhere(nest: Nest, form: EggFormat, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "skills").mkdir(parents=True)
     (elsewhere / "skills" / "far_agent.py").write_text("FAR = 1\n")
@@ -504,7 +500,7 @@ def test_what_to_pack_must_be_said_and_only_where_it_is_asked(nest: Nest, form: 
 
 
 @pytest.mark.parametrize("later", [0, 4])
-def test_what_changes_between_hashing_and_writing_is_not_packed_half(nest: Nest, later: int) -> None:
+def test_file_changed_while_packing_is_not_torn(nest: Nest, later: int) -> None:
     class Talking(Told):
         def frames(self, key: str) -> Iterator[frames.Frame]:
             if len(self.asked_for) == 2:  # asked whether there are any, then hashed, then written
