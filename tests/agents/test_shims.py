@@ -54,7 +54,7 @@ def test_nothing_is_made_before_it_is_imported(tmp_path: Path) -> None:
     assert run(tmp_path, code) == "[]"
 
 
-def test_the_houses_own_modules_win_over_neighbours(tmp_path: Path) -> None:
+def test_daemons_modules_win_over_siblings(tmp_path: Path) -> None:
     for name in ("basic_agent.py", "errors.py", "mine_agent.py"):
         (tmp_path / "agents").mkdir(exist_ok=True)
         (tmp_path / "agents" / name).write_text("WORD = 'mine'\n")

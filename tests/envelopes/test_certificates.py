@@ -114,7 +114,7 @@ def test_an_unfit_tls_key_is_refused_in_words(pem: bytes) -> None:
         make_certificate(ME, now=NOW, key_pem=pem)
 
 
-def test_everything_right_is_accepted_whoever_wrote_the_bytes() -> None:
+def test_valid_bytes_of_any_writer_are_accepted() -> None:
     assert identity_of(forged()) == ME.public
 
 

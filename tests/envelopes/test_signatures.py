@@ -64,7 +64,7 @@ def test_the_signature_is_over_the_canonical_record() -> None:
     assert "_x_sig" not in ASKED.extensions
 
 
-def test_whoever_signed_is_known_also_after_the_way() -> None:
+def test_signer_is_known_after_transfer() -> None:
     assert signer_of(SIGNED, NOW) == KEY.fingerprint
     assert signer_of(wire.decode(wire.encode(SIGNED)), NOW) == KEY.fingerprint
     shuffled = dict(sorted(orjson.loads(wire.encode(SIGNED)).items(), reverse=True))

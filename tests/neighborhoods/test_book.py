@@ -187,7 +187,7 @@ async def test_wire_equal_keys_are_not_both_trusted(book: PeerStore, machine: Ma
     assert book.by_prefix(pi.prefix) == pi
 
 
-async def test_whoever_listens_hears_of_it_after_it_counts(book: PeerStore, machine: Make) -> None:
+async def test_listeners_are_called_after_the_change(book: PeerStore, machine: Make) -> None:
     heard: list[tuple[str, str, bool]] = []
     book.listen(lambda what, peer: heard.append((what, peer.name, book.get(peer.fingerprint) is not None)))
     await book.pair(machine("pi"), "mine", "")

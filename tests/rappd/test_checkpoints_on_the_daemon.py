@@ -61,7 +61,7 @@ def garden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garden]:
         model.stop()
 
 
-def test_a_twin_that_is_awake_goes_back_and_is_awake_again(garden: Garden) -> None:
+def test_running_twin_is_restored_and_runs_again(garden: Garden) -> None:
     key = garden.new("gardener")
     kettle = garden.folder(key) / "agents" / "kettle_agent.py"
     kettle.write_text(agent_source("Kettle", 'return "It boils."'))

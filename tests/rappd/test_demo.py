@@ -130,7 +130,7 @@ def test_interrupt_while_making_folder_leaves_none(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_machine_comes_back_at_its_door_with_its_key(tmp_path: Path) -> None:
+def test_killed_machine_returns_with_its_key(tmp_path: Path) -> None:
     shed = DemoNode(tmp_path, "shed")
     with running([shed], Interrupts()):
         before = shed.daemon.get("/peers")

@@ -339,7 +339,7 @@ def test_a_second_writer_waits_for_the_first(gardener: Twin, write: Callable[[Wo
         lambda twin: rename(twin, "x"),
     ],
 )
-def test_whoever_waits_for_a_twin_that_moves_away_writes_nothing(
+def test_waiting_for_archived_twin_writes_nothing(
     places: TwinLayout, gardener: Twin, write: Callable[[Twin], object]
 ) -> None:
     root, failed = gardener.workspace.root, []

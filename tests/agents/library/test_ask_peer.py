@@ -43,7 +43,7 @@ SHED = {"name": "shed", "presence": "away", "agents": []}
         ({"peer": "pi", "text": 5, "arguments": "none", "url": "http://x"}, {"peer": "pi"}),
     ],
 )
-async def test_it_asks_the_house_and_passes_on_nothing_else(
+async def test_request_to_the_daemon_has_no_extra_fields(
     desk: Any, given: dict[str, Any], asked: dict[str, Any]
 ) -> None:
     desk.keeper = daemon = FakeDaemon([PI])
@@ -69,7 +69,7 @@ async def test_what_is_no_text_comes_back_as_json(desk: Any) -> None:
     assert found == '{"degrees": 18.4, "where": "Küche"}'
 
 
-async def test_a_refusal_is_told_in_the_houses_words(desk: Any) -> None:
+async def test_refusal_has_the_daemons_text(desk: Any) -> None:
     desk.keeper = FakeDaemon([PI], refusal='No peer "pie" — did you mean `pi`?')
     told = await desk.text(FILE, "AskPeer", peer="pie", text="hi")
     assert told == 'Error: No peer "pie" — did you mean `pi`?'

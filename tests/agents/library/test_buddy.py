@@ -34,7 +34,7 @@ async def test_it_asks_for_nothing_else(desk: Any, action: str) -> None:
     assert desk.keeper.asked == []
 
 
-async def test_a_refusal_is_told_in_the_houses_words(desk: Any) -> None:
+async def test_refusal_has_the_daemons_text(desk: Any) -> None:
     desk.keeper.refusal = "Pip is no buddy."
     assert await desk.text(FILE, "Buddy", action="feed") == "Error: Pip is no buddy."
 

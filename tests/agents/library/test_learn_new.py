@@ -154,7 +154,7 @@ async def test_a_declared_package_may_be_imported(desk: Any) -> None:
     assert found["implementation"] == "generated"
 
 
-async def test_what_the_house_refuses_goes_back_to_the_model(desk: Any) -> None:
+async def test_daemons_refusal_returns_to_the_model(desk: Any) -> None:
     desk.keeper.refusal = "word_counter_agent.py line 9: no"
     desk.model = [COUNTER, COUNTER]
     found = await learn(desk, description="count words", name="Tally")

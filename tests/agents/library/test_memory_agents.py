@@ -85,7 +85,7 @@ async def test_recall_is_newest_first_and_looks_for_keywords(desk: Any) -> None:
     assert len((await recall(desk, keywords=["tea"], full_recall=True)).splitlines()) == 13
 
 
-async def test_the_prompt_gets_the_memory_of_whoever_asks(desk: Any) -> None:
+async def test_prompt_has_the_callers_memory(desk: Any) -> None:
     assert await context(desk, ADA) is None
     await remember(desk, "likes tea", ADA)
     await remember(desk, "likes coal", BOB)

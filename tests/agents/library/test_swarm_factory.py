@@ -416,7 +416,7 @@ async def test_doubtful_code_is_pointed_out(desk: Any) -> None:
     ]
 
 
-async def test_what_the_house_refuses_is_passed_on(news: Any) -> None:
+async def test_daemons_refusal_is_passed_on(news: Any) -> None:
     news.keeper.refusal = "Only this machine's operator can do that."
     found = await build(news)
     assert (found["status"], found["message"]) == ("error", "Only this machine's operator can do that.")

@@ -113,7 +113,7 @@ def daemon(desk: Any) -> FakeDaemon:
         ({"action": "list_purged"}, ("twins.purged", {})),
     ],
 )  # fmt: skip
-async def test_twin_asks_the_house_for_one_thing(
+async def test_twin_agent_makes_one_daemon_request(
     desk: Any, daemon: FakeDaemon, given: dict[str, Any], asked: Any
 ) -> None:
     answer = await desk.json(TWIN, "Twin", **given)
@@ -219,7 +219,7 @@ async def test_hatch_egg_takes_a_path_or_an_address(desk: Any, daemon: FakeDaemo
         (LAY, "LayEgg", {"twin": "Rose"}),
     ],
 )
-async def test_a_refusal_is_told_in_the_houses_words(
+async def test_refusal_has_the_daemons_text(
     desk: Any, daemon: FakeDaemon, file: str, agent: str, given: dict[str, Any]
 ) -> None:
     daemon.refusal = "Only this machine's operator can do that."

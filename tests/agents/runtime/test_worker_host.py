@@ -180,7 +180,7 @@ async def test_an_agent_asks_the_model_through_the_daemon(collection: Any) -> No
     )
 
 
-async def test_an_agent_asks_the_house_and_hears_why_not(collection: Any) -> None:
+async def test_agent_gets_the_daemons_refusal(collection: Any) -> None:
     async def refuse(operation: str, arguments: dict[str, Any]) -> Any:
         raise PermissionError(f"{operation} {arguments['operation']} for {arguments['state']}: not allowed")
 
@@ -276,7 +276,7 @@ async def test_a_service_answers_and_follows_its_file(worker_host: Any) -> None:
     assert (await ask())["status"] == 201
 
 
-async def test_trusted_room_loads_the_standard_library_before_packages(worker_host: Any) -> None:
+async def test_trusted_host_loads_standard_library_first(worker_host: Any) -> None:
     packages = worker_host.root / ".deps"
     packages.mkdir()
     (packages / "colorsys.py").write_text("planted = True\n")

@@ -66,7 +66,7 @@ async def test_large_requests_and_answers(pool: WorkerPool, size: int) -> None:
     assert await pool.request("echo", {"text": text}, timeout=20) == {"text": text}
 
 
-async def test_many_large_requests_at_once_wait_for_room(pool: WorkerPool) -> None:
+async def test_large_requests_wait_for_memory(pool: WorkerPool) -> None:
     texts = [str(number) * 50_000 for number in range(60)]
     answers = await asyncio.gather(*(pool.request("echo", {"t": text}, timeout=30) for text in texts))
     assert [answer["t"] for answer in answers] == texts
@@ -243,7 +243,7 @@ async def test_a_busy_pool_is_not_idle(supervisor: WorkerSupervisor, plan: MakeP
 
 
 @pytest.mark.parametrize("idle_seconds", [0.3, float("inf")])
-async def test_quick_requests_now_and_then_keep_a_worker_awake(
+async def test_rare_quick_requests_keep_a_worker(
     supervisor: WorkerSupervisor, plan: MakePlan, idle_seconds: float
 ) -> None:
     pool = supervisor.pool("a", plan(idle_seconds=idle_seconds, max_workers=1))
@@ -285,9 +285,7 @@ async def test_closing_fails_what_is_under_way_and_leaves_no_process(
         await pool.request("echo", {}, timeout=10)
 
 
-async def test_a_room_that_cannot_be_built_is_told_and_tried_anew(
-    supervisor: WorkerSupervisor, plan: MakePlan
-) -> None:
+async def test_failed_host_is_reported_and_tried_again(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
     pool = supervisor.pool("a", plan(settings={"break": "no such soul"}))
     outcomes = await asyncio.gather(
         *(pool.request("echo", {}, timeout=10) for _ in range(3)), return_exceptions=True
@@ -299,7 +297,7 @@ async def test_a_room_that_cannot_be_built_is_told_and_tried_anew(
     assert await pool.request("echo", {}, timeout=10) == {}
 
 
-async def test_a_room_that_does_not_exist_is_told(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
+async def test_unknown_host_module_is_reported(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
     pool = supervisor.pool("a", plan(room="agents.nowhere:Room"))
     with pytest.raises(WorkerStartError, match="No module named"):
         await pool.request("echo", {}, timeout=10)

@@ -279,7 +279,7 @@ async def test_a_zygote_that_cannot_start_is_told(home: Home, monkeypatch: pytes
 
 
 @one_loop
-async def test_a_room_missing_at_preload_is_reported(home: Home) -> None:
+async def test_missing_host_module_is_reported_at_preload(home: Home) -> None:
     supervisor = WorkerSupervisor(preload=("agents.nowhere", ROOM))
     await supervisor.start()
     assert "agents.nowhere" in supervisor.sandbox_report()["missing"]

@@ -75,7 +75,7 @@ async def test_a_new_name_and_a_new_port_are_announced(make: Make) -> None:
     assert desk.sightings.of(fingerprint("pi"))[0].port == 7600
 
 
-async def test_without_a_door_it_only_looks(make: Make) -> None:
+async def test_closed_listener_only_discovers(make: Make) -> None:
     desk, shy = make("desk"), make("shy", port=0)
     await until(lambda: bool(shy.sightings.of(fingerprint("desk"))))
     assert shy.instance == ""

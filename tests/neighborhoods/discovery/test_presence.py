@@ -161,7 +161,7 @@ async def test_when_it_was_last_seen_outlives_a_restart() -> None:
     await presence.close()
 
 
-async def test_whoever_is_forgotten_is_asked_no_more() -> None:
+async def test_forgotten_peer_is_not_probed() -> None:
     network = Network("a", "b")
     async with watching(network, FAST, "a", "b") as presence:
         await until(lambda: network.asked["a"] >= 2)

@@ -101,9 +101,7 @@ def test_addresses_of_one_machine_are_one_source(hosts: tuple[str, str], same: b
     assert (_source(hosts[0]) == _source(hosts[1])) is same
 
 
-async def test_tries_under_way_of_one_source_do_not_fill_the_room(
-    desk: Machine, pi: Machine, make_machine: Any
-) -> None:
+async def test_tries_of_one_source_are_bounded(desk: Machine, pi: Machine, make_machine: Any) -> None:
     shown = await pi.pairings.offer_code()
     for number in range(20):
         body = {

@@ -52,7 +52,9 @@ async def served(desk: Machine, pi: Machine, network: Network) -> AsyncIterator[
         await server.close()
 
 
-async def test_words_on_two_real_doors(desk: Machine, pi: Machine, served: Callable[[Machine], str]) -> None:
+async def test_words_pair_two_real_listeners(
+    desk: Machine, pi: Machine, served: Callable[[Machine], str]
+) -> None:
     asked = await desk.ask(pi)
     there = await pi.asked_by(desk)
     also = await pi.ask(desk, "friend")
@@ -66,14 +68,16 @@ async def test_words_on_two_real_doors(desk: Machine, pi: Machine, served: Calla
     assert pi.paired == [(desk.key.fingerprint, "friend", desk.address)]
 
 
-async def test_a_code_on_two_real_doors(desk: Machine, pi: Machine, served: Callable[[Machine], str]) -> None:
+async def test_code_pairs_two_real_listeners(
+    desk: Machine, pi: Machine, served: Callable[[Machine], str]
+) -> None:
     shown = await pi.pairings.offer_code("mine")
     used = await desk.pairings.use_code(pi.address, pi.introduction, shown.code, "mine")
     await desk.until(used.id, "paired")
     assert pi.paired == [(desk.key.fingerprint, "mine", desk.address)]
 
 
-async def test_both_at_once_on_two_real_doors(
+async def test_simultaneous_pairing_on_two_real_listeners(
     desk: Machine, pi: Machine, served: Callable[[Machine], str]
 ) -> None:
     by_desk, by_pi = await asyncio.gather(desk.ask(pi), pi.ask(desk))

@@ -163,7 +163,7 @@ def test_looking_verifying_and_comparing(kitchen: Gardener, tmp_path: Path) -> N
     assert json.loads(broken.stderr)["code"] in ("bad_egg", "hostile_egg")
 
 
-def test_looking_tells_what_whoever_signed_it_is_here(idle: RunningDaemon, kitchen: Gardener) -> None:
+def test_inspect_reports_trust_in_the_signer(idle: RunningDaemon, kitchen: Gardener) -> None:
     egg, own = kitchen.packed(), fingerprint(kitchen.home)
 
     def looked(home: RunningDaemon) -> tuple[str, str, str]:

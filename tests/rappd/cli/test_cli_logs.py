@@ -68,7 +68,7 @@ def _written(path: Path, words: str) -> str:
         "gho_abcdefgh1",
     ],
 )
-def test_secrets_are_masked_whoever_logs_them(logging_to: Path, secret: str) -> None:
+def test_secrets_are_masked_in_every_log_line(logging_to: Path, secret: str) -> None:
     logging.getLogger("worker").info("the key is %s, said the agent", secret)
     try:
         raise ValueError(secret)

@@ -73,7 +73,7 @@ class Callers:
 
 
 @pytest.mark.timeout(240)
-def test_whoever_asks_is_answered_or_told_that_nobody_is_there(
+def test_caller_gets_an_answer_or_not_found(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     chance = random.Random(11)

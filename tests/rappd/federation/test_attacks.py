@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.rappd.federation.conftest import Node
-from tests.rappd.federation.plain_line import PlainLine, line_of
+from tests.rappd.federation.plain_connection import PlainLine, line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 

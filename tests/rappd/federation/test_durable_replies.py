@@ -12,7 +12,7 @@ import pytest
 from fixtures.slow_disk import hold_up, with_slow_disk
 
 from tests.rappd.federation.conftest import Node
-from tests.rappd.federation.plain_line import line_of
+from tests.rappd.federation.plain_connection import line_of
 
 OFFERS = ("rappd.3", "rappd.2", "rappd.1")
 """The subprotocols that daemons offered while replies could be provisional."""

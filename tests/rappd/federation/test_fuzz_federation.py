@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.rappd.federation.conftest import Node, make_node
-from tests.rappd.federation.plain_line import line_of
+from tests.rappd.federation.plain_connection import line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 KEYS = ["id", "from", "to", "verb", "data", "_x_thread", "_x_deadline", "_x_cap", "_x_sig", "_x_path",

@@ -14,7 +14,7 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 
 from tests.rappd.federation.conftest import Node, make_node
-from tests.rappd.federation.plain_line import PlainLine, line_of
+from tests.rappd.federation.plain_connection import PlainLine, line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
 EVENTS = {"Accept": "text/event-stream"}

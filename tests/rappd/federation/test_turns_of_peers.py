@@ -36,7 +36,7 @@ def desk_and_pi(tmp_path: Path, fake_model: FakeModel) -> Iterator[tuple[Node, N
         pi.close()
 
 
-def test_a_peers_words_do_not_move_the_house(make: Callable[..., Node], fake_model: FakeModel) -> None:
+def test_peers_text_does_not_steer_the_daemon(make: Callable[..., Node], fake_model: FakeModel) -> None:
     node = make(LLM_FAKE="", OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small").start()
     assert node.owner("POST", "/twins", {"name": "Gardener"})[0] in (200, 201)
     before = node.owner("GET", "/twins")[1]

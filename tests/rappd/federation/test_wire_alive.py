@@ -175,7 +175,7 @@ def test_a_machine_that_follows_the_page_pairs_by_code(node: Node) -> None:
     assert who.post(who.help(args={"zone": "UTC"})).data["result"] == "it is UTC"
 
 
-def test_the_page_says_nothing_of_a_door_that_is_not_there() -> None:
+def test_page_hides_a_closed_listener() -> None:
     """A2A and MCP map onto routes and verbs that exist."""
     mapped = PAGE[PAGE.index("\n## A2A and MCP\n") :]
     served = {row[0].partition(" ")[2] for row in rows("Route", "Who", "What")}

@@ -100,7 +100,7 @@ def reasons() -> set[tuple[str, str]]:
     return found
 
 
-def test_the_routes_are_those_of_the_door() -> None:
+def test_documented_routes_are_the_listeners() -> None:
     tables = (envelopes_door.routes, line_door.routes, pairing_door.routes, eggs.routes)
     served = {f"{route.method} {route.path}" for table in tables for route in table}  # type: ignore[attr-defined]
     assert {row[0] for row in rows("Route", "Who", "What")} == served

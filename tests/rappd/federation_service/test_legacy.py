@@ -246,16 +246,14 @@ def test_own_port_is_no_peer(make_daemon: Callable[..., RunningDaemon]) -> None:
         ({"addresses": ["10.77.0.9"], "scopes": ["EGG"]}, "not given at this listener"),
     ],
 )
-def test_the_door_opens_for_no_crowd_and_gives_no_keys(
-    desk: Machine, given: dict[str, Any], said: str
-) -> None:
+def test_listener_refuses_wide_networks_and_keys(desk: Machine, given: dict[str, Any], said: str) -> None:
     refused = desk.request("POST", "/legacy", given, control=True)
     assert refused.status in (400, 403)
     assert said in refused.json()["error"]
     assert not desk.owner("GET", "/legacy")["legacy"]["open"]
 
 
-def test_opening_the_door_asks_first(desk: Machine) -> None:
+def test_opening_the_listener_asks_first(desk: Machine) -> None:
     done = desk.cli("peers", "legacy", "open", "10.77.0.9")
     assert done.returncode == 6
     assert "plain http" in done.stderr
@@ -384,7 +382,7 @@ def test_an_address_that_asks_without_end_is_slowed_down(network: Any) -> None:
     assert daemon.cli("peers", "legacy", "close").returncode == 0
 
 
-def test_the_door_follows_when_the_machine_moves(network: Any) -> None:
+def test_listener_follows_a_changed_address(network: Any) -> None:
     daemon, desk, kitchen, _ = network
     assert daemon.cli("peers", "legacy", "open", kitchen.address, "--yes").returncode == 0
     desk.move("10.77.0.50")

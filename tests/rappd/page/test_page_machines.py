@@ -161,7 +161,7 @@ async def test_a_thousand_machines_come_in_pieces(site: Any) -> None:
         await expect(page.locator(".machine", has_text="peer-0999")).to_have_count(1)
 
 
-async def test_the_legacy_door_says_to_whom_it_is_open(site: Any) -> None:
+async def test_legacy_listener_names_its_callers(site: Any) -> None:
     door = {"open": True, "listening": ["x"], "addresses": ["192.168.1.20", "192.168.1.21"], "scopes": []}
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI)))
     sent(site, "GET", "/legacy", 200, {"legacy": door})

@@ -84,7 +84,7 @@ async def test_no_acknowledgement_covers_a_queued_record_that_was_lost(small, pa
     assert verify(path).problems == []
 
 
-async def test_a_lot_fails_until_there_is_room_then_all_goes_on(small, path: Path, say) -> None:
+async def test_full_disk_fails_batches_until_there_is_space(small, path: Path, say) -> None:
     store, db = small
     kept = 0
     for _ in range(60):

@@ -223,7 +223,7 @@ def _forked(work: Callable[[], None]) -> int:
     return child
 
 
-def test_agents_cannot_have_the_house_write_elsewhere(tmp_path: Path) -> None:
+def test_agents_cannot_make_the_daemon_write_elsewhere(tmp_path: Path) -> None:
     workspace, elsewhere = Workspace.at(tmp_path / "workspace"), tmp_path / "elsewhere"
     workspace.create()
     elsewhere.mkdir()

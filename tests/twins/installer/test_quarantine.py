@@ -99,7 +99,7 @@ def test_approval_does_not_cover_replaced_code(home: AHome) -> None:
         ("Utils/x.py", "take its folder for utils"),
     ],
 )
-def test_places_of_the_house_are_refused_row_by_row(home: AHome, target: str, why: str) -> None:
+def test_daemons_files_are_refused_one_by_one(home: AHome, target: str, why: str) -> None:
     done = home.importer().hatch(egg(GARDENER, part(target, b"x = 1\n")), now=NOW)
     refused = done.plan.of(Action.REFUSE)
     assert [row.target for row in refused] == [target]

@@ -135,7 +135,7 @@ def test_a_new_file_that_was_deleted_since_is_no_loss(home: AHome) -> None:
     assert lies(home.twin) == before
 
 
-def test_the_houses_own_records_may_go_on(home: AHome) -> None:
+def test_daemons_records_may_change(home: AHome) -> None:
     home.live_in(home.twin, MINE)
     importer = home.importer()
     receipt = _hatch(importer)

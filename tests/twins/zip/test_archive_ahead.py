@@ -123,7 +123,7 @@ def test_what_takes_long_is_given_up_when_something_failed() -> None:
     assert ended == ["stopped"] * 2
 
 
-def test_whoever_waits_is_called_meanwhile_on_its_own_thread() -> None:
+def test_wait_callback_runs_on_the_callers_thread() -> None:
     seen: set[int] = set()
     with OrderedThreadPool[int](threads=2, meanwhile=lambda: seen.add(threading.get_ident())) as crew:
         list(crew.each([partial(_slow, 0, 0.0)] * 4 + [partial(_slow, 0, 0.3)] * 2))

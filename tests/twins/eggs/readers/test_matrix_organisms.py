@@ -236,7 +236,7 @@ def test_an_estate_as_it_is_specified(eggs: Any) -> None:
         assert any("signature" in note for note in opened.notes)
 
 
-def test_a_gate_as_a_zip_is_kept_as_a_local_mirror(eggs: Any) -> None:
+def test_neighborhood_gate_zip_is_kept_as_mirror(eggs: Any) -> None:
     members = {
         "manifest.json": {"schema": "brainstem-egg/2.3-neighborhood", "type": "neighborhood"},
         "rappid.json": {"rappid": eggs.rappid},

@@ -106,7 +106,7 @@ _RESERVED = (".deps", ".remote_agents", ".git", ".brainstem_data/kept", ".brains
 
 
 @given(_names)
-def test_no_place_is_one_of_the_houses_own(name: str) -> None:
+def test_no_target_is_a_daemons_file(name: str) -> None:
     for place in (in_workspace(name), in_host(name)):
         if place is None:
             continue

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "peers.json"
 
 
-async def test_the_order_of_the_rungs(path: Path) -> None:
+async def test_address_sources_are_ordered(path: Path) -> None:
     entries = [
         {"url": "https://typed:7443", "typed": True},
         "https://listed:7443",
@@ -58,7 +58,7 @@ async def test_the_order_of_the_rungs(path: Path) -> None:
     assert [entry.url for entry in await known.resolver.legacy()] == ["http://legacy:7071"]
 
 
-async def test_an_address_on_two_rungs_is_given_once(path: Path) -> None:
+async def test_address_of_two_sources_is_given_once(path: Path) -> None:
     known = KnownAddresses(path, ["https://10.0.0.1:7443"])
     known.saw("10.0.0.1", at=1)
     assert await known.resolver.candidates(A, "10.0.0.1:7443") == [
@@ -87,7 +87,7 @@ async def test_a_long_list_is_cut_short(path: Path) -> None:
     assert found[0].source == "nearby"
 
 
-async def test_each_rung_tells_how_it_is(path: Path) -> None:
+async def test_each_source_reports_its_state(path: Path) -> None:
     known = KnownAddresses(path, ["https://a", {"url": "b", "typed": True}, 7])
     known.saw("10.0.0.1", at=1)
     known.saw("10.0.0.2", at=2)
@@ -101,7 +101,7 @@ async def test_each_rung_tells_how_it_is(path: Path) -> None:
     ]
 
 
-async def test_each_rung_is_told_by_the_address_that_led_to_it(path: Path) -> None:
+async def test_address_source_is_reported_for_each_peer(path: Path) -> None:
     entries = [
         {"url": "https://typed:7443", "typed": True},
         "https://listed",

@@ -44,7 +44,7 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_strangers_make_room_and_who_is_known_stays(
+def test_unknown_nodes_give_way_to_paired_ones(
     tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "BURST", 90)

@@ -244,7 +244,7 @@ async def test_too_large_message_is_an_error_on_a_live_connection() -> None:
         assert (await both.here.ask(encode(two), two.id, wait=10)).data["result"] == "xx"
 
 
-async def test_whoever_waits_is_told_when_the_line_ends() -> None:
+async def test_waiting_callers_get_an_error_at_disconnect() -> None:
     async def never(envelope: Envelope) -> Envelope | None:
         await asyncio.sleep(60)
         return None
