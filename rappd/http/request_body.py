@@ -17,7 +17,7 @@ BODY_SECONDS = 30.0
 
 
 class InvalidBodyError(ReportableError):
-    """A body that is not what the route takes."""
+    """A body that ended early, is framed wrongly, or is not what the route takes."""
 
     code = "bad_body"
     status = 400
@@ -52,12 +52,6 @@ class BodyTimeoutError(ReportableError):
 
     code = "too_slow"
     status = 408
-
-
-class TruncatedBodyError(ReportableError):
-    """A body that ended early, is framed wrongly, or is not JSON."""
-
-    code = "bad_body"
 
 
 async def json_object(request: web.Request) -> dict[str, Any]:
@@ -153,7 +147,7 @@ async def body_of(request: web.Request, most: int) -> bytes:
     except TimeoutError as error:
         raise BodyTimeoutError("The body did not come to its end.", do="Send it at once.") from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        raise TruncatedBodyError("The request's body cannot be read.", do="Send it again.") from error
+        raise InvalidBodyError("The request's body cannot be read.", do="Send it again.") from error
     return bytes(found)
 
 

@@ -81,7 +81,7 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
             nearby.announce(name=line[1])
         elif line[0] == "state":
             sources = {source.source: [source.found, source.trouble] for source in await resolver.sources()}
-            say("state", sources=sources, presence={peer: presence.presence(peer) for peer in peers})
+            say("state", rungs=sources, presence={peer: presence.presence(peer) for peer in peers})
         elif line[0] == "close":
             break
     telling.cancel()

@@ -10,7 +10,7 @@ from aiohttp import web
 from envelopes.problem import ReportableError
 from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import RateLimit
-from rappd.http.request_body import TruncatedBodyError, body_of
+from rappd.http.request_body import InvalidBodyError, body_of
 from rappd.http.responses import ok, problem
 
 PAIRING: Final = web.AppKey("pairing", PairingService)
@@ -45,4 +45,4 @@ async def _body(request: web.Request) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise TruncatedBodyError("That is not JSON.", do="Send a JSON object.") from error
+        raise InvalidBodyError("That is not JSON.", do="Send a JSON object.") from error

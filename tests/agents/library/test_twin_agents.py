@@ -279,9 +279,9 @@ def understood() -> Callable[[str], Decision]:
             {"action": "chat", "rappid_uuid": "Rose", "text": "how the garden is"},
         ),
         (
-            "tell Rose: the dispatcher is green",
+            "tell Rose: the gate is green",
             "Twin",
-            {"action": "chat", "rappid_uuid": "Rose", "text": "the dispatcher is green"},
+            {"action": "chat", "rappid_uuid": "Rose", "text": "the gate is green"},
         ),
         (
             "please rename Rose to Iris",

@@ -64,14 +64,14 @@ def test_the_page_obeys_a_strict_content_policy(ident: str) -> None:
 
 async def test_the_board_is_one_whether_asked_by_agent_or_by_service(shop: Any) -> None:
     assert await shop.service("kanban", "GET") == (200, {"columns": ["To do", "Doing", "Done"], "tasks": []})
-    status, made = await shop.service("kanban", "POST", "tasks", {"title": "Fix the dispatcher"})
+    status, made = await shop.service("kanban", "POST", "tasks", {"title": "Fix the gate"})
     assert (status, made["status"]) == (201, "success")
     assert len(made["task_id"]) == 8
     listed = await shop.agent("Kanban")
-    assert listed["message"].splitlines()[:2] == ["**To do**", f"- Fix the dispatcher ({made['task_id']})"]
+    assert listed["message"].splitlines()[:2] == ["**To do**", f"- Fix the gate ({made['task_id']})"]
     assert listed["data_slush"] == {"open": 1, "columns": {"To do": 1, "Doing": 0, "Done": 0}}
     moved = await shop.agent("Kanban", action="move", task="fix the GATE", column="done")
-    assert moved["message"] == '"Fix the dispatcher" is in Done now.'
+    assert moved["message"] == '"Fix the gate" is in Done now.'
     _, board = await shop.service("kanban", "GET")
     assert [(task["id"], task["column"]) for task in board["tasks"]] == [(made["task_id"], "Done")]
     assert json.loads((shop.data / "kanban" / "kanban.json").read_text()) == board
@@ -293,9 +293,9 @@ async def test_numbers_are_kept_without_the_service(shop: Any) -> None:
 
 
 async def test_a_task_is_understood_as_people_say_it(shop: Any) -> None:
-    await shop.agent("Kanban", action="add", task="fix the dispatcher to the kanban board")
-    moved = await shop.agent("Kanban", action="move", task="move fix the dispatcher to doing", column="doing")
-    assert moved["message"] == '"fix the dispatcher" is in Doing now.'
+    await shop.agent("Kanban", action="add", task="fix the gate to the kanban board")
+    moved = await shop.agent("Kanban", action="move", task="move fix the gate to doing", column="doing")
+    assert moved["message"] == '"fix the gate" is in Doing now.'
 
 
 async def test_a_filter_that_fits_nothing_says_which(shop: Any) -> None:

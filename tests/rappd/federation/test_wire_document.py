@@ -25,7 +25,8 @@ from neighborhoods.pairing import code_pairing, initiator, responder
 from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.federation import active_requests, inbound
-from rappd.http.federation import admission, bodies, eggs, sse
+from rappd.http import request_body
+from rappd.http.federation import admission, eggs, sse
 from rappd.http.federation import envelopes as envelopes_door
 from rappd.http.federation import pairing as pairing_door
 from rappd.http.federation import websocket as line_door
@@ -122,7 +123,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"more than {envelopes_door.FOR_BATCHES >> 20} MiB",
         f"at most {wire.MAX_BYTES >> 20} MiB and {wire.MAX_DEPTH} levels deep",
         f"{envelopes_door.FOR_STRANGERS >> 10} KiB of a stranger",
-        f"did not come to its end in {bodies.BODY_SECONDS:g} s",
+        f"did not come to its end in {request_body.BODY_SECONDS:g} s",
         f"A stranger's connection lives {admission.STRANGER_SECONDS:g} s at most",
         f"A lone `:` every {sse.BEAT:g} s",
         f"above 0, at most {extensions.LONGEST_WAIT}",
@@ -184,7 +185,7 @@ async def test_peers_file_entries_are_distinguished(tmp_path: Path) -> None:
     path = tmp_path / "peers.json"
     path.write_text(text)
     file = PeersFile(path, environment="https://pi.local,http://localhost:7071")
-    found = [(one.name, one.address, one.legacy, one.rung) for one in await file.entries()]
+    found = [(one.name, one.address, one.legacy, one.source) for one in await file.entries()]
     assert found == [
         ("", "192.168.1.20:7071", True, "list"),
         ("attic", "attic.local:7071", True, "list"),
