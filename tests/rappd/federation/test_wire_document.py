@@ -193,8 +193,8 @@ async def test_peers_file_entries_are_distinguished(tmp_path: Path) -> None:
         ("", "pi.local:7443", False, "list"),
     ]
     assert file.trouble == ""
-    assert discovered_nodes.RUNGS == ("nearby", "last address", "list", "typed")
-    assert address_resolver.RUNGS == discovered_nodes.RUNGS
+    assert discovered_nodes.ADDRESS_SOURCES == ("nearby", "last address", "list", "typed")
+    assert address_resolver.RUNGS == discovered_nodes.ADDRESS_SOURCES
 
 
 def test_a_published_brainstem_is_sent_what_the_page_shows() -> None:
