@@ -9,10 +9,10 @@ from pathlib import Path
 
 from twins.eggs.parsed_egg import Destination
 from twins.errors import BadEggError
+from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_transaction import apply_journal
 from twins.fs.link_free_walk import LinkFreeFolders, name_of, walks
 from twins.installer import restored_conversations
-from twins.installer.journal import Journal, Location, Move
-from twins.installer.journal_apply import apply_journal
 from twins.installer.metadata import StagedTree, changes_workspace, check_identity, record_hatching
 from twins.installer.planning import Action, Plan, Row
 from twins.installer.quarantine import QuarantineEntry, QuarantineList

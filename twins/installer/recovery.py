@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from twins.errors import TwinError
-from twins.installer.journal_apply import PREFIX, resume
+from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.quarantine import QuarantineList
 from twins.installer.target import INERT_FOLDERS
 from twins.workspace.workspace import Workspace

@@ -10,11 +10,11 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from twins.errors import BadFileError, TwinConflictError
+from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_moves import lay
+from twins.fs.file_transaction import apply_journal
 from twins.fs.link_free_walk import FileKind, LinkFreeFolder, LinkFreeFolders, files_below, name_of, walks
 from twins.installer.errors import ChangedSinceError
-from twins.installer.journal import Journal, Location, Move
-from twins.installer.journal_apply import apply_journal
-from twins.installer.moves import lay
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_durable, make_staging, new_id, stage_file

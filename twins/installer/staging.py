@@ -20,9 +20,9 @@ from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
 from twins.byte_sizes import amount
 from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.errors import BadEggError
+from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
 from twins.fs.link_free_walk import LinkFreeFolder, split
 from twins.installer.errors import DiskFullError
-from twins.installer.journal_apply import MOVING, PREFIX, UNDOING
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 Progress = Callable[[str, int, int], None]

@@ -3,7 +3,7 @@
 The folder that the twin is to have is built beside its own: what the checkpoint holds, and besides it all
 that never was in an egg and so stays as it is (``.env``, packages, what the daemon keeps, secrets, links),
 each of those by another name for the same file. Then the two folders change places, by a journal that
-the next start after a crash finishes (``twins.installer.journal_apply``).
+the next start after a crash finishes (``twins.fs.file_transaction``).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.workspaces import MEMORY, SOUL, whole_workspace
 from twins.errors import BadEggError, TwinConflictError
+from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_transaction import apply_journal
 from twins.fs.link_free_walk import FileKind, LinkFreeFolder, name_of
 from twins.fs.portable_names import shown, why_not_portable
 from twins.installer.errors import DiskFullError
-from twins.installer.journal import Journal, Location, Move
-from twins.installer.journal_apply import apply_journal
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
 from twins.installer.recovery import recover_all

@@ -194,7 +194,7 @@ async def test_peers_file_entries_are_distinguished(tmp_path: Path) -> None:
     ]
     assert file.trouble == ""
     assert discovered_nodes.ADDRESS_SOURCES == ("nearby", "last address", "list", "typed")
-    assert address_resolver.RUNGS == discovered_nodes.ADDRESS_SOURCES
+    assert address_resolver.ADDRESS_SOURCES == discovered_nodes.ADDRESS_SOURCES
 
 
 def test_a_published_brainstem_is_sent_what_the_page_shows() -> None:

@@ -20,10 +20,10 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from twins.fs.file_journal import Journal, Location
+from twins.fs.file_moves import make, take_back
 from twins.fs.link_free_walk import LinkFreeFolders, split, walks
 from twins.installer.errors import PlanChangedError
-from twins.installer.journal import Journal, Location
-from twins.installer.moves import make, take_back
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import write_atomically
 

@@ -6,9 +6,9 @@ import errno
 import hashlib
 import os
 
+from twins.fs.file_journal import Location, Move
 from twins.fs.link_free_walk import FileKind, FoundFile, LinkFreeFolders, split
 from twins.installer.errors import PlanChangedError
-from twins.installer.journal import Location, Move
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK})
 
