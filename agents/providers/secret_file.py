@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from agents.storage.atomic_write import write_atomically
 
 
 async def read(path: Path) -> dict[str, Any] | str | None:
@@ -19,7 +18,7 @@ async def read(path: Path) -> dict[str, Any] | str | None:
 
 async def write(path: Path, content: dict[str, Any]) -> None:
     """Replaces the file in one step, mode 0600 from its first byte."""
-    await asyncio.to_thread(_write, path, content)
+    await asyncio.to_thread(write_atomically, path, orjson.dumps(content))
 
 
 async def remove(path: Path) -> None:
@@ -37,18 +36,3 @@ def _read(path: Path) -> dict[str, Any] | str | None:
     except orjson.JSONDecodeError:
         return raw.decode("utf-8", "replace").strip()
     return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(orjson.dumps(content))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(made).replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(made).unlink()
-        raise

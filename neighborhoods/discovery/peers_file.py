@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
+from agents.storage.atomic_write import write_atomically
 from neighborhoods.discovery.addresses import (
     FEDERATION_PORT,
     LOOPBACK_PORT,
@@ -28,7 +29,6 @@ from neighborhoods.discovery.addresses import (
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.discovery.discovered_nodes import AddressSource
 from neighborhoods.errors import BadPeersFileError
-from twins.workspace.workspace import write_atomically
 
 MOST_OCTETS = 4 << 20
 

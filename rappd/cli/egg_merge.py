@@ -170,9 +170,9 @@ def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None
 
 def _write(document: dict[str, Any], into: Path | None, force: bool) -> None:
     """Canonical JSON: sorted keys, no spaces, one line; on stdout or in a file."""
+    from agents.storage.atomic_write import write_atomically
     from rappd.errors import ConflictError
     from twins.cartridges.json_documents import canonical
-    from twins.workspace.workspace import write_atomically
 
     octets = canonical(document) + b"\n"
     if into is not None:

@@ -7,13 +7,13 @@ import sys
 import click
 
 from agents.runtime import programs
+from agents.storage.atomic_write import write_atomically
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_json, print_out, print_status, status_mark
 from rappd.cli.formatting import tilde
 from rappd.daemon.home import Home
 from rappd.daemon.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from rappd.errors import RappdError
-from twins.workspace.workspace import write_atomically
 
 _SECONDS = 120.0
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

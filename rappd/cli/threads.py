@@ -128,9 +128,9 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 @_JSON
 def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
     """One conversation as JSONL or Markdown."""
+    from agents.storage.atomic_write import write_atomically
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
-    from twins.workspace.workspace import write_atomically
 
     found, events = _thread(thread)
     content = (

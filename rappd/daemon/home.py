@@ -9,9 +9,9 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from rappd.errors import ConflictError
-from twins.workspace.workspace import write_atomically
 
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
 

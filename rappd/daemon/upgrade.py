@@ -7,11 +7,12 @@ import platform
 from collections.abc import Callable
 from pathlib import Path
 
+from agents.storage.atomic_write import write_atomically
 from rappd.version import __version__
 from twins.workspace.bonds import record_bond
 from twins.workspace.identity_file import FILE
 from twins.workspace.twin import adopt
-from twins.workspace.workspace import Workspace, write_atomically
+from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from agents.storage.atomic_write import write_atomically
 from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of, make_certificate
 from envelopes.identity.keys import IdentityKey
@@ -12,7 +13,6 @@ from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.auth.tls import TlsFiles
 from rappd.daemon.home import Home
 from twins.eggs.encryption import make_encryption_key, recipient_of
-from twins.workspace.workspace import write_atomically
 
 
 @dataclass(slots=True, frozen=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import secrets
 import shutil
 import stat
 from collections.abc import Collection
 from pathlib import Path
 
+from agents.storage.atomic_write import replacing
 from envelopes.envelope import is_uuid
 from rappd.errors import NotFoundError, UsageProblemError
 from twins.installer.errors import from_disk
@@ -79,27 +78,8 @@ class OutgoingEggs:
 
 
 def _copy(source: Path, target: Path, size: int) -> None:
-    staged = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        try:
-            with source.open("rb") as given, os.fdopen(os.open(staged, flags, 0o600), "wb") as file:
-                shutil.copyfileobj(given, file, 1 << 20)
-                file.flush()
-                os.fsync(file.fileno())
-            staged.replace(target)
-        except BaseException:
-            staged.unlink(missing_ok=True)
-            raise
-        on_disk(target.parent)
+        with source.open("rb") as given, replacing(target) as file:
+            shutil.copyfileobj(given, file, 1 << 20)
     except OSError as error:
         raise from_disk(error, source.name, needs=size) from error
-
-
-def on_disk(folder: Path) -> None:
-    """Waits until the names in a folder are on the disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,18 +15,18 @@ from typing import Any
 
 import orjson
 
+from agents.storage.atomic_write import sync_folder, write_atomically
 from neighborhoods.peer import Peer
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.outgoing_eggs import MOST_BYTES, on_disk
+from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.pending_eggs import PendingEggs, new_file
 from rappd.operations.sealed_eggs import unsealed
 from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
-from twins.workspace.workspace import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +156,7 @@ class ReceivedEggs:
         }
         write_atomically(egg.parent / _NOTE, orjson.dumps(row, default=str))
         for folder in (egg.parent, self._folder):  # the sender deletes its bytes now
-            on_disk(folder)
+            sync_folder(folder)
         log.info("%s sent %s; it waits to be hatched", peer.name, egg.name)
         return {"arrived": {"id": row["id"], "name": row["name"], "size": row["size"]}}
 

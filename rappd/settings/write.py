@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.storage.atomic_write import write_atomically
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.settings.load import check
 from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, BY_VARIABLE, Setting
-from twins.workspace.workspace import write_atomically
 
 
 def find(name: str) -> Setting:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agents.storage.atomic_write import sync_folder
+
 STEP_BYTES = 1 << 20
 _ZEROS = bytes(1 << 16)
 
@@ -30,7 +32,7 @@ class SqliteWalFile:
         """Syncs everything committed so far. Raises OSError. Thread-safe."""
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, os.O_RDWR)
-            _sync_folder(self._path.parent)  # else a power cut could take the file with its name
+            sync_folder(self._path.parent)  # else a power cut could take the file with its name
         to_disk(self._descriptor)
 
     def extend(self) -> None:
@@ -101,15 +103,6 @@ def to_disk(descriptor: int) -> None:
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         getattr(os, "fdatasync", os.fsync)(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Syncs the names in a folder. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class ThreadWakeup:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agents.storage.atomic_write import write_atomically
 from rappd.daemon.home import Home
-from twins.workspace.workspace import write_atomically
 
 
 class AutostartRegistry:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_open import UnsafeFileError
 from envelopes.identity.keys import IdentityKey
@@ -16,7 +17,6 @@ from twins.cartridges.shapes import Shape
 from twins.eggs import integrity
 from twins.errors import BadCartridgeError, BadEggError, NoSuchFileError
 from twins.workspace.identity_file import utc
-from twins.workspace.workspace import write_atomically
 
 _MAX_SIGNATURE = 64 << 10
 _ZIP = b"PK\x03\x04"

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import FileIO
+from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from agents.storage.atomic_write import replacing
 from envelopes.identity import bech32
 from twins.errors import BadEggError, BadEncryptionKeyError, NotForThisMachineError, TwinError
 from twins.installer.errors import DiskFullError, NotWritableError
@@ -110,7 +110,7 @@ class _Watched:
     It is not buffered, since each read and write lets other threads run; age itself never does.
     """
 
-    def __init__(self, file: FileIO, name: str) -> None:
+    def __init__(self, file: RawIOBase, name: str) -> None:
         self.file = file
         self.name = name
         self.trouble: OSError | None = None
@@ -157,27 +157,11 @@ def _open_at_once(path: str, flags: int) -> int:
 @contextmanager
 def _replacing(target: Path) -> Iterator[_Watched]:
     """A new file that takes the place of ``target`` once it is whole and on the disk, and is gone otherwise."""
-    staged = target.with_name(f".{secrets.token_hex(8)}.sealing.tmp")
     try:
-        try:
-            with FileIO(os.open(staged, _CREATE, 0o600), "w") as file:
-                yield _Watched(file, target.name)
-                os.fsync(file.fileno())
-            staged.replace(target)
-        except BaseException:
-            staged.unlink(missing_ok=True)
-            raise
-        _sync_folder(target.parent)
+        with replacing(target) as file:
+            yield _Watched(file.raw, target.name)
     except OSError as error:
         raise _from_disk(error, target.name) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _check_header(sealed: _Watched) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedRandom
 from pathlib import Path
 
+from agents.storage.atomic_write import replacing
 from twins.eggs.integrity import SIGNATURE_SUFFIX
 from twins.errors import TwinConflictError
 from twins.zip.ordered_pool import beside
@@ -19,22 +19,14 @@ from twins.zip.ordered_pool import beside
 @contextmanager
 def atomic_file(target: Path, *, overwrite: bool) -> Iterator[BufferedRandom]:
     """A file beside ``target`` that takes its place when all went well, and is gone otherwise."""
-    staged = target.with_name(f".egg.{os.getpid()}.{secrets.token_hex(6)}.tmp")
     try:
         _check_free(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(staged, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(handle, "w+b") as file:
-                yield file
+        with replacing(target) as file:
+            yield file
             _check_free(target, overwrite)
             # A signature that lies there is about another egg.
             target.with_name(target.name + SIGNATURE_SUFFIX).unlink(missing_ok=True)
-            staged.replace(target)
-        except BaseException:
-            staged.unlink(missing_ok=True)
-            raise
-        _sync_folder(target.parent)
     except OSError as error:
         raise TwinConflictError(
             f"{target.name} cannot be written: {error.strerror or error}; nothing was packed.",
@@ -59,11 +51,3 @@ def settled(file: BufferedRandom) -> tuple[int, str]:
         size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest()
         synced()
     return size, digest
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

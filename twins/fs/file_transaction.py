@@ -20,12 +20,12 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from agents.storage.atomic_write import sync_folder, write_atomically
 from twins.fs.file_journal import Journal, Location
 from twins.fs.file_moves import make, take_back
 from twins.fs.link_free_walk import LinkFreeFolders, split, walks
 from twins.installer.errors import PlanChangedError
 from twins.installer.quarantine import QuarantineList
-from twins.workspace.workspace import write_atomically
 
 PREFIX = ".hatch-"
 MOVING, UNDOING, DONE = "moving.json", "undoing.json", "done.json"
@@ -41,7 +41,7 @@ def apply_journal(staging: Path, journal: Journal, held: QuarantineList, home: P
     """
     journal.holds = [one for one in journal.holds if not held.is_held(one.path, one.sha256)]
     write_atomically(staging / MOVING, journal.encode())
-    _sync(staging)
+    sync_folder(staging)
     return _forward(staging, journal, held, home)
 
 
@@ -114,14 +114,6 @@ def _sync_all(folders: Iterable[Location], opened: LinkFreeFolders) -> None:
         except OSError as error:
             if error.errno not in _GONE:  # somebody put something else there meanwhile
                 raise
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _remove_empty(folders: Iterable[Location], home: Path) -> list[str]:

@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.storage.atomic_write import write_atomically
 from twins.errors import BadFileError
 from twins.fs.link_free_walk import LinkFreeFolder
 from twins.installer.cached_file import CachedFile
 from twins.workspace.identity_file import utc
 from twins.workspace.layout import exclusive_lock
-from twins.workspace.workspace import write_atomically
 
 SCHEMA = "rappd-held/1.0"
 

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.storage.atomic_write import write_atomically
 from twins.errors import BadFileError, NoSuchFileError
 from twins.installer.cached_file import CachedFile
 from twins.installer.errors import BadFingerprintError
 from twins.workspace.identity_file import proper_name, utc
 from twins.workspace.layout import exclusive_lock
-from twins.workspace.workspace import write_atomically
 
 SCHEMA = "rappd-signers/1.0"
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")

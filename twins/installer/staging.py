@@ -16,6 +16,7 @@ from threading import Lock, get_ident
 
 import msgspec
 
+from agents.storage.atomic_write import sync_folder
 from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
 from twins.byte_sizes import amount
 from twins.eggs.parsed_egg import ParsedEgg, Part
@@ -51,11 +52,7 @@ def make_staging(beside: Path, ident: str) -> Path:
     beside.mkdir(mode=0o700, parents=True, exist_ok=True)
     staging = beside / f"{PREFIX}{ident}"
     staging.mkdir(mode=0o700)
-    handle = os.open(beside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(beside)
     return staging
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agents.storage.atomic_write import sync_folder
 from twins.errors import BadRappidError, TwinConflictError
 from twins.fs.remove_tree import remove_tree
 from twins.lifecycle.retained_data import delete_retained_data
@@ -123,7 +124,7 @@ def finish_purging(places: TwinLayout, key: str) -> str:
     if not purge_is_decided(places, key):
         mark.unlink()
         return f"{key[:16]} was not purged; it stays archived."
-    sync(places.purged)
+    sync_folder(places.purged)
     if not doomed.exists():  # else what lies in the archive now is another body of the same key
         places.archived(key).rename(doomed)
     mark.unlink()
@@ -139,15 +140,6 @@ def delete_purging(places: TwinLayout, key: str) -> str:
             do="Free it; the next start of rappd tries again.",
         )
     return f"{key[:16]} is purged."
-
-
-def sync(folder: Path) -> None:
-    """Makes the names in a folder survive a loss of power."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # In this order: a purge that is cut off between its last two steps has a mark and a doomed body.

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from agents.storage.atomic_write import write_atomically
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.recovery import (
     archiving_mark,
@@ -21,7 +22,6 @@ from twins.lifecycle.recovery import (
 from twins.lifecycle.state_index import archived_entry, is_body
 from twins.lifecycle.tombstones import encode, purged_record
 from twins.workspace.layout import TwinLayout
-from twins.workspace.workspace import write_atomically
 
 
 def archive_body(places: TwinLayout, source: Path, record: Mapping[str, Any]) -> Path:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from twins.eggs.frames import ConversationSource, Frame
 from twins.eggs.writers.formats import EggMaker, PackedEgg
@@ -27,7 +28,6 @@ from twins.errors import TwinConflictError, TwinError
 from twins.workspace.identity_file import read_regular, utc
 from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import write_atomically
 
 SCHEMA = "rappd-checkpoint/1.0"
 MAX_NOTE = 500

@@ -121,22 +121,3 @@ def _placed(root: Path, name: str) -> Path:
     path = os.path.normpath(os.path.join(base, name))  # noqa: PTH118 - both are text here
     inside = path.startswith(base + os.sep)
     return root / os.path.relpath(path, base) if inside else Path(os.path.realpath(path))
-
-
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Writes ``content`` so that a reader, or a crash, sees the old file or the new one, never half.
-
-    For files that no worker can write; in a workspace, ``Workspace.files`` writes.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

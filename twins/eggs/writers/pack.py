@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from twins.eggs import integrity
 from twins.eggs.frames import ConversationSource
@@ -25,7 +26,7 @@ from twins.errors import BadFileError, TwinConflictError
 from twins.fs.atomic_file import atomic_file, settled
 from twins.fs.portable_names import why_not_portable
 from twins.workspace.identity_file import utc
-from twins.workspace.workspace import Workspace, write_atomically
+from twins.workspace.workspace import Workspace
 from twins.zip.writer import ArchiveWriter
 
 
