@@ -42,7 +42,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
         show(ControlClient(home).get("/operator/status"), first=first, as_json=as_json, attached=False)
         return
     from rappd.daemon import log, server
-    from rappd.daemon.app import describe
+    from rappd.daemon.status import describe
 
     settings = Settings.load(home)
     news = _ForegroundNotices(quiet=quiet)

@@ -5,29 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import Any
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
-from agents.providers.selection import ProviderSelector, ProviderSettings
+from agents.providers.selection import ProviderSelector
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
-from envelopes.envelope import ERROR, HELP, Envelope, new_id
 from envelopes.identity.keys import IdentityKey
 from envelopes.problem import ReportableError
+from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import Home, machine_name
-from rappd.daemon.local_models import WorkerServerCheck, describe_local, local_urls, offered_server
+from rappd.daemon.local_models import WorkerServerCheck, offered_server
 from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.pending_notices import PendingNotices
+from rappd.daemon.provider_settings import provider_settings
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
-from rappd.daemon.upgrade import settle_in
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turn_stream import TurnStreams
-from rappd.errors import NotFoundError, RefusedError
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
 from rappd.operations.calls import CallOperations
@@ -35,20 +34,19 @@ from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
+from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
 from rappd.operations.peers import PeerOperations
-from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
 from rappd.store.reader import Reader
 from rappd.store.store import Store
-from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants
 from rappd.transcript.frames import RestoredConversations
 from twins.installer.quarantine import QuarantineList
-from twins.lifecycle.trash import told
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 
@@ -79,7 +77,7 @@ class Daemon:
         self.sign_in = RateLimit(20, 60)
         self.imports = RateLimit(120, 60)
         self.providers = ProviderSelector(
-            thinking_settings(settings, home),
+            provider_settings(settings, home),
             OfflineBrain(),
             remember=self._remember_model,
             worker_serves=WorkerServerCheck(lambda: self.zygote_pid),
@@ -92,8 +90,18 @@ class Daemon:
         )
         workspace.create()
         self.quarantine = QuarantineList(home.held, home.root)
-        self.peer_tools: PeerToolGateway | None = None  # until there is a host to reach out from
-        self.host = self._tenant("brainstem", self.name, workspace, watched=True)
+        self.services = TenantServices(
+            node=identity.fingerprint,
+            settings=settings,
+            supervisor=self.supervisor,
+            providers=self.providers,
+            dispatcher=self.dispatcher,
+            private_root=home.root,
+            approvals=home.approvals,
+            quarantine=self.quarantine,
+            notices=self.notices,
+        )
+        self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
@@ -108,7 +116,6 @@ class Daemon:
         self.checkpoints = CheckpointOperations(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
-        self._requests = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
         self.anchoring = Anchoring(home.database, identity, store)
         self.federation = FederationService(
             home, settings, identity, self.name, store, self.dispatcher, self.tenants, self.anchoring
@@ -119,9 +126,11 @@ class Daemon:
         self.calls = CallOperations(self.federation)
         self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
         self.legacy = LegacyOperations(lambda: self.settings, self.set)
-        self.peer_tools = self.host.peers = PeerToolGateway(self.federation, self.calls)
+        self.services.peers = PeerToolGateway(self.federation, self.calls)
         self._background: set[asyncio.Task[Any]] = set()
-        self.dispatcher.watch(self._heard)
+        operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
+        self.services.perform = operations.perform
+        self.dispatcher.watch(partial(operations.on_event, self.spawn))
 
     @classmethod
     async def open(cls, home: Home, settings: Settings) -> Daemon:
@@ -155,8 +164,10 @@ class Daemon:
 
     async def start(self) -> None:
         """Starts workers, agents, the model and the file watcher, once the listener is open."""
-        self.spawn(in_file_pool(self._tell_of_links))
-        await asyncio.to_thread(self._settle_in)
+        self.spawn(in_file_pool(partial(startup.report_links, self.home.root, self.host.workspace)))
+        await asyncio.to_thread(
+            startup.recover, self.home.root, self.host.workspace, self.eggs.verbs, machine=self.name
+        )
         try:
             await self.federation.load_peers()
         except ReportableError as problem:  # a damaged table: it tries again, and the brainstem works without
@@ -165,7 +176,7 @@ class Daemon:
         self.providers.start()
         self.tell(await self.host.start(), quiet=True)
         await self.providers.first_look(_FIRST_LOOK_SECONDS)
-        self.spawn(self._wake_twins())
+        self.spawn(startup.start_twins(self.twins.lifecycle, self.tenants))
         from rappd.tenants.file_watcher import watch_agent_files
 
         workspace = self.host.workspace
@@ -174,26 +185,6 @@ class Daemon:
 
     async def _refresh_agents(self) -> None:
         self.tell(await self.host.refresh())
-
-    def _tell_of_links(self) -> None:
-        """Homes of earlier versions may hold links that were followed then."""
-        from twins.fs.refused_links import refused_links_of_home
-
-        for link in refused_links_of_home(self.home.root, self.host.workspace):
-            log.warning("%s. %s", link.text, link.do)
-
-    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A structural operation by its name, for approved agents: ``twins.<verb>``, ``eggs.<verb>``, ``buddy.<action>``."""
-        kind, _, verb = operation.partition(".")
-        if operation == "twins.chat":
-            return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
-        if kind == "twins":
-            return await self._requests.perform(verb, arguments)
-        if kind == "buddy":
-            return await self.twins.buddies.perform(verb, arguments)
-        if kind == "eggs":
-            return await self.eggs.perform(verb, arguments)
-        raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
@@ -214,10 +205,10 @@ class Daemon:
 
     async def reload_settings(self) -> None:
         """Reads the settings anew; only live ones take effect."""
-        before = thinking_settings(self.settings, self.home)
-        self.settings = await asyncio.to_thread(Settings.load, self.home)
+        before = provider_settings(self.settings, self.home)
+        self.settings = self.services.settings = await asyncio.to_thread(Settings.load, self.home)
         self.origins = frozenset(self.settings.items("http.origins"))
-        after = thinking_settings(self.settings, self.home)
+        after = provider_settings(self.settings, self.home)
         if after != before:
             await self.providers.configure(after)
         for tenant in self.tenants.all():
@@ -248,61 +239,9 @@ class Daemon:
         await self.anchoring.close()
         await self.store.close()
 
-    def _tenant(
-        self, name: str, title: str, workspace: Workspace, *, address: str = "", watched: bool = False
-    ) -> Tenant:
-        return Tenant(
-            name,
-            workspace,
-            node=self.identity.fingerprint,
-            settings=self.settings,
-            supervisor=self.supervisor,
-            thinking=self.providers,
-            dispatcher=self.dispatcher,
-            private_root=self.home.root,
-            approvals=self.home.approvals,
-            held=self.quarantine,
-            title=title,
-            address=address,
-            watched=watched,
-            daemon_performs=self.perform,
-            others=self.peer_tools,
-            unheard=self.notices,
-        )
-
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
-        return self._tenant(key, name, workspace, address=f"{label(name)}-{key[:8]}")
-
-    async def _ask_twin(self, selector: str, text: str) -> dict[str, Any]:
-        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
-        tenant = await self.tenants.twin(selector)
-        asked = Envelope(new_id(), self.host.id, tenant.id, HELP, {"user_input": text})
-        reply = await self.dispatcher.dispatch(asked, Caller("brainstem"), session="asked by the brainstem")
-        if reply.verb == ERROR:
-            raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
-        return {"twin": tenant.title, "response": reply.data.get("response", "")}
-
-    def _settle_in(self) -> None:
-        verbs = self.eggs.verbs
-        verbs.importer.recover()
-        try:
-            settle_in(
-                self.home.root, self.host.workspace, machine=self.name, lay_egg=verbs.lay_egg_before_bond
-            )
-        except ReportableError as problem:  # a damaged rappid.json must not keep the owner out
-            log.error("%s %s", problem, problem.do)
-        try:  # before anybody talks: else what is said first would stand beside what was said elsewhere
-            verbs.importer.deliver_waiting(failed=log.error)
-        except ReportableError as problem:
-            log.error("%s %s", problem, problem.do)
-
-    async def _wake_twins(self) -> None:
-        """Finishes what a crash interrupted, then starts the twins that ran before."""
-        for sentence in await self.twins.lifecycle.recover():
-            log.info("%s", sentence)
-        for sentence in told(await self.twins.lifecycle.migrate()):
-            log.info("%s", sentence)
-        await self.tenants.wake_remembered()
+        address = f"{label(name)}-{key[:8]}"
+        return Tenant(key, workspace, self.services, title=name, address=address, watched=False)
 
     async def _look_at_host(self) -> None:
         self.tell(await self.host.refresh())
@@ -315,12 +254,6 @@ class Daemon:
         with Reader(self.home.database) as record:
             return record.last_talks()
 
-    def _heard(self, envelope: Envelope, workspace: str) -> None:
-        """Lets a buddy remember what a person says to it."""
-        text = envelope.data.get("user_input")
-        if envelope.verb == HELP and workspace != self.host.name and isinstance(text, str) and text.strip():
-            self.spawn(self.twins.buddies.hear(workspace, text))
-
     def _background_ended(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()):
@@ -331,57 +264,3 @@ class Daemon:
 
     def _worker_said(self, pool: str, pid: int, line: str) -> None:
         logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)
-
-
-def describe(daemon: Daemon) -> dict[str, Any]:
-    """Returns the state that the start screen and ``rappd status`` show."""
-    thinking = daemon.providers.describe()
-    return {
-        "name": daemon.name,
-        "node": daemon.node,
-        "port": daemon.port,
-        "url": f"http://127.0.0.1:{daemon.port}/#k={daemon.operators.mint_key()}",
-        "provider": thinking.name,
-        "model": thinking.model,
-        "has_model": daemon.providers.has_model,
-        "local_models": describe_local(daemon.providers),
-        "agents": len(daemon.host.registry.serving()),
-        "unavailable": len(daemon.host.registry.unavailable()),
-        "agents_path": str(daemon.host.workspace.agents),
-        "home": str(daemon.home.root),
-        "machines": _machines(daemon),
-        "sandbox": daemon.supervisor.sandbox_report(),
-        "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
-    }
-
-
-def _machines(daemon: Daemon) -> dict[str, Any]:
-    """The listener for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
-    machines = daemon.federation
-    announced = daemon.settings.on("peers.nearby")
-    return {"port": machines.port, "announced": announced, "peers": len(machines.peer_store)}
-
-
-def thinking_settings(settings: Settings, home: Home) -> ProviderSettings:
-    """The settings that concern the model."""
-    return ProviderSettings(
-        provider_url=settings.text("provider.url"),
-        api_key=settings.text("provider.key"),
-        model=settings.text("provider.model"),
-        azure_endpoint=settings.text("azure.endpoint"),
-        azure_deployment=settings.text("azure.deployment"),
-        azure_key=settings.text("azure.key"),
-        azure_version=settings.text("azure.version"),
-        github_token=settings.text("github.token"),
-        github_model=settings.text("github.model"),
-        github_web=settings.text("github.url"),
-        github_api=settings.text("github.api"),
-        chosen_model=settings.text("model"),
-        price_in=settings.text("provider.price_in_per_million"),
-        price_out=settings.text("provider.price_out_per_million"),
-        fake=settings.on("llm_fake"),
-        local_servers=local_urls(settings),
-        use_local=settings.choice("provider.local") == "on",
-        accepted_local=settings.text("provider.local_server"),
-        state_dir=home.keys,
-    )

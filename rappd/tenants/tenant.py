@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,55 +60,64 @@ _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
 
 
+@dataclass(slots=True, kw_only=True)
+class TenantServices:
+    """Services of the daemon that all tenants share. ``settings`` are those of the last reload."""
+
+    node: str
+    settings: Settings
+    supervisor: WorkerSupervisor
+    providers: ProviderSelector
+    dispatcher: Dispatcher
+    private_root: Path
+    approvals: Path
+    quarantine: QuarantineList
+    notices: PendingNotices = field(default_factory=PendingNotices)
+    perform: Perform | None = None
+    """Structural operations beside those of agents."""
+    peers: PeerGateway | None = None
+    """None until other machines can be reached."""
+
+
 class Tenant:
-    """Answers HELP records for one workspace. ``id`` is what the wire calls it."""
+    """Answers HELP envelopes for one workspace. ``id`` is its name on the wire."""
 
     def __init__(
         self,
         name: str,
         workspace: Workspace,
+        services: TenantServices,
         *,
-        node: str,
-        settings: Settings,
-        supervisor: WorkerSupervisor,
-        thinking: ProviderSelector,
-        dispatcher: Dispatcher,
-        private_root: Path,
-        approvals: Path,
-        held: QuarantineList,
         title: str = "",
         address: str = "",
         watched: bool = True,
-        daemon_performs: Perform | None = None,
-        others: PeerGateway | None = None,
-        unheard: PendingNotices | None = None,
     ) -> None:
-        """``name`` goes by in records and workers; ``title`` is what people call it, ``address`` what the wire does.
+        """``name`` is its name in records and workers, ``title`` the one for people, ``address`` the one in its id.
 
-        Where nobody watches the files, every turn looks at them first.
+        Without a file watcher, every turn looks at the files first.
         """
+        self._shared = services
+        settings, private_root, held = services.settings, services.private_root, services.quarantine
         self.name = name
         self.title = title or name
-        self.id = agent_id(address or name, node)
+        self.id = agent_id(address or name, services.node)
         self.active_requests = 0
-        self._daemon_performs = daemon_performs
         self._looked = 0.0
         self._glanced = 0.0
         self._watched = watched
         self.workspace = workspace
         self.settings = TenantSettings.from_settings(settings)
-        self.files = AgentFiles(workspace, approvals=approvals)
+        self.files = AgentFiles(workspace, approvals=services.approvals)
         self.sources = Sources(workspace)
         self.held = held
         self._quarantine = Quarantine(held, workspace)
         self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
-        self.node = node
-        self._dispatcher = dispatcher
+        self.node = services.node
         self._install_lock = asyncio.Lock()
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
         self._plan = partial(pool_config, workspace, settings, private_root, os.environ, self._quarantine)
-        self._pools = WorkerPools(supervisor, name, self._plan(), trusted=trusted_plan)
+        self._pools = WorkerPools(services.supervisor, name, self._plan(), trusted=trusted_plan)
         self._pools.request_context = self._quarantine.standing
         self._origins = CodeOrigins(private_root)
         self.registry = AgentRegistry(
@@ -128,16 +138,15 @@ class Tenant:
             senses=self.senses,
             roster=self.registry,
             runner=self.runner,
-            thinking=thinking,
+            thinking=services.providers,
             modes=self.settings,
         )
         self.ready = asyncio.Event()
-        self.peers = others
-        self.notices = unheard or PendingNotices()
+        self.notices = services.notices
         context = TenantContext(
             name=name,
             id=self.id,
-            node=node,
+            node=services.node,
             workspace=workspace,
             files=self.files,
             held=held,
@@ -145,7 +154,7 @@ class Tenant:
             runner=self.runner,
             brainstem=self.brainstem,
             notices=self.notices,
-            peers=lambda: self.peers,
+            peers=lambda: services.peers,
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,
@@ -153,9 +162,9 @@ class Tenant:
             is_of_buddies=self.is_of_buddies,
         )
         self.admin = AgentAdmin(context)
-        self.callbacks = WorkerCallbackHandler(context, thinking, settings)
-        self.requests = TenantRequestHandler(context, self.callbacks, dispatcher)
-        dispatcher.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
+        self.callbacks = WorkerCallbackHandler(context, services.providers, settings)
+        self.requests = TenantRequestHandler(context, self.callbacks, services.dispatcher)
+        services.dispatcher.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""
@@ -175,7 +184,7 @@ class Tenant:
 
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
-        self._dispatcher.unroute(self.id)
+        self._shared.dispatcher.unroute(self.id)
         await self._pools.close()
 
     def apply(self, settings: Settings) -> None:
@@ -201,9 +210,9 @@ class Tenant:
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on this workspace, all others on the daemon."""
-        if operation.startswith("agents.") or self._daemon_performs is None:
+        if operation.startswith("agents.") or self._shared.perform is None:
             return await self.admin.perform(operation, arguments)
-        return await self._daemon_performs(operation, arguments)
+        return await self._shared.perform(operation, arguments)
 
     def is_of_buddies(self, agent: Agent) -> bool:
         """True for the shipped agent of buddies in a buddy's workspace."""

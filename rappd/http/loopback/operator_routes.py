@@ -8,9 +8,9 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.daemon.app import describe
 from rappd.daemon.log import tail
 from rappd.daemon.operator_sessions import SESSION_SECONDS
+from rappd.daemon.status import describe
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of

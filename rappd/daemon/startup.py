@@ -1,0 +1,72 @@
+"""Steps of a start: recovery after a crash, the bond of an upgrade (RAPP v1 §7), and the twins that ran before."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+from agents.storage.atomic_write import write_atomically
+from envelopes.problem import ReportableError
+from rappd.operations.eggs import EggOperations
+from rappd.tenants.tenants import Tenants
+from rappd.version import __version__
+from twins.lifecycle.lifecycle import Lifecycle
+from twins.lifecycle.trash import told
+from twins.workspace.bonds import record_bond
+from twins.workspace.identity_file import FILE
+from twins.workspace.twin import adopt
+from twins.workspace.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+def record_upgrade(home: Path, host: Workspace, *, machine: str, lay_egg: Callable[[Path], Path]) -> None:
+    """At start, before any code of the workspace runs. Blocks on the disk.
+
+    The first start mints the brainstem's rappid. A start with another version than the last one packs the
+    workspace with ``lay_egg``, counts an incarnation and writes the bond down. A crash in between does it
+    again, with another egg.
+    """
+    if not host.files.exists(FILE):
+        adopt(host, machine, owner=machine, host=machine, platform=platform.system().lower())
+    seen = home / "version"
+    before = seen.read_text(errors="replace").strip() if seen.exists() else ""
+    if before == __version__:
+        return
+    if before:
+        egg = lay_egg(host.root)
+        count = record_bond(host, from_version=before, to_version=__version__, note=egg.name)
+        log.info("this is rappd %s, incarnation %d; what was before is in %s", __version__, count, egg)
+    write_atomically(seen, f"{__version__}\n".encode())
+
+
+def recover(home: Path, host: Workspace, eggs: EggOperations, *, machine: str) -> None:
+    """Finishes interrupted installs, records an upgrade and delivers waiting conversations. Blocks on the disk."""
+    eggs.importer.recover()
+    try:
+        record_upgrade(home, host, machine=machine, lay_egg=eggs.lay_egg_before_bond)
+    except ReportableError as problem:  # a damaged rappid.json must not keep the owner out
+        log.error("%s %s", problem, problem.do)
+    try:  # before the first turn: else it would stand beside what was said elsewhere
+        eggs.importer.deliver_waiting(failed=log.error)
+    except ReportableError as problem:
+        log.error("%s %s", problem, problem.do)
+
+
+async def start_twins(lifecycle: Lifecycle, tenants: Tenants) -> None:
+    """Finishes what a crash interrupted, then starts the twins that ran before."""
+    for sentence in await lifecycle.recover():
+        log.info("%s", sentence)
+    for sentence in told(await lifecycle.migrate()):
+        log.info("%s", sentence)
+    await tenants.wake_remembered()
+
+
+def report_links(home: Path, host: Workspace) -> None:
+    """Logs links that earlier versions followed and this one refuses. Blocks on the disk."""
+    from twins.fs.refused_links import refused_links_of_home
+
+    for link in refused_links_of_home(home, host):
+        log.warning("%s. %s", link.text, link.do)

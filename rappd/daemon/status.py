@@ -1,0 +1,37 @@
+"""The state of the daemon as the start screen, ``rappd status`` and the page show it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rappd.daemon.app import Daemon
+from rappd.daemon.local_models import describe_local
+
+
+def describe(daemon: Daemon) -> dict[str, Any]:
+    """Returns the state that the start screen and ``rappd status`` show."""
+    thinking = daemon.providers.describe()
+    return {
+        "name": daemon.name,
+        "node": daemon.node,
+        "port": daemon.port,
+        "url": f"http://127.0.0.1:{daemon.port}/#k={daemon.operators.mint_key()}",
+        "provider": thinking.name,
+        "model": thinking.model,
+        "has_model": daemon.providers.has_model,
+        "local_models": describe_local(daemon.providers),
+        "agents": len(daemon.host.registry.serving()),
+        "unavailable": len(daemon.host.registry.unavailable()),
+        "agents_path": str(daemon.host.workspace.agents),
+        "home": str(daemon.home.root),
+        "machines": _machines(daemon),
+        "sandbox": daemon.supervisor.sandbox_report(),
+        "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
+    }
+
+
+def _machines(daemon: Daemon) -> dict[str, Any]:
+    """The listener for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
+    machines = daemon.federation
+    announced = daemon.settings.on("peers.nearby")
+    return {"port": machines.port, "announced": announced, "peers": len(machines.peer_store)}

@@ -1,0 +1,63 @@
+"""Structural operations that approved agents call: ``twins.<verb>``, ``eggs.<verb>``, ``buddy.<action>``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from envelopes.envelope import ERROR, HELP, Envelope, new_id
+from rappd.dispatch.context import Caller
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import NotFoundError, RefusedError
+from rappd.operations.checkpoints import CheckpointOperations
+from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.twin_host_api import TwinHostApi
+from rappd.operations.twins import TwinOperations
+from rappd.tenants.tenants import Tenants
+
+
+class HostOperations:
+    """Routes an operation by its name to the operations of twins, eggs and buddies."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        tenants: Tenants,
+        twins: TwinOperations,
+        checkpoints: CheckpointOperations,
+        eggs: DaemonEggOperations,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._tenants = tenants
+        self._twins = twins
+        self._eggs = eggs
+        self._twin_api = TwinHostApi(tenants.layout, twins, checkpoints, tenants)
+
+    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
+        """Returns the operation's result. Raises ``ReportableError``, ``NotFoundError`` for an unknown name."""
+        kind, _, verb = operation.partition(".")
+        if operation == "twins.chat":
+            return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
+        if kind == "twins":
+            return await self._twin_api.perform(verb, arguments)
+        if kind == "buddy":
+            return await self._twins.buddies.perform(verb, arguments)
+        if kind == "eggs":
+            return await self._eggs.perform(verb, arguments)
+        raise NotFoundError(f'There is no operation "{operation[:40]}".')
+
+    def on_event(self, spawn: Callable[[Any], None], envelope: Envelope, workspace: str) -> None:
+        """Lets a buddy remember what a person says to it."""
+        text = envelope.data.get("user_input")
+        host = self._tenants.host.name
+        if envelope.verb == HELP and workspace != host and isinstance(text, str) and text.strip():
+            spawn(self._twins.buddies.hear(workspace, text))
+
+    async def _ask_twin(self, selector: str, text: str) -> dict[str, Any]:
+        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
+        tenant = await self._tenants.twin(selector)
+        asked = Envelope(new_id(), self._tenants.host.id, tenant.id, HELP, {"user_input": text})
+        reply = await self._dispatcher.dispatch(asked, Caller("brainstem"), session="asked by the brainstem")
+        if reply.verb == ERROR:
+            raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
+        return {"twin": tenant.title, "response": reply.data.get("response", "")}
