@@ -74,7 +74,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/store/connections.py",
         "rappd/store/former_journal.py",
         "rappd/store/fsync.py",
-        "rappd/daemon/upgrade.py",
+        "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals
         "twins/installer/quarantine.py",
