@@ -24,7 +24,7 @@ import click
 from aiohttp import web
 
 import rappd.http
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotReadyError, NotRunningError, RappdError
 

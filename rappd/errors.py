@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 
 
 class RappdError(ReportableError):

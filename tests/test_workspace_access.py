@@ -34,7 +34,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/link_free_walk.py",
     ),
     "runs in a worker, or reads the program's own files": (
-        "rappd/http/loopback/web_assets.py",
+        "rappd/http/loopback/static_files.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",
@@ -49,7 +49,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/process_tree.py",
         "agents/runtime/programs.py",
         "agents/workers/cgroup_limit.py",
-        "agents/workers/leftovers.py",
         "agents/workers/limits.py",
         "agents/workers/syscalls.py",
         "agents/workers/protected_paths.py",
@@ -73,7 +72,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/store/anchor_file.py",
         "rappd/store/connections.py",
         "rappd/store/former_journal.py",
-        "rappd/store/fsync.py",
+        "rappd/store/write_ahead_log.py",
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals

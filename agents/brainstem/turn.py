@@ -15,8 +15,7 @@ from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import SenseOutput, Senses
 from agents.brainstem.slots import MainStream
 from agents.contract.agent import REACHING, Agent
-from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall
-from agents.providers.usage import Usage
+from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall, Usage
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.strict_json import too_deep

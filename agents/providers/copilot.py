@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from agents.errors import ModelUnavailableError
 from agents.providers.copilot_session import HEADERS, CopilotSessions, Session
+from agents.providers.local_servers import WorkerServes
 from agents.providers.openai_sdk import OpenAIServer
 from agents.providers.provider import Completion, ModelRequest
-from agents.providers.server_check import WorkerServes
 
 DEFAULT_MODEL = "gpt-4o"
 _BUILT_IN = {

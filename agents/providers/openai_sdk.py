@@ -14,8 +14,8 @@ import orjson
 
 from agents.errors import ModelUnavailableError
 from agents.providers import chat_wire, error_messages, urls
+from agents.providers.local_servers import WorkerServes, WorkerServesError, request_hook
 from agents.providers.provider import Completion, ModelRequest
-from agents.providers.server_check import WorkerServes, WorkerServesError, request_hook
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

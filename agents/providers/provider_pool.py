@@ -13,9 +13,9 @@ from agents.providers.copilot import Copilot
 from agents.providers.copilot_session import CopilotSessions
 from agents.providers.github_login import GitHubLogin
 from agents.providers.github_token import GitHubToken
+from agents.providers.local_servers import WorkerServes, is_served_by_worker
 from agents.providers.managed_provider import CircuitBreaker, ManagedProvider
 from agents.providers.openai_sdk import Azure, OpenAIServer
-from agents.providers.server_check import WorkerServes, is_served_by_worker
 from agents.providers.settings import ProviderSettings
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Any, Protocol
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 
 OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
 

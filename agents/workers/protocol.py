@@ -2,7 +2,7 @@
 
 A frame is a 4-byte length and a JSON array: ``[kind, call id, value]`` from the worker; from the daemon
 ``[worked, value]``, the answer to a callback, or ``[call id, operation, body]``, a request. On Linux requests
-travel beside the stream, as packets that can be taken back (see ``request_queue``): over the stream comes only
+travel beside the stream, as packets that can be taken back (see ``RequestQueue``): over the stream comes only
 what is too large for one. The daemon sends nothing over the stream before the answer to what it sent there.
 """
 

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from envelopes.envelope import DONE, HELLO, Envelope
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.peer import Peer
 
 Call = Callable[[Peer], Awaitable[Envelope]]

@@ -13,7 +13,7 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import CANCEL, SIG, Envelope
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.delivery.egg_sender import EggSender
 from neighborhoods.delivery.errors import NotInOutboxError, OutboxConflictError
 from neighborhoods.delivery.outbox_state import OnAnswer, OnOver, OutboxTransitions

@@ -10,6 +10,7 @@ from hmac import compare_digest
 from typing import Any, Final
 from uuid import uuid4
 
+from envelopes.errors import ReportableError
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import (
     CodeExchange,
@@ -19,7 +20,6 @@ from envelopes.identity.pairing_proof import (
     new_code,
     sign_code,
 )
-from envelopes.problem import ReportableError
 from neighborhoods.errors import PairingStoppedError
 from neighborhoods.pairing.errors import BadStepError, NoSuchPairingError, PairingBusyError
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty

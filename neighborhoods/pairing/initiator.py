@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+from envelopes.errors import ReportableError
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, commitment, pairing_words, transcript, verdict_holds
-from envelopes.problem import ReportableError
 from neighborhoods.errors import PairingStoppedError
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard
-from envelopes.problem import ReportableError
 from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
 from neighborhoods.pairing.session import Ending, PairingSession, stopped
 from neighborhoods.pairing.sessions import PairingSessions

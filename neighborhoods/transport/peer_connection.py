@@ -19,8 +19,7 @@ import aiohttp
 from envelopes.codecs import wire
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
-from envelopes.errors import MalformedError
-from envelopes.problem import ReportableError
+from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.transport.frame_writer import MAX_FRAME as MAX_FRAME
 from neighborhoods.transport.frame_writer import FrameWriter

@@ -16,8 +16,8 @@ import orjson
 
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_open import UnsafeFileError
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import ReportableError
 from rappd.backup.manifest import ANCHORS, DATABASE, SCRATCH, walk
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.errors import ConflictError

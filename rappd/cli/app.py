@@ -64,7 +64,7 @@ def rappd() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; errors are printed, never thrown."""
-    from envelopes.problem import ReportableError
+    from envelopes.errors import ReportableError
     from rappd.cli.console import print_error
 
     as_json = "--json" in arguments

@@ -16,7 +16,7 @@ from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 if TYPE_CHECKING:
-    from rappd.tenants.quarantined_files import QuarantinedFile
+    from rappd.tenants.quarantine import QuarantinedFile
     from twins.installer.quarantine import QuarantineList
     from twins.workspace.workspace import Workspace
 
@@ -73,7 +73,7 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
 
 def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[str, QuarantinedFile | None]]:
     """Each name's file, and how it is held if it is; all are found before the first is approved."""
-    from rappd.tenants.quarantined_files import held_files, named
+    from rappd.tenants.quarantine import held_files, named
 
     waiting = held_files(_held(home), whose.workspace)
     found = []
@@ -109,7 +109,7 @@ def _approve_here(
 
 
 def _list(home: Home, twin: str, as_json: bool) -> None:
-    from rappd.tenants.quarantined_files import held_files
+    from rappd.tenants.quarantine import held_files
 
     held = _held(home)
     rows = [

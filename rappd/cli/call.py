@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.console import (
     arrow,
     command,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.console import (
     dim,
     interactive,

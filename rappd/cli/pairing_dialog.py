@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.console import command, interactive, plain, print_err, print_out, status_mark, strip_control
 from rappd.cli.peer_view import called
 from rappd.cli.progress import progress

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agents.runtime import programs
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.console import print_status
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import show

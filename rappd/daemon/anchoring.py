@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import ReportableError
 from rappd.store.anchor import Anchorer, AnchorReport
 from rappd.store.anchor_file import AnchorFile
 from rappd.store.operations import SqlStatement

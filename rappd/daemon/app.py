@@ -13,8 +13,8 @@ from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import ReportableError
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from agents.providers.local_servers import Address
 from agents.providers.selection import ProviderSelector
-from agents.providers.server_check import Address
 from agents.workers.process_tree import is_worker_process
 from agents.workers.syscalls import LINUX
 from agents.workers.tcp_owners import worker_serves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 
 _MOST = 20
 

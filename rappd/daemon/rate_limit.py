@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 
 
 class RateLimitedError(ReportableError):

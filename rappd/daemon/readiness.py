@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.errors import StoreError
 from rappd.federation.service import FederationService
 from rappd.store.store import Store

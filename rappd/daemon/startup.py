@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.operations.eggs import EggOperations
 from rappd.tenants.tenants import Tenants
 from rappd.version import __version__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.diagnostics.agents import (
     check_agents,

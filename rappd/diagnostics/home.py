@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from envelopes.errors import ReportableError
 from envelopes.identity.anchor import read_anchor
-from envelopes.problem import ReportableError
 from rappd.cli.formatting import count, size, tilde
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agents.providers.provider import Completion
-from agents.providers.usage import Usage
+from agents.providers.provider import Completion, Usage
 from envelopes.envelope import Envelope
 from envelopes.identity.capabilities import covers
 

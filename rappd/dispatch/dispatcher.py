@@ -17,7 +17,7 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
 from rappd.errors import ConflictError

@@ -22,8 +22,8 @@ from envelopes.envelope import (
     THREAD,
     Envelope,
 )
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import agent_id
-from envelopes.problem import ReportableError
 from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.context import Caller, Emit
 from rappd.dispatch.dispatcher import Dispatcher

@@ -12,7 +12,7 @@ from agents.library.ask_peer_agent import AskPeerAgent
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.delivery.errors import DeclinedError
 from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer

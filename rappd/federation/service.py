@@ -13,8 +13,8 @@ import orjson
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ERROR, HELLO, Envelope, new_id
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
-from envelopes.problem import ReportableError
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError

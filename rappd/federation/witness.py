@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
+from envelopes.errors import ReportableError
 from envelopes.identity.anchor import LARGEST, Anchor, BadAnchorError, read_anchor
 from envelopes.identity.capabilities import covers
-from envelopes.problem import ReportableError
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from rappd.daemon.anchoring import Anchoring

@@ -19,7 +19,7 @@ from aiohttp.typedefs import Handler
 
 from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, new_id
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller

@@ -11,7 +11,7 @@ from aiohttp import BodyPartReader, web
 
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, too_deep
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 
 BODY_SECONDS = 30.0
 

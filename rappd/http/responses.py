@@ -8,7 +8,7 @@ import orjson
 from aiohttp import web
 
 from envelopes.envelope import Envelope
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 
 JSON = "application/json"
 

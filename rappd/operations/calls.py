@@ -26,7 +26,7 @@ from envelopes.envelope import (
     Envelope,
     new_id,
 )
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.delivery.retry import retried
 from neighborhoods.discovery.peers_file import Entry

@@ -12,7 +12,7 @@ from typing import Any
 
 from agents.contract.file_discovery import CARTRIDGE, AgentFile, find_agent_files
 from agents.storage.safe_fs import SafeTree
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.operations.cartridge_view import name_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.operations.egg_download import fetch_egg
 from rappd.operations.egg_packing import PackRequest, Progress

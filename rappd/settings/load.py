@@ -124,7 +124,7 @@ def check(setting: Setting, text: str) -> str:
                 f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071"
             )
     if setting.kind == "prices":
-        from agents.providers.usage import BadPriceError, price_list  # only who sets one needs it
+        from agents.providers.provider import BadPriceError, price_list  # only who sets one needs it
 
         try:
             price_list(text)

@@ -32,7 +32,7 @@ from envelopes.identity.anchor import (
 from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import in_words, is_damage, open_reading
-from rappd.store.fsync import SqliteWalFile
+from rappd.store.write_ahead_log import SqliteWalFile
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
-from rappd.tenants.quarantined_files import QuarantinedFile, held_files, named
+from rappd.tenants.quarantine import QuarantinedFile, held_files, named
 from rappd.tenants.tenant_context import TenantContext
 from twins.errors import BadFileError
 from twins.workspace.agent_files import sha256

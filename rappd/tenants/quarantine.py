@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from rappd.errors import AmbiguousError
 from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.workspace import Workspace
@@ -48,3 +49,44 @@ class Quarantine:
     def standing(self) -> Mapping[str, Any]:
         """Returns the fields that every request to a worker carries; empty when nothing is quarantined."""
         return self._standing
+
+
+_ENDINGS = ("", ".py", "_agent.py", "_service.py", "_organ.py", "_agent.lispy")
+
+
+class QuarantinedFile(NamedTuple):
+    """One file that waits for approval. ``path`` is relative to the workspace, ``file`` its place on disk."""
+
+    path: str
+    file: Path
+    sha256: str
+    why: str
+    origin: str
+    at: str
+
+
+def held_files(held: QuarantineList, workspace: Workspace) -> list[QuarantinedFile]:
+    """Everything held in a workspace, by path. Raises ``BadFileError`` when the list is damaged."""
+    found: dict[str, QuarantinedFile] = {}
+    for folder, prefix in ((workspace.root, ""), (workspace.agents, "agents/")):
+        key = held.key_of(folder)
+        for one in held.listing(folder):
+            below = one.path[len(key) + 1 :]
+            found[one.path] = QuarantinedFile(
+                prefix + below, folder / below, one.sha256, one.why, one.origin, one.at
+            )
+    return sorted(found.values())
+
+
+def named(files: Iterable[QuarantinedFile], name: str) -> QuarantinedFile | None:
+    """The one that ``name`` means; None for none. Raises ``AmbiguousError``."""
+    files = list(files)
+    exact = [one for one in files if name in (one.path, one.path.removeprefix("agents/"))]
+    short = [one for one in files if one.file.name in {name + ending for ending in _ENDINGS}]
+    meant = exact or short
+    if len(meant) > 1:
+        raise AmbiguousError(
+            f'"{name[:80]}" fits several files: {", ".join(one.path for one in meant[:4])}.',
+            do="Type its folder, too.",
+        )
+    return meant[0] if meant else None

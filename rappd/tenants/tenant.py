@@ -19,8 +19,7 @@ from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner, WorkerPools
-from agents.runtime.service_index import ServiceIndex
-from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceReply, read_service
+from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import agent_id

@@ -16,7 +16,7 @@ from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector
 from agents.runtime.runner import OnCallback
 from agents.storage.file_pool import in_file_pool
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.settings.load import Settings
 from rappd.tenants.tenant_context import TenantContext
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.operations.cartridges import SHAPES, CartridgeOperations
 from tests.twins.cartridges.living_documents import buddies, objects, seeds, specs, texts, values

@@ -69,8 +69,8 @@ def guarded() -> Iterator[None]:
                 function.can_block_in(
                     "agents/workers/syscalls.py", {"anonymous_file"}
                 )  # no disk is behind it
-                function.can_block_in("agents/workers/leftovers.py", {"_has_ended"})  # nor behind /proc
-                function.can_block_in("agents/workers/request_queue.py", {"take_back"})  # it never waits
+                function.can_block_in("agents/workers/process_tree.py", {"_has_ended"})  # nor behind /proc
+                function.can_block_in("agents/workers/channel.py", {"take_back"})  # it never waits
             yield
     finally:
         for handler in foreign:

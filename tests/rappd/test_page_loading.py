@@ -10,7 +10,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 
 import rappd
-from rappd.http.loopback.web_assets import WebAssets, static_imports
+from rappd.http.loopback.static_files import WebAssets, static_imports
 
 _PRELOADED = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
 _MOST_REQUESTS = 60

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.errors import BadEggError

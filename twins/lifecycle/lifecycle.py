@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from twins.errors import TwinConflictError
 from twins.lifecycle import state_index, tombstones, transitions
 from twins.lifecycle.lookup import find_active, find_archived

@@ -12,13 +12,18 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.auth.peer_certificate import pin_of
 from rappd.daemon.rate_limit import RateLimit
 from rappd.federation.service import FederationService
-from rappd.http.federation import eggs, envelopes, pairing, websocket
-from rappd.http.federation.admission import ConnectionAdmission
-from rappd.http.federation.authentication import ENTRANCE, FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
+from rappd.http.federation import eggs, envelopes, pairing
+from rappd.http.federation.admission import (
+    ENTRANCE,
+    FEDERATION,
+    HELLO_LIMIT,
+    SIGNED_LIMIT,
+    ConnectionAdmission,
+)
 from rappd.http.federation.envelopes import FOR_BATCHES
 from rappd.http.responses import plain, problem
 
@@ -95,7 +100,7 @@ def build(machines: FederationService) -> web.Application:
     app[pairing.PAIRING] = machines.pairings
     app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
     app.on_shutdown.append(_hang_up)
-    for table in (envelopes, websocket, pairing, eggs):
+    for table in (envelopes, pairing, eggs):
         app.add_routes(table.routes)
     return app
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,21 +12,21 @@ from aiohttp import web
 
 from envelopes.codecs import emergence, wire
 from envelopes.envelope import ACK, HELLO, Envelope
-from envelopes.errors import MalformedError
-from envelopes.problem import ReportableError
+from envelopes.errors import MalformedError, ReportableError
+from neighborhoods.errors import NotPairedError
+from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
 from neighborhoods.transport.replies import StreamedReply, fitting
 from rappd.dispatch.context import Caller
 from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
-from rappd.http.federation.authentication import (
+from rappd.http.federation.admission import (
     FEDERATION,
     HELLO_LIMIT,
     SIGNED_LIMIT,
     caller,
     mark_authenticated,
 )
-from rappd.http.federation.sse import in_pieces, wants_pieces
 from rappd.http.request_body import body_of
 from rappd.http.responses import ok
 
@@ -187,3 +189,66 @@ def _answer(reply: Envelope) -> web.Response:
 
 
 _HEADERS: dict[str, Any] = {"Content-Type": emergence.CONTENT_TYPE}
+
+
+@routes.get("/line")
+async def line(request: web.Request) -> web.StreamResponse:
+    """Paired machines only. It ends when either side ends it, and when the trust ends."""
+    machines = request.app[FEDERATION]
+    who, _ = caller(request)
+    peer = machines.peer_store.get(who.peer)
+    if peer is None:
+        raise NotPairedError("Only paired machines have a line.", do="rappd peers pair")
+    socket = web.WebSocketResponse(
+        protocols=PROTOCOLS,
+        heartbeat=HEARTBEAT,
+        max_msg_size=MAX_FRAME + 1024,
+        compress=False,
+        decode_text=False,
+    )
+    await socket.prepare(request)
+    opened = PeerConnection(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
+    machines.carrier.adopt(peer, opened)
+    try:
+        await opened.run()
+    finally:
+        machines.carrier.dropped(peer, opened)
+    return socket
+
+
+EVENTS = "text/event-stream"
+BEAT = 15.0
+"""Seconds of silence after which a comment shows that somebody is there."""
+
+
+def wants_pieces(request: web.Request) -> bool:
+    """True when the caller accepts events instead of one answer."""
+    accepted = request.headers.get("Accept", "").lower().split(",")
+    return any(one.partition(";")[0].strip() == EVENTS for one in accepted)
+
+
+async def in_pieces(request: web.Request, pieces: AsyncIterator[tuple[int, Envelope]]) -> web.StreamResponse:
+    """Writes them as they come. A caller that disconnects does not stop the work."""
+    response = web.StreamResponse(
+        headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        async for told in _with_beats(pieces):
+            await response.write(told)
+        await response.write_eof()
+    return response
+
+
+async def _with_beats(pieces: AsyncIterator[tuple[int, Envelope]]) -> AsyncIterator[bytes]:
+    while True:
+        coming = asyncio.ensure_future(anext(pieces, None))
+        try:
+            while not (await asyncio.wait({coming}, timeout=BEAT))[0]:
+                yield b":\n\n"
+        finally:
+            coming.cancel()  # of no effect where it came
+        found = coming.result()
+        if found is None:
+            return
+        yield b"id: %d\ndata: %b\n\n" % (found[0], fitting(found[1]))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import RateLimit
 from rappd.http.request_body import InvalidBodyError, body_of

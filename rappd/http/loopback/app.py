@@ -10,14 +10,12 @@ from rappd.http.loopback import (
     agent_files,
     anchors,
     broadcast,
-    buddies,
     cartridges,
     chat,
     eggs,
     health,
     http_tools,
     legacy,
-    local_models,
     models,
     openapi,
     operator_routes,
@@ -51,7 +49,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [local_models, twins, buddies, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from envelopes.codecs.chat import ChatRequest, decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, Envelope, is_uuid, new_id
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.daemon.app import Daemon
 from rappd.dispatch.context import Caller
 from rappd.dispatch.turn_stream import TurnStream

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from rappd.daemon.local_models import describe_local
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.security import is_operator
-from rappd.http.request_body import json_object, text_field
+from rappd.http.loopback.security import is_operator, operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
@@ -53,3 +54,21 @@ async def switch(request: web.Request) -> web.Response:
     daemon = request.app[DAEMON]
     daemon.sign_in.take("operator" if is_operator(request) else await source_of(request))
     return ok(await daemon.providers.login.switch())
+
+
+@routes.get("/models/local")
+@operator_only
+async def local(request: web.Request) -> web.Response:
+    """The model server found on this machine that waits for a yes, and those that are agents' processes."""
+    return ok(describe_local(request.app[DAEMON].providers))
+
+
+@routes.post("/models/local")
+@operator_only
+async def use_local(request: web.Request) -> web.Response:
+    """Says yes to the model server found on this machine; `server` names the one that was shown."""
+    daemon = request.app[DAEMON]
+    server = (await json_object(request)).get("server", "")
+    if not isinstance(server, str):
+        raise InvalidBodyError("server must be a string", do='Send {"server": "…"}, or nothing.')
+    return ok({"status": "ok", "server": await daemon.use_local_server(server)})

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from envelopes.envelope import Envelope
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.transport.peer_connection import OnStream
 from rappd.dispatch.turn_stream import TurnStream
 from rappd.http.app_keys import DAEMON

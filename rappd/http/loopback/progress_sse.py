@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.http.app_keys import DAEMON
 from rappd.http.responses import ok
 from rappd.operations.egg_packing import Progress

@@ -10,6 +10,7 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
+from rappd.operations.buddies import BuddyOperations
 from rappd.operations.twins import TwinOperations, number
 
 routes = web.RouteTableDef()
@@ -184,3 +185,24 @@ def _name(request: web.Request) -> str:
 
 def _maybe(body: dict[str, Any], field: str) -> str:
     return text_field(body, field) if body.get(field) else ""
+
+
+@routes.get("/twins/{twin}/buddy")
+async def buddy_status(request: web.Request) -> web.Response:
+    """The present state of a buddy: stage, mood, energy, experience. Changes nothing."""
+    return ok(await _buddies(request).status(request.match_info["twin"]))
+
+
+@routes.post("/twins/{twin}/buddy")
+@operator_only
+async def act_buddy(request: web.Request) -> web.Response:
+    """Does an `action`: feed, pet, explore, post, comment, heartbeat, remember, recall, status; `text` and `kind` for those that take them."""
+    body = await json_object(request)
+    action = text_field(body, "action")
+    text = text_field(body, "text") if body.get("text") else ""
+    kind = text_field(body, "kind") if body.get("kind") else ""
+    return ok(await _buddies(request).act(request.match_info["twin"], action, text=text, kind=kind))
+
+
+def _buddies(request: web.Request) -> BuddyOperations:
+    return request.app[DAEMON].twins.buddies

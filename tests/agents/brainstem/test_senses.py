@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.brainstem import prompt
-from agents.brainstem.sense_file import MAX_BYTES, BadSenseError, read_sense
-from agents.brainstem.senses import SenseFault, SenseOutput, Senses
+from agents.brainstem.senses import MAX_BYTES, BadSenseError, SenseFault, SenseOutput, Senses, read_sense
 from agents.brainstem.slots import DELIMITER, TWIN, VOICE
 from envelopes.codecs.chat import ANSWER_KEYS
 

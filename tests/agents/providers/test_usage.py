@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.providers.provider import Completion
-from agents.providers.usage import BadPriceError, Prices, Usage, price_list
+from agents.providers.provider import BadPriceError, Completion, Prices, Usage, price_list
 
 
 def round_of(model: str, read: int, written: int, *, prices: Prices | None = None) -> Completion:

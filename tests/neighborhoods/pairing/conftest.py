@@ -11,10 +11,10 @@ from typing import Any
 import pyrage
 import pytest
 
+from envelopes.errors import ReportableError
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
-from envelopes.problem import ReportableError
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.pairing.service import PairingService
 from neighborhoods.pairing.session import PairingSession

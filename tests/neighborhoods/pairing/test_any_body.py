@@ -11,8 +11,8 @@ from uuid import uuid4
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envelopes.errors import ReportableError
 from envelopes.identity.pairing_proof import CodeExchange, commitment
-from envelopes.problem import ReportableError
 
 Machine = Any
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
 from neighborhoods.pairing.errors import NoSuchPairingError
 

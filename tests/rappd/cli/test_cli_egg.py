@@ -12,7 +12,7 @@ import pytest
 from fixtures.running_daemon import REPO, RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 

@@ -15,7 +15,7 @@ import pytest
 from fixtures.running_daemon import REPO, RunningDaemon
 from fixtures.terminal import Terminal, on_terminal
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.app import run
 from rappd.control_client import ResponseError
 from tests.rappd.cli.gardener import Gardener, fingerprint, lies, with_code

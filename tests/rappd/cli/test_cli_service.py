@@ -16,7 +16,7 @@ from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import BIN
 
 from agents.runtime import programs
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli import lifecycle
 from rappd.cli.app import rappd
 from rappd.daemon.home import Home

@@ -16,8 +16,8 @@ import neighborhoods
 import rappd
 from envelopes import extensions
 from envelopes.codecs import wire
+from envelopes.errors import ReportableError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
-from envelopes.problem import ReportableError
 from neighborhoods.delivery import outbox, peer_queue, protocols, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
@@ -26,10 +26,9 @@ from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.federation import active_requests, inbound
 from rappd.http import request_body
-from rappd.http.federation import admission, eggs, sse
-from rappd.http.federation import envelopes as envelopes_door
-from rappd.http.federation import pairing as pairing_door
-from rappd.http.federation import websocket as line_door
+from rappd.http.federation import admission, eggs
+from rappd.http.federation import envelopes as envelope_routes
+from rappd.http.federation import pairing as pairing_routes
 from rappd.operations import received_eggs
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
@@ -102,7 +101,7 @@ def reasons() -> set[tuple[str, str]]:
 
 
 def test_documented_routes_are_the_listeners() -> None:
-    tables = (envelopes_door.routes, line_door.routes, pairing_door.routes, eggs.routes)
+    tables = (envelope_routes.routes, pairing_routes.routes, eggs.routes)
     served = {f"{route.method} {route.path}" for table in tables for route in table}  # type: ignore[attr-defined]
     assert {row[0] for row in rows("Route", "Who", "What")} == served
 
@@ -120,12 +119,12 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"`from` and `to` are 1 to {wire.MAX_ID} visible characters",
         f"`verb` is 1 to {wire.MAX_VERB} letters",
         f"more than {wire.MAX_BATCH} records",
-        f"more than {envelopes_door.FOR_BATCHES >> 20} MiB",
+        f"more than {envelope_routes.FOR_BATCHES >> 20} MiB",
         f"at most {wire.MAX_BYTES >> 20} MiB and {wire.MAX_DEPTH} levels deep",
-        f"{envelopes_door.FOR_STRANGERS >> 10} KiB of a stranger",
+        f"{envelope_routes.FOR_STRANGERS >> 10} KiB of a stranger",
         f"did not come to its end in {request_body.BODY_SECONDS:g} s",
         f"A stranger's connection lives {admission.STRANGER_SECONDS:g} s at most",
-        f"A lone `:` every {sse.BEAT:g} s",
+        f"A lone `:` every {envelope_routes.BEAT:g} s",
         f"above 0, at most {extensions.LONGEST_WAIT}",
         f"16 hex digits, {extensions.LONGEST_PATH} at most",
         f"seconds, {inbound.WAIT:g} without one",
@@ -139,7 +138,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         "the subprotocol `{}` or `{}`".format(*peer_connection.PROTOCOLS),
         f"with `{peer_connection.SEVERAL}` it may be an array of up to {wire.MAX_BATCH}",
         f"`{initiator.WORDS_SECONDS:g} s passed",
-        f"{pairing_door.MOST_BYTES >> 10} KiB at most",
+        f"{pairing_routes.MOST_BYTES >> 10} KiB at most",
         f"a nonce of {pairing_proof.NONCE_BYTES} random bytes",
         f"{received_eggs.MOST_BYTES >> 30} GiB at most, and {received_eggs.MOST_OF_ONE_PEER} of one peer",
         f"Nothing came for {received_eggs.SILENT_SECONDS:g} s",

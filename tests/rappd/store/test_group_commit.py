@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rappd.store import group_commit
-from rappd.store.group_commit import GroupCommitPolicy
+from rappd.store import writer
 from rappd.store.records import ThreadInfo
 from rappd.store.store import Store
+from rappd.store.writer import GroupCommitPolicy
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ def policy(wakeups: list[int]) -> GroupCommitPolicy:
 
 
 def _flows(policy: GroupCommitPolicy) -> None:
-    for _ in range(group_commit.MANY):
+    for _ in range(writer.MANY):
         policy.add_waiter(waits=True)
-    policy.resolved(group_commit.MANY)
+    policy.resolved(writer.MANY)
 
 
 async def test_group_commit_wakes_writer_at_once_under_low_load(
@@ -50,7 +50,7 @@ async def test_group_commit_wakes_writer_when_all_active_turns_wait(
         assert not wakeups
         policy.add_waiter(waits=True)
         assert wakeups == [1]
-    await asyncio.sleep(group_commit.LOOK_SECONDS * group_commit.LOOKS * 3)
+    await asyncio.sleep(writer.LOOK_SECONDS * writer.LOOKS * 3)
     assert wakeups == [1]
 
 
@@ -64,7 +64,7 @@ async def test_group_commit_does_not_wait_for_slow_turn(
         assert not wakeups
         async with asyncio.timeout(5):
             while not wakeups:
-                await asyncio.sleep(group_commit.LOOK_SECONDS)
+                await asyncio.sleep(writer.LOOK_SECONDS)
 
 
 async def test_group_commit_wakes_writer_despite_further_entries(
@@ -82,7 +82,7 @@ async def test_group_commit_wakes_writer_despite_further_entries(
 
 async def test_group_commit_returns_to_low_load(policy: GroupCommitPolicy, wakeups: list[int]) -> None:
     _flows(policy)
-    for _ in range(group_commit.MANY):
+    for _ in range(writer.MANY):
         policy.add_waiter(waits=True)
         policy.resolved(1)
     wakeups.clear()

@@ -11,7 +11,7 @@ import pytest
 
 from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.errors import StoreError
-from rappd.store import thread_heads
+from rappd.store import transactions
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -167,7 +167,7 @@ async def test_a_record_on_a_thread_nobody_described_makes_the_thread(store, pat
 
 
 async def test_more_threads_than_the_writer_remembers(path: Path, say, about, monkeypatch) -> None:
-    monkeypatch.setattr(thread_heads, "KNOWN_THREADS", 3)
+    monkeypatch.setattr(transactions, "KNOWN_THREADS", 3)
     store = await Store.open(path)
     threads = [str(uuid.uuid4()) for _ in range(10)]
     for turn in range(4):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rappd.errors import StoreError
-from rappd.store import checkpointer, fsync
+from rappd.store import write_ahead_log
 from rappd.store.store import Store
 from rappd.store.verify import verify
 
@@ -26,7 +26,7 @@ class Disk:
         self.way = threading.Event()
         self.way.set()
         self.fails = False
-        self.really = fsync.to_disk
+        self.really = write_ahead_log.to_disk
 
     def to_disk(self, descriptor: int) -> None:
         assert self.way.wait(20)
@@ -40,8 +40,8 @@ class Disk:
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     """The writer's syncs alone: the keeper's own come too late to be seen."""
     disk = Disk()
-    monkeypatch.setattr(fsync, "to_disk", disk.to_disk)
-    monkeypatch.setattr(checkpointer, "SYNC_SECONDS", 1000.0)
+    monkeypatch.setattr(write_ahead_log, "to_disk", disk.to_disk)
+    monkeypatch.setattr(write_ahead_log, "SYNC_SECONDS", 1000.0)
     return disk
 
 
@@ -79,13 +79,13 @@ async def test_synced_log_grows_in_large_steps(path: Path, tmp_path: Path, say) 
     log = path.with_name("rappd.db-wal")
     store = await Store.open(path)
     await store.commit(say(A))
-    assert log.stat().st_size < fsync.STEP_BYTES, "a log that is never synced needs no reserve"
+    assert log.stat().st_size < write_ahead_log.STEP_BYTES, "a log that is never synced needs no reserve"
     sizes = []
     for _ in range(60):
         await store.commit(say(A), strict=True)
         sizes.append(log.stat().st_size)
     await store.commit(say(A))
-    assert sizes[-1] > fsync.STEP_BYTES
+    assert sizes[-1] > write_ahead_log.STEP_BYTES
     assert len(set(sizes)) < 20, "some sizes are seen half way"
     crashed = tmp_path / "crashed"
     crashed.mkdir()
@@ -98,7 +98,7 @@ async def test_synced_log_grows_in_large_steps(path: Path, tmp_path: Path, say) 
 
 async def test_strict_commit_survives_power_cut(path: Path, tmp_path: Path, monkeypatch, say) -> None:
     """The copy has the log as of its last sync, and of the database file what was there before the load."""
-    monkeypatch.setattr(checkpointer, "SYNC_SECONDS", 1000.0)
+    monkeypatch.setattr(write_ahead_log, "SYNC_SECONDS", 1000.0)
     durable = b""
 
     def recording(descriptor: int) -> None:
@@ -106,8 +106,8 @@ async def test_strict_commit_survives_power_cut(path: Path, tmp_path: Path, monk
         really(descriptor)
         durable = Path(f"/proc/self/fd/{descriptor}").readlink().read_bytes()
 
-    really = fsync.to_disk
-    monkeypatch.setattr(fsync, "to_disk", recording)
+    really = write_ahead_log.to_disk
+    monkeypatch.setattr(write_ahead_log, "to_disk", recording)
     store = await Store.open(path)
     database = path.read_bytes()
     copies = []
@@ -158,7 +158,7 @@ async def test_log_that_cannot_be_extended_is_synced(path, monkeypatch, say) -> 
         raise OSError(28, "No space left on device")
 
     store = await Store.open(path)
-    monkeypatch.setattr(fsync.os, "write", full)
+    monkeypatch.setattr(write_ahead_log.os, "write", full)
     assert [await store.commit(say(A), strict=True) for _ in range(3)] == [1, 2, 3]
     monkeypatch.undo()
     await store.close()
@@ -185,9 +185,9 @@ async def test_other_commits_are_synced_soon(path: Path, monkeypatch, say) -> No
         really(descriptor)
         synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
-    really = fsync.to_disk
-    monkeypatch.setattr(fsync, "to_disk", watched)
-    monkeypatch.setattr(checkpointer, "SYNC_SECONDS", 0.05)
+    really = write_ahead_log.to_disk
+    monkeypatch.setattr(write_ahead_log, "to_disk", watched)
+    monkeypatch.setattr(write_ahead_log, "SYNC_SECONDS", 0.05)
     store = await Store.open(path)
     for turn in range(1, 4):
         await store.commit(say(A))

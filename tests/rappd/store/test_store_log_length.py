@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rappd.store import checkpointer
+from rappd.store import write_ahead_log
 from rappd.store.connections import open_reading
 from rappd.store.records import Record
 from rappd.store.store import Store
@@ -19,8 +19,8 @@ BODY = b"x" * 20_000
 
 @pytest.fixture(autouse=True)
 def soon_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpointer, "CHECKPOINT_PAGES", 100)
-    monkeypatch.setattr(checkpointer, "LONG_FRAMES", 500)
+    monkeypatch.setattr(write_ahead_log, "CHECKPOINT_PAGES", 100)
+    monkeypatch.setattr(write_ahead_log, "LONG_FRAMES", 500)
 
 
 async def test_the_log_starts_over_although_the_load_never_pauses(path: Path) -> None:

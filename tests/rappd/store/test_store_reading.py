@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rappd.errors import AmbiguousError, NotFoundError, StoreError
-from rappd.store import reader, thread_heads
+from rappd.store import reader, transactions
 from rappd.store.reader import Reader
 from rappd.store.store import Store
 
@@ -39,8 +39,8 @@ async def test_a_thread_is_looked_up_by_the_end_of_its_id(filled: Store, path: P
     await filled.flush()
     with contextlib.closing(sqlite3.connect(path)) as db:
         for statement in (
-            thread_heads._FIND._statements[1],
-            thread_heads._FIND._statements[2],
+            transactions._FIND._statements[1],
+            transactions._FIND._statements[2],
             f"{reader._THREAD} {reader._IS}",
             f"{reader._EVENT} {reader._OF} AND n > 1",
         ):
@@ -180,7 +180,7 @@ async def test_a_file_that_is_no_store_is_named(path: Path, content: bytes) -> N
 _READER = """
 import sys
 from pathlib import Path
-from rappd.store import thread_heads, reader
+from rappd.store import reader, transactions
 from rappd.store.reader import Reader
 last = 0
 print("ready", flush=True)

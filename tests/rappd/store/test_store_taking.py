@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rappd.errors import StoreError
-from rappd.store import operations, thread_heads
+from rappd.store import operations, transactions
 from rappd.store.connections import open_writing
 from rappd.store.inbox_table import InboxTable
 from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim
@@ -121,8 +121,8 @@ def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, valu
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        (operations._CLAIM_ONE, 8), (operations._DONE_ONE, 3), (thread_heads._FIND._statements[1], 1),
-        (thread_heads._ADVANCE._statements[1], 4), (thread_heads._DESCRIBE._statements[1], 10),
+        (operations._CLAIM_ONE, 8), (operations._DONE_ONE, 3), (transactions._FIND._statements[1], 1),
+        (transactions._ADVANCE._statements[1], 4), (transactions._DESCRIBE._statements[1], 10),
     ],
 )  # fmt: skip
 def test_what_comes_alone_sets_up_no_temporary_database(path: Path, statement: str, values: int) -> None:
