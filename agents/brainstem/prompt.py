@@ -6,8 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agents.brainstem.senses import SenseOutput
-from agents.brainstem.slots import TWIN, VOICE
+from agents.brainstem.senses import TWIN, VOICE, SenseOutput
 from agents.contract.agent import Agent
 from agents.storage.file_pool import in_file_pool
 from agents.storage.safe_fs import SafeTree

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from agents.brainstem import prompt
 from agents.brainstem.prompt import Soul
-from agents.brainstem.senses import SenseOutput, Senses
-from agents.brainstem.slots import MainStream
+from agents.brainstem.senses import MainStream, SenseOutput, Senses
 from agents.contract.agent import REACHING, Agent
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall, Usage
 from agents.runtime.registry import AgentRegistry

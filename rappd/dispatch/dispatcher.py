@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id, thread_id
-from envelopes.errors import ReportableError
+from envelopes.envelope import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id, thread_id
+from envelopes.errors import MalformedError, ReportableError
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
-from rappd.dispatch.event_mapping import now, on_thread, placed, record_of, recordable
 from rappd.errors import ConflictError
 from rappd.store.operations import InboxClaim
 from rappd.store.records import Record, ThreadInfo
@@ -318,3 +318,80 @@ class RequestCancelledError(ReportableError):
 
     def __init__(self) -> None:
         super().__init__("Stopped.")
+
+
+def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
+    """A peer's record on this machine's own thread: what it says of its thread is a claim, kept beside."""
+    claimed = envelope.extensions.get(THREAD)
+    text = orjson.dumps(claimed or envelope.id).decode()
+    thread = thread_id(workspace, envelope.sender, text)
+    title = envelope.data.get("user_input") or envelope.data.get("prompt") or envelope.data.get("agent")
+    info = ThreadInfo(thread, workspace, envelope.sender, text, str(title or "")[:80], now())
+    found = on_thread(envelope, thread)
+    if claimed:
+        found.extensions[PEER_THREAD] = claimed
+    return found, info
+
+
+def record_of(envelope: Envelope, *, answers: bool) -> Record:
+    """The row of an envelope that is on a thread. Raises ``MalformedError`` for data that is no JSON."""
+    if envelope.verb == HELP and "conversation_history" in envelope.data:
+        envelope = _without_history(envelope)
+    return Record(
+        envelope.extensions[THREAD],
+        envelope.verb,
+        envelope.sender,
+        envelope.recipient,
+        envelope.id,
+        emergence.encode(envelope),
+        time.time_ns() // 1000,
+        answers,
+    )
+
+
+def on_thread(envelope: Envelope, thread: str) -> Envelope:
+    """The same record on a thread of this machine."""
+    return Envelope(
+        envelope.id,
+        envelope.sender,
+        envelope.recipient,
+        envelope.verb,
+        envelope.data,
+        {**envelope.extensions, THREAD: thread},
+    )
+
+
+def recordable(reply: Envelope) -> tuple[Envelope, Record]:
+    """A reply and its record. What cannot be written down cannot be sent either: that is the answer, then."""
+    try:
+        return reply, record_of(reply, answers=True)
+    except MalformedError as problem:
+        log.error("an answer cannot be written down: %s", problem)
+        refused = Envelope(
+            reply.id,
+            reply.sender,
+            reply.recipient,
+            ERROR,
+            {"code": 500, "msg": "The answer cannot be written down.", "reason": "failed"},
+            reply.extensions,
+        )
+        return refused, record_of(refused, answers=True)
+
+
+def _without_history(envelope: Envelope) -> Envelope:
+    """Replaces the client's conversation history by its size: it is input, not log."""
+    history = envelope.data["conversation_history"]
+    kept = {key: value for key, value in envelope.data.items() if key != "conversation_history"}
+    return Envelope(
+        envelope.id,
+        envelope.sender,
+        envelope.recipient,
+        envelope.verb,
+        {**kept, "history_messages": len(history)},
+        envelope.extensions,
+    )
+
+
+def now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000

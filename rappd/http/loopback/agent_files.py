@@ -7,10 +7,9 @@ from typing import Any
 from aiohttp import web
 
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.security import is_operator, operator_only
+from rappd.http.loopback.security import is_operator, operator_only, tenant_of
 from rappd.http.request_body import json_object, text_field, upload
 from rappd.http.responses import ok
-from rappd.http.tenant_resolution import tenant_of
 from rappd.tenants.agent_summary import listing
 
 routes = web.RouteTableDef()

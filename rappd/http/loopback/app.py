@@ -28,8 +28,7 @@ from rappd.http.loopback import (
     twins,
     voice_routes,
 )
-from rappd.http.loopback.security import guard
-from rappd.http.tenant_resolution import HOSTS, TENANT, AllowedHosts, under_twins
+from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
 from rappd.tenants.tenant import Tenant
 
 

@@ -17,10 +17,9 @@ from rappd.dispatch.context import Caller
 from rappd.dispatch.turn_stream import TurnStream
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.security import caller
+from rappd.http.loopback.security import caller, tenant_of
 from rappd.http.request_body import check_depth
 from rappd.http.responses import ok, refusal
-from rappd.http.tenant_resolution import tenant_of
 from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()

@@ -14,8 +14,8 @@ from agents.providers.lazy_imports import load
 from agents.runtime import programs
 from agents.storage.file_pool import in_file_pool
 from rappd.http.app_keys import DAEMON
+from rappd.http.loopback.security import tenant_of
 from rappd.http.responses import ok
-from rappd.http.tenant_resolution import tenant_of
 from rappd.tenants.tenant import Tenant
 from rappd.version import __version__
 

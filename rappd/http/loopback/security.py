@@ -1,4 +1,4 @@
-"""The guard of the loopback listener: Host and Origin checks, CORS, operator or not."""
+"""The guard of the loopback listener: Host and Origin checks, CORS, operator or not, and the tenant that a request means."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 
+import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
@@ -18,7 +19,7 @@ from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
 from rappd.http.responses import plain, problem
-from rappd.http.tenant_resolution import HOSTS
+from rappd.tenants.tenant import Tenant
 
 log = logging.getLogger(__name__)
 
@@ -212,3 +213,52 @@ __all__ = [
     "is_operator",
     "operator_only",
 ]
+
+
+TENANT = web.AppKey("tenant", Tenant)
+
+
+class AllowedHosts(msgspec.Struct, frozen=True):
+    """Gives the Host headers that an application answers to, once it listens."""
+
+    names: Callable[[], frozenset[str]]
+
+
+HOSTS = web.AppKey("hosts", AllowedHosts)
+
+_NAMED = "tenant"
+
+
+def tenant_of(request: web.Request) -> Tenant:
+    """The tenant that a route works on."""
+    if "twin" not in request.match_info:
+        return request.app[TENANT]
+    named: Tenant = request[_NAMED]
+    return named
+
+
+def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwinError``."""
+
+    async def named(request: web.Request) -> web.StreamResponse:
+        tenant = await request.app[DAEMON].tenants.twin(request.match_info["twin"])
+        request[_NAMED] = tenant
+        tenant.active_requests += 1  # from here on, so that it is not closed to make room for others
+        try:
+            return await handler(request)
+        finally:
+            tenant.active_requests -= 1
+
+    named.__doc__ = f"For a twin: {handler.__doc__}"
+    named.operator_only = getattr(handler, "operator_only", False)  # type: ignore[attr-defined]
+    return named
+
+
+def under_twins(*tables: web.RouteTableDef) -> list[web.RouteDef]:
+    """The routes of ``tables`` once more, under ``/twins/{twin}``."""
+    return [
+        web.RouteDef(route.method, f"/twins/{{twin}}{route.path}", for_twin(route.handler), {})
+        for table in tables
+        for route in table
+        if isinstance(route, web.RouteDef)
+    ]

@@ -11,10 +11,9 @@ from agents.storage.file_pool import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.security import is_operator, operator_only
+from rappd.http.loopback.security import is_operator, operator_only, tenant_of
 from rappd.http.request_body import InvalidBodyError, json_object, switch_field, upload
 from rappd.http.responses import ok
-from rappd.http.tenant_resolution import tenant_of
 from twins.workspace import voice_file
 from twins.workspace.voice_file import WrongPasswordError
 

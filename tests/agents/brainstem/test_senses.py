@@ -12,8 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.brainstem import prompt
-from agents.brainstem.senses import MAX_BYTES, BadSenseError, SenseFault, SenseOutput, Senses, read_sense
-from agents.brainstem.slots import DELIMITER, TWIN, VOICE
+from agents.brainstem.senses import (
+    DELIMITER,
+    MAX_BYTES,
+    TWIN,
+    VOICE,
+    BadSenseError,
+    SenseFault,
+    SenseOutput,
+    Senses,
+    read_sense,
+)
 from envelopes.codecs.chat import ANSWER_KEYS
 
 MOOD = '''"""How it feels."""
