@@ -21,13 +21,16 @@ from rappd.http.loopback.services import service_headers
 
 ECHO = 'name = "echo"\ndef handle(method, path, body):\n    return {"path": path}, 200\n'
 COUNTS = """
+from pathlib import Path
+
 name = "counts"
-SEEN = []
+SEEN = Path(__file__).parents[1] / ".brainstem_data" / "seen"  # every worker's requests
 
 def handle(method, path, body):
     if path == "seen":
-        return {"seen": SEEN}, 200
-    SEEN.append(path)
+        return {"seen": SEEN.read_text().split("|") if SEEN.exists() else []}, 200
+    with SEEN.open("a") as seen:
+        seen.write(path + "|")
     return "counted", 200
 """
 ALL_HEADERS = """
