@@ -96,6 +96,7 @@ DO = {
     "not_now": "Nothing: it is tried again by itself.",
     "not_operator": "`rappd open` prints a link that makes the page its operator's.",
     "not_paired": "Pair the machines: `rappd peers pair NAME` on both.",
+    "home_unusable": "Do what the text says: it names what is in the way, and the account.",
     "not_running": "`rappd start`",
     "not_writable": "Look at the permissions of what the text names, then run it again.",
     "not_yet": "Wait, or ask again later.",

@@ -21,6 +21,7 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import tilde
+from rappd.cli.names import setting_names
 from rappd.cli.tables import cells, table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -40,7 +41,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=setting_names)
 @_JSON
 def show(name: str | None, as_json: bool) -> None:
     """Every setting, or one: its value and where it came from."""
@@ -57,7 +58,7 @@ def show(name: str | None, as_json: bool) -> None:
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
-@click.argument("name")
+@click.argument("name", shell_complete=setting_names)
 @click.argument("value", required=False)
 @_JSON
 def set_(name: str, value: str | None, as_json: bool) -> None:
@@ -89,7 +90,7 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
 
 
 @config.command()
-@click.argument("name")
+@click.argument("name", shell_complete=setting_names)
 @_JSON
 def unset(name: str, as_json: bool) -> None:
     """Take a setting out of both files; its default counts again."""

@@ -15,7 +15,7 @@ from agents.runtime import programs
 from envelopes.problem import ReportableError
 from rappd.cli.console import print_status
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import show
+from rappd.cli.start_screen import print_stopped, show
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, RappdError
@@ -35,6 +35,7 @@ _WAIT_SECONDS = 120.0
 def start(detach: bool, as_json: bool, quiet: bool) -> None:
     """Wake this machine's brainstem."""
     home = Home.here()
+    home.require_usable()
     settings = Settings.load(home)
     refuse_unfit(settings)
     first = not (home.keys / "identity.pem").exists()
@@ -59,6 +60,8 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
             news.begin()
 
     server.run(home, settings, on_ready=ready)
+    if not quiet and not as_json:
+        print_stopped()
 
 
 class _ForegroundNotices:

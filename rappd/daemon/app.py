@@ -67,7 +67,7 @@ class Daemon:
         self.store = store
         self.started_at = time.time()
         self.port = settings.number("port")
-        self.name = machine_name(settings.text("name"))
+        self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
         self.turn_streams = TurnStreams()
         self.notices = PendingNotices()
