@@ -88,6 +88,39 @@ def test_failed_agent_prints_its_message_and_exits_1(desk: RunningDaemon, how: s
     assert desk.cli("agents", "run", "Pump", "how=well").stdout == "pumping\n"
 
 
+# First answers without a model.
+
+
+def test_what_is_told_to_be_remembered_answers_a_question(desk: RunningDaemon) -> None:
+    assert "stored" in desk.cli("chat", "remember: the boiler is serviced in May").stdout
+    said = desk.cli("chat", "when is the boiler serviced?").stdout
+    assert said == "(no model) I remember: the boiler is serviced in May\n"
+
+
+def test_what_a_new_home_offers_works_at_once(newcomer: RunningDaemon) -> None:
+    newcomer.start()
+    rows = json.loads(newcomer.cli("agents", "list", "--json").stdout)["agents"]
+    assert {row["name"] for row in rows if row["origin"] == "shipped" and not row["try"]} == {
+        "AskPeer", "HatchEgg", "SwarmFactory",
+    }  # fmt: skip
+    [tries] = [line for line in newcomer.cli("chat", "hello").stdout.splitlines() if line.startswith("Try: ")]
+    offered = [*tries.removeprefix("Try: ").split("; ")]
+    offered += [
+        row["try"] for row in rows if row["try"] and row["name"] != "HackerNews"
+    ]  # it needs the Internet
+    for text in dict.fromkeys(offered):
+        said = newcomer.cli("chat", text).stdout
+        assert not any(sign in said for sign in (" failed", "None of my agents", " needs ", "is required")), (
+            said
+        )
+
+
+def test_agents_list_shows_the_lines_for_people(desk: RunningDaemon) -> None:
+    listed = desk.cli("agents", "list").stdout
+    assert "Recalls what was remembered" in listed
+    assert "Remembers a fact, a wish or a task" in listed
+
+
 # Homes that cannot be used.
 
 
