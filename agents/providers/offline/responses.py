@@ -78,7 +78,7 @@ def polite(kind: str, tools: Sequence[Tool]) -> str:
 
 
 def recalled(memories: Sequence[str]) -> str:
-    """What is remembered of a question."""
+    """The answer from memory: one line for each that speaks of the question."""
     if len(memories) == 1:
         return f"{NO_MODEL}I remember: {memories[0]}"
     return "\n".join([f"{NO_MODEL}I remember:", *(f"- {memory}" for memory in memories)])
