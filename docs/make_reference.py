@@ -26,7 +26,7 @@ from aiohttp import web
 import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
-from rappd.settings.registry import OTHER_SECRETS, SETTINGS
+from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
@@ -96,6 +96,7 @@ DO = {
     "not_now": "Nothing: it is tried again by itself.",
     "not_operator": "`rappd open` prints a link that makes the page its operator's.",
     "not_paired": "Pair the machines: `rappd peers pair NAME` on both.",
+    "home_unusable": "Do what the text says: it names what is in the way, and the account.",
     "not_running": "`rappd start`",
     "not_writable": "Look at the permissions of what the text names, then run it again.",
     "not_yet": "Wait, or ask again later.",
@@ -198,7 +199,7 @@ def settings() -> str:
             f"`{setting.variable}`",
             f"`{setting.default}`" if setting.default else "",
             "at once" if setting.live else "next start",
-            f"{setting.help}{' Secret.' if setting.secret else ''}",
+            f"{setting.help}{' Secret.' if setting.secret else ''}{_range(setting)}",
         )
         for setting in SETTINGS
     )
@@ -209,7 +210,10 @@ def settings() -> str:
 ```sh
 rappd config show
 rappd config set agents.timeout 60
+rappd config unset agents.timeout
 ```
+
+A value that does not fit is refused: by `config set`, and by `rappd start`, which exits with 2 and names it.
 
 A value comes from the first of these that has it: the environment (**Variable**), `.env` in the home
 folder, `rappd.toml` beside it, the default. `rappd config show` says which. Secrets are written into
@@ -221,6 +225,10 @@ folder, `rappd.toml` beside it, the default. `rappd config show` says which. Sec
 `RAPP_HOME` names the home folder (`~/.rapp` without it). These variables are never read, only kept away
 from agents: {", ".join(f"`{name}`" for name in OTHER_SECRETS)}.
 """
+
+
+def _range(setting: Setting) -> str:
+    return f" {setting.least} to {setting.most}." if setting.kind == "number" else ""
 
 
 def routes() -> str:

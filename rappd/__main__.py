@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 _COLLECT_AFTER = (50_000, 20, 20)
@@ -12,12 +13,28 @@ _COLLECT_AFTER = (50_000, 20, 20)
 def main() -> None:
     """Runs ``rappd`` with the process's arguments and exits with its code."""
     gc.set_threshold(*_COLLECT_AFTER)
+    _leave_current_folder_out()
     try:
         from rappd.cli.app import run
 
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # between two screens, or while something is imported
         sys.exit(130)
+
+
+def _leave_current_folder_out() -> None:
+    """Takes the current folder off the module path, unless rappd lies there itself.
+
+    ``python -m rappd`` puts it first, and an empty part of ``PYTHONPATH`` means it: a file ``twins.py`` or
+    ``json.py`` there would be imported in place of the module of that name.
+    """
+    own = os.path.realpath(__file__ + "/../..")
+    try:
+        here = os.path.realpath(os.curdir)
+    except OSError:  # it was deleted
+        here = ""
+    if here != own:
+        sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != here]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,13 @@ class StoreError(RappdError):
     status = 503
 
 
+class HomeUnusableError(RappdError):
+    """The home folder cannot be made, read or written."""
+
+    code = "home_unusable"
+    status = 500
+
+
 class UsageProblemError(RappdError):
     """The request is not one: an unknown word, a missing or malformed value."""
 

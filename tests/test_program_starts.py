@@ -98,3 +98,23 @@ def test_exemptions_are_still_needed() -> None:
 )  # fmt: skip
 def test_each_way_to_start_a_program_is_seen(source: str) -> None:
     assert list(starts(source))
+
+
+def test_every_python_is_started_by_the_safe_command() -> None:
+    """No module writes ``[sys.executable, …]`` or chooses a working directory for what it starts."""
+    found = {}
+    for path in _sources():
+        name = str(path.relative_to(REPO))
+        if name == "agents/runtime/programs.py" or name.startswith(IN_WORKERS):
+            continue
+        if places := list(_unsafe_starts(path.read_text())):
+            found[name] = places
+    assert list(found) == ["agents/packages/dependencies.py"], "there a person is told what to type"
+
+
+def _unsafe_starts(source: str) -> Iterator[int]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.List) and node.elts and _dotted(node.elts[0]) == "sys.executable":
+            yield node.lineno
+        elif isinstance(node, ast.Call) and _dotted(node.func).startswith("programs."):
+            yield from (node.lineno for one in node.keywords if one.arg == "directory")

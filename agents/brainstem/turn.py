@@ -203,6 +203,7 @@ class Brainstem:
             lambda: self._prompt(turn, turn.ask),
             on_text=on_text if emit else None,
             round=number,
+            summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
         )
         if turn.ask.structural:
             request.everyday = lambda: self._everyday(turn, request)

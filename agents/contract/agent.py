@@ -74,6 +74,8 @@ class Agent:
     one_worker: bool = False
     trusted: bool = False
     shadowed_by: str = ""
+    summary: str = ""
+    """A line for people; "" where its file has none beside the description for models."""
     code_origin: str = ""
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     _reference: orjson.Fragment | None = field(default=None, repr=False, compare=False)

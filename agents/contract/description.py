@@ -274,6 +274,7 @@ class AgentDescriber:
                 has_context=item.get("has_system_context", False),
                 idempotent=item.get("idempotent", False),
                 one_worker=item.get("one_worker", False),
+                summary=item.get("manifest", {}).get("summary", ""),
                 trusted=self._is_trusted(origin, sha256) and needs_trust(item["name"]),
             )
             for item in outcome.get("agents", ())

@@ -13,6 +13,7 @@ CATEGORIES = (
     *("human_resources", "financial_services", "b2b_sales", "b2c_sales", "professional_services"),
     *("software_digital_products", "analysis", "creative", "meta", "platform", "workflow"),
 )
+LONGEST_SUMMARY = 100
 TIERS = ("experimental", "community", "verified", "official", "frontier")
 
 
@@ -36,7 +37,10 @@ def find_manifest(source: str | bytes | ast.AST) -> dict[str, Any] | None:
 
 
 def essentials(manifest: Any) -> dict[str, Any]:
-    """The fields of a manifest that are shown: ``name, display_name, version, author, tags`` as far as sound."""
+    """The fields of a manifest that are shown, as far as sound: ``name, display_name, version, author, tags, summary``.
+
+    ``summary`` is a line for people, beside the description for models.
+    """
     if not isinstance(manifest, dict):
         return {}
     found: dict[str, Any] = {
@@ -44,6 +48,9 @@ def essentials(manifest: Any) -> dict[str, Any]:
         for key in ("name", "display_name", "version", "author")
         if isinstance(manifest.get(key), str)
     }
+    summary = manifest.get("summary")
+    if isinstance(summary, str) and summary.strip():
+        found["summary"] = " ".join(summary.split())[:LONGEST_SUMMARY]
     tags = manifest.get("tags")
     if isinstance(tags, list):
         found["tags"] = [tag for tag in tags if isinstance(tag, str)]

@@ -31,6 +31,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "AskPeer",
     "description": "Asks another machine that is paired with this one, or tells which there are.",
+    "summary": "Asks another of your machines.",
     "author": "rappd",
     "tags": ["peers", "machines"],
     "category": "core",

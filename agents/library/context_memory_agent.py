@@ -34,6 +34,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "ContextMemory",
     "description": "Recalls stored memories and adds them to every conversation.",
+    "summary": "Recalls what was remembered.",
     "author": "rappd",
     "tags": ["memory", "recall", "context"],
     "category": "core",

@@ -36,6 +36,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "HackerNews",
     "description": "The top stories on Hacker News, with links, points and comments.",
+    "summary": "Shows the top stories of Hacker News.",
     "author": "rappd",
     "tags": ["news", "hacker news", "web"],
     "category": "integrations",

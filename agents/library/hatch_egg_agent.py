@@ -33,6 +33,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "HatchEgg",
     "description": "Hatches an egg from a file or a web address: checked, planned, whole or not at all.",
+    "summary": "Hatches an egg from a file or a web address.",
     "author": "rappd",
     "tags": ["eggs", "twins"],
     "category": "core",

@@ -31,6 +31,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "LayEgg",
     "description": "Packs a twin, an agent, a rapplication or the brainstem into an egg.",
+    "summary": "Packs a twin, an agent or this brainstem into an egg.",
     "author": "rappd",
     "tags": ["eggs", "twins"],
     "category": "core",

@@ -46,6 +46,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "LearnNew",
     "description": "Writes new single-file agents from plain words, and lets existing ones grow.",
+    "summary": "Writes a new agent from plain words.",
     "author": "rappd",
     "tags": ["generate", "molt", "meta"],
     "category": "core",

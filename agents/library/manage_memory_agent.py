@@ -37,6 +37,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "ManageMemory",
     "description": "Stores facts, preferences, insights and tasks for later conversations.",
+    "summary": "Remembers a fact, a wish or a task.",
     "author": "rappd",
     "tags": ["memory", "remember", "storage"],
     "category": "core",

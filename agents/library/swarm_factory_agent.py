@@ -49,6 +49,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "SwarmFactory",
     "description": "Turns a folder of agents into one agent file that runs anywhere.",
+    "summary": "Builds one agent out of a folder of agents.",
     "author": "rappd",
     "tags": ["swarm", "singleton", "distribution"],
     "category": "core",

@@ -54,6 +54,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Twin",
     "description": "Mints, lists, asks, packs, hatches, forks and sets aside the twins of this machine.",
+    "summary": "Manages the twins that live here.",
     "author": "rappd",
     "tags": ["twins", "eggs", "lifecycle"],
     "category": "core",

@@ -46,6 +46,7 @@ class ModelRequest(msgspec.Struct):
     ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
     ``on_text``, when given, receives text as it streams in. ``everyday`` gives the same request without
     structural tools, for a server that the operator did not configure; None when there are none in it.
+    ``summaries`` gives lines for people by tool name, for a provider that lists agents itself.
     """
 
     messages: list[Message]
@@ -56,6 +57,7 @@ class ModelRequest(msgspec.Struct):
     round: int = 0
     extra: dict[str, Any] = msgspec.field(default_factory=dict)
     everyday: Callable[[], ModelRequest] | None = None
+    summaries: Callable[[], dict[str, str]] | None = None
 
 
 class Provider(Protocol):

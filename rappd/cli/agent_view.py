@@ -47,7 +47,7 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
             shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
         else:
             marks.append("note" if row["reason"] else "good")
-            shown.append([name, sentence(row["description"]), row["origin"]])
+            shown.append([name, sentence(row.get("summary") or row["description"]), row["origin"]])
     table(["AGENT", "WHAT IT DOES", "FROM"], shown, shrink=1, prose=True, marks=marks)
     faulty = {(row["origin"], row["file"]): row for row in rows if row["reason"]}
     if faulty:

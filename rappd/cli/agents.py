@@ -25,6 +25,7 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import tilde
+from rappd.cli.names import agent_names
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from twins.workspace.workspace import Workspace
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_AGENT = click.argument("name", shell_complete=agent_names)
 
 
 @click.group(cls=SuggestingGroup)
@@ -73,7 +75,7 @@ def add(file: Path, as_json: bool) -> None:
 
 
 @agents.command()
-@click.argument("name")
+@_AGENT
 @_JSON
 def remove(name: str, as_json: bool) -> None:
     """Take an agent's file out of service; it is kept and can be brought back."""
@@ -132,7 +134,7 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
 
 
 @agents.command()
-@click.argument("name")
+@_AGENT
 @_JSON
 def test(name: str, as_json: bool) -> int:
     """Run the contract tests over an agent, by its name, or over a file, by its path."""
@@ -145,11 +147,13 @@ def test(name: str, as_json: bool) -> int:
 
 
 @agents.command()
-@click.argument("name")
+@_AGENT
 @click.argument("arguments", nargs=-1)
 @_JSON
 def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
     """Run one agent: rappd agents run HackerNews count=5."""
+    from agents.providers.offline.result_format import failure_of
+
     home = Home.here()
     daemon = ControlClient(home, timeout=600)
     body = {"agent": name, "args": _arguments(arguments)}
@@ -161,10 +165,10 @@ def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
             if problem.code != "not_found":
                 raise
             raise no_agent(agent_rows(home, daemon), name) from problem
-    if not found["ok"]:
-        print_error(
-            str(found["result"]), f"rappd threads show {found['thread'][:8]}", "agent", as_json=as_json
-        )
+    failure = failure_of(str(found["result"])) if found["ok"] else str(found["result"])
+    if failure:
+        do = f"rappd threads show {found['thread'][:8]}"
+        print_error(failure, do, "agent", as_json=as_json, more={"run": found})
         return 1
     if as_json:
         print_json({"run": found})

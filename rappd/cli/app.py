@@ -90,7 +90,9 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print_error(f"{where}{error.strerror or error}", "rappd doctor", "system", as_json=as_json)
+        looked = _command_path(arguments) == "rappd doctor"
+        do = "look at its owner and rights" if looked else "rappd doctor"
+        print_error(f"{where}{error.strerror or error}", do, "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
 

@@ -158,7 +158,7 @@ def _whose(home: Home, twin: str) -> _Whose:
     settings = Settings.load(home)
     workspace = workspace_of(home, settings)
     workspace.create()
-    return _Whose("", machine_name(settings.text("name")), workspace)
+    return _Whose("", machine_name(home, settings.text("name")), workspace)
 
 
 def _held(home: Home) -> QuarantineList:

@@ -39,7 +39,7 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
     if not home.root.is_dir():
         raise NotFoundError("There is no home here yet.", do="rappd start")
     passphrase = "" if without_keys else _passphrase(passphrase_file, new=True)
-    name = machine_name(Settings.load(home).text("name"))
+    name = machine_name(home, Settings.load(home).text("name"))
     with progress() as line:
         line("Backing up…")
         done = back_up(

@@ -25,6 +25,7 @@ from rappd.cli.console import (
     terminal_width,
 )
 from rappd.cli.formatting import took
+from rappd.cli.names import peer_names
 from rappd.cli.progress import progress
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
@@ -66,6 +67,20 @@ class CallFailedError(ReportableError):
         return {**kept, "said": self._row.get("error", ""), **super().as_json()}
 
 
+class AgentFailedError(ReportableError):
+    """The agent answered that it failed; the text is its own."""
+
+    code = "agent"
+
+    def __init__(self, what: str, *, do: str, row: Row) -> None:
+        super().__init__(what, do=do)
+        self._row = row
+
+    def as_json(self) -> Row:
+        """The call, with its error."""
+        return {"call": self._row, **super().as_json()}
+
+
 class NoSuchAgentError(NotFoundError):
     """The other machine shares no agent of that name; it does not say whether it has one."""
 
@@ -73,7 +88,7 @@ class NoSuchAgentError(NotFoundError):
 
 
 @click.command()
-@click.argument("target", metavar="PEER[/TWIN][:AGENT]")
+@click.argument("target", metavar="PEER[/TWIN][:AGENT]", shell_complete=peer_names)
 @click.argument("text", nargs=-1)
 @click.option("--args", "given", default="", metavar="JSON", help="Arguments for AGENT, a JSON object.")
 @click.option(
@@ -117,6 +132,8 @@ def call(
         row = daemon.post("/call", body)["call"]
     if row["state"] == "failed":
         raise _failed(daemon, row, agent if not twin else "")
+    if row["state"] == "done" and agent and (failure := _failure_in(row.get("result"))):
+        raise AgentFailedError(failure, do=f"rappd threads show {_beginning(row['thread'])}", row=row)
     if as_json:
         print_json({"call": row})
     elif row["state"] == "done":
@@ -173,6 +190,12 @@ def _answer(row: Row) -> None:
     print_err(
         dim(f"  done on {row['peer']} in {took(row['seconds'])}{cost}, thread {_beginning(row['thread'])}")
     )
+
+
+def _failure_in(result: Any) -> str:
+    from agents.providers.offline.result_format import failure_of
+
+    return failure_of(result if isinstance(result, str) else json.dumps(result, default=str))
 
 
 def _dollars(cost: float) -> str:

@@ -15,7 +15,7 @@ class SuggestingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0] if args else ""
         known = self.list_commands(ctx)
-        if word and word not in known and not word.startswith("-"):
+        if word and word not in known and not word.startswith("-") and not ctx.resilient_parsing:
             raise no_such_verb(word, known, ctx.command_path)
         return super().resolve_command(ctx, args)
 

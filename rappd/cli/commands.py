@@ -24,5 +24,6 @@ COMMANDS = {
     "restore": ("rappd.cli.backup:restore", "Bring a backup back, into an empty home."),
     "config": ("rappd.cli.config:config", "Show and change settings."),
     "service": ("rappd.cli.service:service", "Keep it running after you log out."),
+    "help": ("rappd.cli.help:help_", "Show the help of a command."),
     "completion": ("rappd.cli.completion:completion", "Print shell completion."),
 }

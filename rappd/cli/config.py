@@ -21,6 +21,7 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import tilde
+from rappd.cli.names import setting_names
 from rappd.cli.tables import cells, table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -29,6 +30,7 @@ from rappd.settings.load import Settings, Value, check
 from rappd.settings.registry import Setting
 from rappd.settings.validation import doubts
 from rappd.settings.write import find, write
+from rappd.settings.write import unset as take_out
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
@@ -39,7 +41,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=setting_names)
 @_JSON
 def show(name: str | None, as_json: bool) -> None:
     """Every setting, or one: its value and where it came from."""
@@ -52,11 +54,11 @@ def show(name: str | None, as_json: bool) -> None:
     else:
         _all(values)
     for doubt in doubts(settings, values):
-        print_err(f"{status_mark('note', sys.stderr)} {doubt.what}; {doubt.force} counts.")
+        print_status("note", f"{doubt.what}; rappd does not start with it", doubt.do, stream=sys.stderr)
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
-@click.argument("name")
+@click.argument("name", shell_complete=setting_names)
 @click.argument("value", required=False)
 @_JSON
 def set_(name: str, value: str | None, as_json: bool) -> None:
@@ -83,6 +85,29 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
             f"{status_mark('note', sys.stderr)} {setting.variable} in {_place(effective)} wins over it."
         )
     elif running and not setting.live:
+        do = "`rappd stop`, then `rappd start`"
+        print_status("note", "It counts from the next start.", do, stream=sys.stderr)
+
+
+@config.command()
+@click.argument("name", shell_complete=setting_names)
+@_JSON
+def unset(name: str, as_json: bool) -> None:
+    """Take a setting out of both files; its default counts again."""
+    home = Home.here()
+    setting, files = take_out(home, name)
+    effective = Settings.load(home).value(setting.name)
+    daemon = ControlClient(home)
+    running = bool(files) and daemon.running()
+    if running:
+        daemon.post("/settings/reload")
+    if as_json:
+        print_json({"setting": {**_row(effective), "removed_from": files}})
+        return
+    where = dim(f"taken out of {' and '.join(files)}" if files else "it was not set")
+    shown = strip_control(_shown(effective)) or "empty"
+    print_out(f"{status_mark('good')} {setting.name} is {shown}, {_origin(effective)}  {where}")
+    if running and not setting.live:
         do = "`rappd stop`, then `rappd start`"
         print_status("note", "It counts from the next start.", do, stream=sys.stderr)
 
@@ -117,7 +142,8 @@ def _one(value: Value) -> None:
     setting = value.setting
     print_out(f"{setting.name} = {strip_control(_shown(value))}  {dim(value.source)}")
     when = "counts at once" if setting.live else "counts from the next start"
-    print_out(f"  {wrapped(f'{setting.help} Variable {setting.variable}; {when}.', 2)}")
+    fits = f" {setting.least} to {setting.most}." if setting.kind == "number" else ""
+    print_out(f"  {wrapped(f'{setting.help}{fits} Variable {setting.variable}; {when}.', 2)}")
 
 
 def _row(value: Value) -> dict[str, Any]:
@@ -143,6 +169,10 @@ def _shown(value: Value) -> str:
 
 def _place(value: Value) -> str:
     return "the environment" if value.source == "environment" else value.source
+
+
+def _origin(value: Value) -> str:
+    return "the default" if value.source == "default" else f"from {_place(value)}"
 
 
 def _asked(setting: Setting) -> str:

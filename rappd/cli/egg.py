@@ -19,6 +19,7 @@ from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at
 from rappd.cli.egg_peers import arrived, pack_for, send
 from rappd.cli.egg_signers import signers
 from rappd.cli.formatting import count, size, tilde
+from rappd.cli.names import twin_names
 from rappd.daemon.home import Home
 
 _SHOWN = 20
@@ -30,7 +31,7 @@ def egg() -> None:
 
 
 @egg.command()
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", shell_complete=twin_names)
 @click.option("--form", default="", help="agent, twin, brainstem, organism, rapplication, rapp1-organism, …")
 @click.option("--item", default="", help="The one agent file or rapplication to pack.")
 @click.option(

@@ -92,7 +92,9 @@ def _merge_eggs(
                 into.absolute(),
                 key=home.identity(),
                 signers=Signers(home.signers),
-                maker=EggMaker(version=__version__, host=machine_name(Settings.load(home).text("name"))),
+                maker=EggMaker(
+                    version=__version__, host=machine_name(home, Settings.load(home).text("name"))
+                ),
                 allow=allow,
                 overwrite=force,
             )

@@ -66,7 +66,7 @@ def verbs_here() -> EggOperations:
     home.create()
     settings = Settings.load(home)
     return EggOperations(
-        home, workspace_of(home, settings), home.identity(), machine=machine_name(settings.text("name"))
+        home, workspace_of(home, settings), home.identity(), machine=machine_name(home, settings.text("name"))
     )
 
 

@@ -9,6 +9,7 @@ import click
 
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import size, tilde
+from rappd.cli.names import peer_names
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -38,7 +39,7 @@ def pack_for(order: PackRequest, peer: str) -> dict[str, Any]:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.argument("peer")
+@click.argument("peer", shell_complete=peer_names)
 @_JSON
 def send(file: Path, peer: str, as_json: bool) -> None:
     """Send FILE to PEER, sealed for it. There it waits until its owner hatches it.

@@ -13,7 +13,14 @@ from agents.runtime import programs
 from rappd.cli.console import command, print_err, print_json, print_out, print_status, status_mark
 from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import listener_status, local_models, log_problems, thinking, way_over_ssh
+from rappd.cli.start_screen import (
+    listener_status,
+    local_models,
+    log_problems,
+    print_stopped,
+    thinking,
+    way_over_ssh,
+)
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError, RappdError
@@ -68,7 +75,7 @@ def stop(as_json: bool) -> None:
     if as_json:
         print_json({"stopped": {"pid": pid}})
     else:
-        print_out(f"{status_mark('good')} Stopped. What was answered is kept.")
+        print_stopped()
 
 
 @click.command()

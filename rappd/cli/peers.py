@@ -19,6 +19,7 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
+from rappd.cli.names import peer_names
 from rappd.cli.pairing import pair
 from rappd.cli.peer_view import called, may_here, show_peer, show_peers
 from rappd.cli.peers_legacy import hello, legacy
@@ -28,7 +29,7 @@ from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-_PEER = click.argument("peer")
+_PEER = click.argument("peer", shell_complete=peer_names)
 
 _WHOSE = {"mine": ["*"], "friend": ["EGG"]}
 

@@ -174,4 +174,4 @@ def _is_machine(name: str) -> bool:
 def _self(home: Home, name: str) -> Answer:
     has_key = (home.keys / "identity.pem").exists()
     fingerprint = home.identity().fingerprint if has_key else ""
-    return {"name": machine_name(name), "fingerprint": fingerprint, "short": fingerprint[:4]}
+    return {"name": machine_name(home, name), "fingerprint": fingerprint, "short": fingerprint[:4]}

@@ -15,12 +15,12 @@ from agents.runtime import programs
 from envelopes.errors import ReportableError
 from rappd.cli.console import print_status
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import show
+from rappd.cli.start_screen import print_stopped, show
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, RappdError
 from rappd.settings.load import Settings
-from rappd.settings.validation import doubts
+from rappd.settings.validation import refuse_unfit
 
 if TYPE_CHECKING:
     from rappd.daemon.app import Daemon
@@ -35,6 +35,9 @@ _WAIT_SECONDS = 120.0
 def start(detach: bool, as_json: bool, quiet: bool) -> None:
     """Wake this machine's brainstem."""
     home = Home.here()
+    home.require_usable()
+    settings = Settings.load(home)
+    refuse_unfit(settings)
     first = not (home.keys / "identity.pem").exists()
     home.create()
     if detach:
@@ -44,11 +47,8 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     from rappd.daemon import log, server
     from rappd.daemon.status import describe
 
-    settings = Settings.load(home)
     news = _ForegroundNotices(quiet=quiet)
     log.start(home.log, show=news)
-    for doubt in () if quiet else doubts(settings):
-        print_status("note", f"{doubt.what}; {doubt.force} counts", stream=sys.stderr)
     if settings.on("http.open_surface") and not quiet:
         print_status(
             "note", "Every program on this machine may change agents (http.open_surface).", stream=sys.stderr
@@ -60,6 +60,8 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
             news.begin()
 
     server.run(home, settings, on_ready=ready)
+    if not quiet and not as_json:
+        print_stopped()
 
 
 class _ForegroundNotices:

@@ -44,6 +44,11 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         print_out(dim("Stop it: ") + command("rappd stop"))
 
 
+def print_stopped() -> None:
+    """Says that the daemon ended properly: after ``rappd stop``, and after Ctrl-C."""
+    print_out(f"{status_mark('good')} Stopped. What was answered is kept.")
+
+
 def log_problems(found: dict[str, Any]) -> None:
     """Says that the event log does not match its anchor, if so."""
     if problems := found["anchor"]["problems"]:

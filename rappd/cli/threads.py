@@ -22,6 +22,7 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import ago
+from rappd.cli.names import thread_names
 from rappd.cli.tables import beginning, table
 from rappd.daemon.home import Home
 
@@ -60,7 +61,7 @@ def list_(limit: int, as_json: bool) -> None:
 
 
 @threads.command()
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_names)
 @_JSON
 def show(thread: str, as_json: bool) -> None:
     """One conversation; THREAD may be its first characters."""
@@ -120,7 +121,7 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 
 
 @threads.command()
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_names)
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
 )

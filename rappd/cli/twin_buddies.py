@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.names import twin_names
 from rappd.cli.twin_client import Answer, ask, path_of
 from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-_NAME = click.argument("name")
+_NAME = click.argument("name", shell_complete=twin_names)
 _TEXT = click.argument("text", required=False, default="")
 
 

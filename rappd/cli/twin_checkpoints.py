@@ -20,6 +20,7 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count, size
+from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.cli.twin_client import Answer, path_of
@@ -31,7 +32,7 @@ from rappd.errors import ConfirmationNeededError
 if TYPE_CHECKING:
     from rappd.operations.checkpoints import CheckpointOperations
 
-_NAME = click.argument("name")
+_NAME = click.argument("name", shell_complete=twin_names)
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SECONDS = 3600.0  # a twin may be large
 _SHOWN = 3
@@ -180,7 +181,7 @@ async def _on_disk(home: Home, on_disk: Callable[[CheckpointOperations], Awaitab
         home,
         workspace_of(home, settings),
         home.identity(),
-        machine=machine_name(settings.text("name")),
+        machine=machine_name(home, settings.text("name")),
         living=OfflineTwinSupervisor(AutostartRegistry(home)),
     )
     return await on_disk(verbs)

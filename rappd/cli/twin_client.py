@@ -21,14 +21,16 @@ WithDaemon = Callable[[ControlClient], Answer]
 OnDisk = Callable[["TwinOperations"], Awaitable[Answer]]
 
 
-def ask(with_daemon: WithDaemon, on_disk: OnDisk) -> Answer:
-    """The answer of the one or the other."""
+def ask(with_daemon: WithDaemon, on_disk: OnDisk, *, reads: bool = False) -> Answer:
+    """The answer of the one or the other. What only ``reads`` makes no home."""
     home = Home.here()
     daemon = ControlClient(home, timeout=_SECONDS)
     if daemon.running():
         return with_daemon(daemon)
     import asyncio
 
+    if not reads:
+        home.create()
     return asyncio.run(_on_disk(home, on_disk))
 
 
@@ -52,13 +54,12 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
         with Reader(home.database) as record:
             return record.last_talks()
 
-    home.create()
     places = TwinLayout(home.root)
     verbs = TwinOperations(
         places,
         OfflineTwinSupervisor(AutostartRegistry(home)),
         held=QuarantineList(home.held, home.root),
-        owner=machine_name(Settings.load(home).text("name")),
+        owner=machine_name(home, Settings.load(home).text("name")),
         last_talks=last_talks,
     )
     if (places.twins / ".trash").is_dir():

@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from rappd.cli.console import print_json, print_out, strip_control
+from rappd.cli.names import twin_names
 from rappd.cli.twin_client import Answer, ask, path_of
 from rappd.cli.twin_view import show_done, show_history
 from rappd.errors import NotFoundError, UsageProblemError
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=twin_names)
 @click.option(
     "--edit", "file", metavar="FILE", default="", help="Put a text in force; - reads it from stdin."
 )

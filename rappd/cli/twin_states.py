@@ -20,6 +20,7 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count
+from rappd.cli.names import twin_names
 from rappd.cli.twin_client import Answer, ask, path_of
 from rappd.cli.twin_view import handle, show_chosen
 from rappd.errors import ConfirmationNeededError, UsageProblemError
@@ -32,7 +33,7 @@ _PARTLY = 7
 
 
 @click.command()
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", shell_complete=twin_names)
 @click.option(
     "--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; may be given again."
 )
@@ -67,7 +68,7 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=twin_names)
 @_JSON
 def unarchive(name: str, as_json: bool) -> int:
     """Bring a twin back; it is stopped."""
@@ -76,7 +77,7 @@ def unarchive(name: str, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=twin_names)
 @_REASON
 @_YES
 @_JSON

@@ -10,6 +10,7 @@ import click
 from rappd.cli.chat import ChatTarget, talk, talks
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_json, print_out, strip_control
+from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.twin_buddies import BUDDY_VERBS
 from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
@@ -30,7 +31,7 @@ from rappd.daemon.home import Home
 from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-_NAME = click.argument("name")
+_NAME = click.argument("name", shell_complete=twin_names)
 
 _LEFT_SHOWN = 10
 
@@ -56,7 +57,7 @@ def list_(state: str | None, as_json: bool) -> None:
         lifecycle = verbs.lifecycle
         return {state: await (lifecycle.list_archived() if state == "archived" else lifecycle.list_purged())}
 
-    found = ask(lambda daemon: daemon.get(f"/twins?state={state or 'active'}"), on_disk)
+    found = ask(lambda daemon: daemon.get(f"/twins?state={state or 'active'}"), on_disk, reads=True)
     if as_json:
         print_json(found)
     elif state == "archived":
@@ -72,7 +73,7 @@ def list_(state: str | None, as_json: bool) -> None:
 @_JSON
 def show(name: str, as_json: bool) -> None:
     """One twin: who it is, what it has, where it lies."""
-    found = ask(lambda daemon: daemon.get(path_of(name)), lambda verbs: verbs.show(name))
+    found = ask(lambda daemon: daemon.get(path_of(name)), lambda verbs: verbs.show(name), reads=True)
     if as_json:
         print_json(found)
     else:
@@ -80,16 +81,17 @@ def show(name: str, as_json: bool) -> None:
 
 
 @twins.command()
-@_NAME
+@click.argument("name")
 @click.option("--kind", default="", help="personal (as without it), project, place, memorial, buddy …")
 @click.option("--soul", "soul_file", metavar="FILE", default="", help="Its soul; - reads it from stdin.")
+@click.option("--force", is_flag=True, help="Also where a twin of that name lives here.")
 @_JSON
-def new(name: str, kind: str, soul_file: str, as_json: bool) -> None:
+def new(name: str, kind: str, soul_file: str, force: bool, as_json: bool) -> None:
     """Bring a twin into the world."""
     text = text_of(soul_file) if soul_file else ""
-    body = {"name": name, "kind": kind, "soul": text}
     found = ask(
-        lambda daemon: daemon.post("/twins", body), lambda verbs: verbs.new(name, kind=kind, soul=text)
+        lambda daemon: daemon.post("/twins", {"name": name, "kind": kind, "soul": text, "unique": not force}),
+        lambda verbs: verbs.new(name, kind=kind, soul=text, unique=not force),
     )
     show_done(found, as_json, then="rappd twins chat")
 
@@ -167,13 +169,14 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
 
 
 @twins.command()
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", shell_complete=twin_names)
 @_JSON
 def lineage(name: str, as_json: bool) -> None:
     """Show the lineage of one twin, or of every twin."""
     found = ask(
         lambda daemon: daemon.get(f"/twins/lineage?twin={quote(name, safe='', errors='replace')}"),
         lambda verbs: verbs.lineage(name),
+        reads=True,
     )
     if as_json:
         print_json(found)

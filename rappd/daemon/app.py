@@ -39,6 +39,7 @@ from rappd.operations.legacy import LegacyOperations
 from rappd.operations.peers import PeerOperations
 from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
+from rappd.settings.validation import refuse_unfit
 from rappd.settings.write import write as write_setting
 from rappd.store.reader import Reader
 from rappd.store.store import Store
@@ -66,7 +67,7 @@ class Daemon:
         self.store = store
         self.started_at = time.time()
         self.port = settings.number("port")
-        self.name = machine_name(settings.text("name"))
+        self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
         self.turn_streams = TurnStreams()
         self.notices = PendingNotices()
@@ -204,9 +205,11 @@ class Daemon:
         await self.reload_settings()
 
     async def reload_settings(self) -> None:
-        """Reads the settings anew; only live ones take effect."""
+        """Reads the settings anew; only live ones take effect. Raises ``UsageProblemError``, and keeps those before."""
         before = provider_settings(self.settings, self.home)
-        self.settings = self.services.settings = await asyncio.to_thread(Settings.load, self.home)
+        settings = await asyncio.to_thread(Settings.load, self.home)
+        refuse_unfit(settings)
+        self.settings = self.services.settings = settings
         self.origins = frozenset(self.settings.items("http.origins"))
         after = provider_settings(self.settings, self.home)
         if after != before:

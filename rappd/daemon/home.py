@@ -5,14 +5,17 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import pwd
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
-from rappd.errors import ConflictError
+from rappd.daemon.home_check import find_obstacle
+from rappd.errors import ConflictError, HomeUnusableError
 
+USUAL = ".rapp"
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
 
 
@@ -26,7 +29,7 @@ class Home:
     def here(cls) -> Home:
         """The home that ``RAPP_HOME`` names, or ``~/.rapp``."""
         named = os.environ.get("RAPP_HOME", "").strip()
-        return cls(Path(named).expanduser().absolute() if named else Path.home() / ".rapp")
+        return cls(Path(named).expanduser().absolute() if named else Path.home() / USUAL)
 
     @property
     def config(self) -> Path:
@@ -88,13 +91,19 @@ class Home:
         return run / f"rappd-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
 
     def create(self) -> None:
-        """Makes the folders, private to this account."""
+        """Makes the folders, private to this account. Raises ``HomeUnusableError``."""
+        self.require_usable()
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.root.stat().st_mode & 0o077 and self.root.stat().st_uid == os.getuid():
             self.root.chmod(0o700)  # made by hand, or by an older tool
         self.keys.mkdir(mode=0o700, exist_ok=True)
         if self.keys.stat().st_mode & 0o077:
             self.keys.chmod(0o700)
+
+    def require_usable(self) -> None:
+        """Raises ``HomeUnusableError`` when this account cannot use the folder. Makes nothing."""
+        if (obstacle := find_obstacle(self.root)) is not None:
+            raise HomeUnusableError(f"{obstacle.what}.", do=obstacle.do)
 
     def identity(self) -> IdentityKey:
         """The node's key, minted at the first start."""
@@ -143,8 +152,28 @@ class LockedHome:
         os.close(self._handle)
 
 
-def machine_name(configured: str = "") -> str:
-    """The name screens show for this machine: the configured one, else the host's, made simple."""
-    name = configured or socket.gethostname().split(".")[0]
+def machine_name(home: Home, configured: str = "") -> str:
+    """The name screens show for this machine: the configured one, else the host's, made simple.
+
+    A home elsewhere than the account's usual place adds four digits made from its path, so that two homes on
+    one computer have two names. The path itself is nobody's business on the network.
+    """
+    host = socket.gethostname().split(".")[0]
+    return _simple(configured) or _simple(host[:30] + _other_home(home.root)) or "machine"
+
+
+def _other_home(root: Path) -> str:
+    try:
+        account = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # an account without an entry
+        account = str(Path.home())
+    path = os.path.realpath(root)
+    if path == os.path.realpath(Path(account) / USUAL):
+        return ""
+    digits = hashlib.sha256(os.fsencode(path)).hexdigest()[:4]
+    return f"-{digits}"
+
+
+def _simple(name: str) -> str:
     simple = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name.lower())
-    return simple.strip("-_")[:40] or "machine"
+    return simple.strip("-_")[:40]

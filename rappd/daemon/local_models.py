@@ -14,7 +14,8 @@ from agents.workers.syscalls import LINUX
 from agents.workers.tcp_owners import worker_serves
 from rappd.daemon.ports import holder
 from rappd.errors import ConflictError
-from rappd.settings.load import LAST_PORT, Settings
+from rappd.settings.load import Settings
+from rappd.settings.registry import LAST_PORT
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
+from rappd.daemon.home_check import find_obstacle
 from rappd.diagnostics.agents import (
     check_agents,
     check_programs,
@@ -31,6 +32,8 @@ def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) 
 
     ``looking_at`` is told each subject before it is looked at.
     """
+    if (obstacle := find_obstacle(home.root)) is not None:  # every other check looks into it
+        return [Finding("Data", "bad", obstacle.what, obstacle.do)]
     visit = CheckContext(home)
     found: list[Finding] = []
     for about, check_it in _CHECKS:

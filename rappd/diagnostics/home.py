@@ -62,7 +62,7 @@ def check_settings(visit: CheckContext) -> Iterator[Finding]:
         yield Finding("Settings", "note", f"{home.config.name} sets {name}, which nobody reads", do)
     for doubt in doubts(visit.settings):
         fits = False
-        yield Finding("Settings", "note", f"{doubt.what}; {doubt.value.source} has something else", doubt.do)
+        yield Finding("Settings", "bad", f"{doubt.what} ({doubt.value.source})", doubt.do)
     if fits:
         yield Finding("Settings", "good", tilde(home.config) if home.config.exists() else "defaults")
 

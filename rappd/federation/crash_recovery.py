@@ -20,7 +20,7 @@ async def requeue_interrupted_calls(m: FederationComponents) -> None:
     To be called before this machine makes new ones.
     """
     since = time.time_ns() // 1000 - _KNOWN_DAYS * DAY * 1_000_000
-    seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
+    seconds = m.settings.number("peers.keep_hours") * 3600.0
     for body in await CallTable(m.store).unanswered(m.id, since):
         asked = emergence.decode(body, max_bytes=len(body))
         peer = m.peer_store.by_prefix(asked.recipient.rpartition("_")[2])

@@ -8,8 +8,6 @@ import time
 
 from rappd.federation.components import FederationComponents
 
-_MOST_PAIRING_SECONDS = 600
-
 
 async def build_components(m: FederationComponents) -> None:
     """Sets every part; the book is read already. The federation listener opens afterwards."""
@@ -81,7 +79,7 @@ async def build_components(m: FederationComponents) -> None:
         lambda: introduction,
         *pairing_parts(m.peer_store, m.resolver),
         known=lambda name: None,
-        within=min(max(1, m.settings.number("peers.pairing_seconds")), _MOST_PAIRING_SECONDS),
+        within=m.settings.number("peers.pairing_seconds"),
     )
 
 

@@ -240,7 +240,7 @@ class CallOperations:
         return Envelope(asked.id, asked.sender, asked.recipient, HELP, asked.data, extensions)
 
     def _ttl(self) -> float:
-        return max(1, self._machines.settings.number("peers.keep_hours")) * 3600.0
+        return self._machines.settings.number("peers.keep_hours") * 3600.0
 
     def row(
         self,

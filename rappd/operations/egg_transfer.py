@@ -76,7 +76,7 @@ class EggTransferOperations(ReceivedEggs):
     ) -> OutgoingEnvelope:
         """The row of the outbox; its bytes are on the disk before it."""
         m = self._machines
-        seconds = max(1, m.settings.number("peers.keep_hours")) * 3600.0
+        seconds = m.settings.number("peers.keep_hours") * 3600.0
         try:
             await asyncio.to_thread(m.outgoing_eggs.stage, note.id, path, recipient)
             await m.outbox.put(peer.fingerprint, note, name[:120], seconds)

@@ -12,6 +12,7 @@ from rappd.operations.twin_queries import LastTalks, TwinQueries, who_is
 from rappd.operations.twin_supervisor import TwinSupervisor
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.cartridges.buddy_store import BuddyStore
+from twins.errors import TwinConflictError
 from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.lookup import find_active
@@ -52,8 +53,16 @@ class TwinOperations:
         """One twin, active or archived: its row, ``path``, ``soul``; ``agents``, ``services``, ``organs`` and ``senses`` by file."""
         return {"twin": await asyncio.to_thread(self._reading.show, selector)}
 
-    async def new(self, name: str, *, kind: str = "", soul: str = "") -> dict[str, Any]:
-        """Mints a twin. ``kind`` is ``personal`` and ``soul`` the kind's own when empty."""
+    async def new(self, name: str, *, kind: str = "", soul: str = "", unique: bool = False) -> dict[str, Any]:
+        """Mints a twin. ``kind`` is ``personal`` and ``soul`` the kind's own when empty.
+
+        Raises ``TwinConflictError`` when it must be ``unique`` and another has its name.
+        """
+        if unique and await self._called(name.strip()):
+            raise TwinConflictError(
+                f"A twin called {name.strip()} lives here already.",
+                do="choose another name; --force makes a second one of this name",
+            )
         twin = await asyncio.to_thread(
             mint, self._places, name, owner=self._owner, kind=kind or DEFAULT_KIND, soul=soul
         )
@@ -132,9 +141,13 @@ class TwinOperations:
 
     async def _newcomer(self, twin: Twin) -> dict[str, Any]:
         """Describes a new twin, with ``namesakes``: the number of others that have its name."""
-        others = (await asyncio.to_thread(scan, self._places)).twins
-        same = [one for one in others if one.key != twin.key and one.name.casefold() == twin.name.casefold()]
+        same = [one for one in await self._called(twin.name) if one.key != twin.key]
         return {**who_is(twin), "namesakes": len(same)}
+
+    async def _called(self, name: str) -> list[Twin]:
+        """The active twins of that name, however it is capitalised."""
+        found = (await asyncio.to_thread(scan, self._places)).twins
+        return [one for one in found if one.name.casefold() == name.casefold()]
 
     def _rename(self, selector: str, name: str) -> Twin:
         twin = rename(find_active(self._places, selector), name)

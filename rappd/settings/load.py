@@ -15,7 +15,7 @@ from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, OTHER_SECRETS, SETT
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})
 _MEND = "mend the file, or move it away"
-LAST_PORT = 65535
+_MOST_DIGITS = 12
 
 
 @dataclass(slots=True, frozen=True)
@@ -84,14 +84,11 @@ class Settings:
         return found if found in value.setting.choices else value.setting.default
 
     def number(self, name: str) -> int:
-        """A number; one that cannot be read, or is no port, falls back to the default (as published servers do)."""
-        try:
-            found = int(float(self.text(name)))
-        except (ValueError, OverflowError):
-            return int(BY_NAME[name].default)
-        if name == "port" and not 0 <= found <= LAST_PORT:
-            return int(BY_NAME[name].default)
-        return found
+        """A number; the default for one that does not fit, which `rappd start` refuses. Port 0 is any free one."""
+        setting, text = BY_NAME[name], self.text(name)
+        return (
+            int(text) if _is_in_range(setting, text) or is_any_port(setting, text) else int(setting.default)
+        )
 
     def items(self, name: str) -> tuple[str, ...]:
         """A list written with commas."""
@@ -114,15 +111,11 @@ def check(setting: Setting, text: str) -> str:
             f"{setting.name} is one of: {', '.join(setting.choices)}.",
             do=f"rappd config set {setting.name} {setting.default}",
         )
-    if setting.kind == "number":
-        if not (text.isascii() and text.isdecimal() and len(text) < 12):
-            raise UsageProblemError(
-                f"{setting.name} is a number.", do=f"rappd config set {setting.name} {setting.default}"
-            )
-        if setting.name == "port" and not 0 < int(text) <= LAST_PORT:
-            raise UsageProblemError(
-                f"A port lies between 1 and {LAST_PORT}.", do="rappd config set port 7071"
-            )
+    if setting.kind == "number" and not _is_in_range(setting, text):
+        raise UsageProblemError(
+            f'{setting.name} must be {setting.least} to {setting.most}, not "{text[:20]}".',
+            do=f"rappd config set {setting.name} {setting.default}",
+        )
     if setting.kind == "prices":
         from agents.providers.provider import BadPriceError, price_list  # only who sets one needs it
 
@@ -134,6 +127,16 @@ def check(setting: Setting, text: str) -> str:
                 do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",
             ) from None
     return text
+
+
+def is_any_port(setting: Setting, text: str) -> bool:
+    """True for ``PORT=0``, any free port: for trials, and never written down."""
+    return setting.name == "port" and text.strip() == "0"
+
+
+def _is_in_range(setting: Setting, text: str) -> bool:
+    is_decimal = text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS
+    return is_decimal and setting.least <= int(text) <= setting.most
 
 
 def _as_choice(setting: Setting, text: str) -> str:

@@ -13,7 +13,8 @@ class Setting:
     """One setting: its dotted name in ``rappd.toml``, its environment variable, and its default.
 
     ``live`` settings take effect at once in a running daemon, others at its next start. A ``choice``
-    is one of ``choices``. ``former``: its name in earlier versions, which is still read.
+    is one of ``choices``, a ``number`` lies between ``least`` and ``most``, both included. ``former``: its
+    name in earlier versions, which is still read.
     """
 
     name: str
@@ -26,13 +27,16 @@ class Setting:
     choices: tuple[str, ...] = ()
     former: str = ""
     former_variable: str = ""
+    least: int = 0
+    most: int = 0
 
 
+LAST_PORT = 65535
 LOCAL_MODELS = ("ask", "on", "off")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
-    Setting("port", "PORT", "number", "7071", "Port of the loopback listener."),
+    Setting("port", "PORT", "number", "7071", "Port of the loopback listener.", least=1, most=LAST_PORT),
     Setting("name", "RAPPD_NAME", "text", "", "What this machine is called; empty takes the host's name."),
     Setting("soul_path", "SOUL_PATH", "text", "soul.md", "The soul, relative to the workspace."),
     Setting("agents_path", "AGENTS_PATH", "text", "agents", "The agents folder, relative to the workspace."),
@@ -55,29 +59,31 @@ SETTINGS = (
     Setting("azure.key", "AZURE_OPENAI_API_KEY", "text", "", "Key for Azure OpenAI.", secret=True, live=True),
     Setting("azure.version", "AZURE_OPENAI_API_VERSION", "text", "2024-10-21", "Azure OpenAI API version.", live=True),
     Setting("llm_fake", "LLM_FAKE", "switch", "off", "Answer with a scripted model, for tests.", live=True),
-    Setting("brainstem.rounds", "RAPPD_ROUNDS", "number", "3", "Model rounds in one turn.", live=True),
-    Setting("agents.timeout", "RAPPD_AGENT_TIMEOUT", "number", "30", "Seconds one agent call may take.", live=True),
-    Setting("agents.memory_mb", "RAPPD_AGENT_MEMORY_MB", "number", "2048", "Memory limit of one worker, in MB."),
-    Setting("agents.workers", "RAPPD_AGENT_WORKERS", "number", "4", "Workers one workspace may have at once."),
+    Setting("brainstem.rounds", "RAPPD_ROUNDS", "number", "3", "Model rounds in one turn.", live=True, least=1, most=100),
+    Setting("agents.timeout", "RAPPD_AGENT_TIMEOUT", "number", "30", "Seconds one agent call may take.", live=True, least=1, most=86400),
+    Setting("agents.memory_mb", "RAPPD_AGENT_MEMORY_MB", "number", "2048", "Memory limit of one worker, in MB.", least=256, most=1048576),
+    Setting("agents.workers", "RAPPD_AGENT_WORKERS", "number", "4", "Workers one workspace may have at once.", least=1, most=1024),
     Setting("agents.install_packages", "RAPPD_INSTALL_PACKAGES", "switch", "on", "Install packages that agents declare.", live=True),
     Setting("agents.package_index", "RAPPD_PACKAGE_INDEX", "text", "", "Index to install packages from; empty: pip's.", secret=True, live=True),
-    Setting("agents.model_calls", "RAPPD_AGENT_MODEL_CALLS", "number", "8", "Model calls one agent call may make.", live=True),
+    Setting("agents.model_calls", "RAPPD_AGENT_MODEL_CALLS", "number", "8", "Model calls one agent call may make.", live=True, least=0, most=1000),
     Setting("agents.sandbox", "RAPPD_SANDBOX", "choice", "auto", "Workers: auto, namespace, landlock or none.", choices=SANDBOXES),
     Setting("agents.may_write_code", "RAPPD_AGENTS_MAY_WRITE_CODE", "switch", "off", "Agents may write the code of their workspace."),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off", "Wait for the disk on every answer."),
     Setting("http.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True, former="door.origins"),
     Setting("http.open_surface", "RAPPD_OPEN_SURFACE", "switch", "off", "Structural routes need no operator.", former="door.open_surface"),
     Setting("http.tools", "RAPPD_HTTP_TOOLS", "switch", "off", "Serve /tether/* (HTTP tools).", former="door.http_tools"),
-    Setting("http.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB.", former="door.body_mb"),
+    Setting("http.body_mb", "RAPPD_BODY_MB", "number", "16", "Largest request body, in MB.", former="door.body_mb", least=1, most=4096),
     Setting("eggs.registry", "RAPPD_REGISTRY", "text", "", "Folder with a clone of the agent registry, for short texts of agents.", live=True),
     Setting("peers.listen", "RAPPD_PEERS_LISTEN", "switch", "on", "Listen for other machines.",
             former="peers.door", former_variable="RAPPD_PEERS_DOOR"),
-    Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the listener for other machines; a taken one is replaced by a free one."),
+    Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the listener for other machines; a taken one is replaced by a free one.",
+            least=1, most=LAST_PORT),
     Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address of the listener for other machines."),  # noqa: S104
     Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
     Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
-    Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True),
-    Setting("peers.pairing_seconds", "RAPPD_PAIRING_SECONDS", "number", "120", "Seconds that two machines have to pair, 600 at most."),
+    Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True,
+            least=1, most=8760),
+    Setting("peers.pairing_seconds", "RAPPD_PAIRING_SECONDS", "number", "120", "Seconds that two machines have to pair.", least=1, most=600),
     Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy listener; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),
     Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),

@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from agents.contract.agent import REACHING, Agent, Change, is_structural
+from agents.contract.agent import Agent, Change, is_structural
 from agents.lispy.errors import NO_AGENT
 from agents.runtime.registry import AgentRegistry
+from rappd.tenants.tenant_config import LIBRARY
 
 
 def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
@@ -34,6 +35,7 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
                 {
                     "name": "",
                     "description": "",
+                    "summary": "",
                     "parameters": {},
                     "shadowed_by": "",
                     "structural": False,
@@ -47,6 +49,7 @@ def _described(agent: Agent) -> dict[str, Any]:
     return {
         "name": agent.name,
         "description": agent.description,
+        "summary": agent.summary,
         "parameters": agent.parameters,
         "tool_name": agent.tool_name,
         "shadowed_by": agent.shadowed_by,
@@ -57,11 +60,11 @@ def _described(agent: Agent) -> dict[str, Any]:
 
 
 def example_for(agent: Agent) -> str:
-    """A sentence that reaches the agent even without a model; "" for one that only reaches other machines."""
-    if agent.name in REACHING:
-        return ""
-    from agents.providers.offline.suggest import suggest  # after the listener listens
+    """A sentence that reaches the agent even without a model; "" for one that needs what a new home has not."""
+    from agents.providers.offline.suggest import NOT_AT_ONCE, suggest  # after the listener listens
 
+    if agent.origin == LIBRARY and agent.name in NOT_AT_ONCE:
+        return ""
     return suggest(agent.tool())
 
 

@@ -43,8 +43,8 @@ class TenantSettings(msgspec.Struct):
         return cls(
             settings.on("voice_mode"),
             settings.on("twin_mode"),
-            max(1, settings.number("brainstem.rounds")),
-            float(max(1, settings.number("agents.timeout"))),
+            settings.number("brainstem.rounds"),
+            float(settings.number("agents.timeout")),
         )
 
 
@@ -88,8 +88,8 @@ def pool_config(
         env=worker_environment(environment, worker_variables(workspace, quarantine)),
         private_root=private_root,
         read_only=() if settings.on("agents.may_write_code") else read_only_paths(workspace),
-        limits=Limits(memory=max(256, settings.number("agents.memory_mb")) << 20),
-        max_workers=max(1, settings.number("agents.workers")),
+        limits=Limits(memory=settings.number("agents.memory_mb") << 20),
+        max_workers=settings.number("agents.workers"),
     )
 
 

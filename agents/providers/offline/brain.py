@@ -31,7 +31,10 @@ class OfflineBrain:
 
     async def complete(self, request: ModelRequest) -> Completion:
         deciding = await load("agents.providers.offline.decide")
-        found = await asyncio.to_thread(deciding.decide, request.messages, request.tools, request.round)
+        summaries = request.summaries() if request.summaries is not None else {}
+        found = await asyncio.to_thread(
+            deciding.decide, request.messages, request.tools, request.round, summaries
+        )
         if not isinstance(found, str):
             arguments = orjson.dumps(found.arguments).decode()
             call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)

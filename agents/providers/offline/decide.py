@@ -2,30 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.providers.offline.peer_prefix import ASKING
-from agents.providers.offline.responses import NO_MODEL, NOTHING_RUN, listing, needs, nothing_fits, unclear
+from agents.providers.offline.recall import RECALLING, recalling, remembered
+from agents.providers.offline.responses import (
+    NO_MODEL,
+    NOTHING_RUN,
+    listing,
+    needs,
+    nothing_fits,
+    polite,
+    recalled,
+    unclear,
+)
 from agents.providers.offline.result_format import present
 from agents.providers.offline.route import Decision, route
+from agents.providers.offline.small_talk import pleasantry
 from agents.providers.offline.twin_commands import DOING, twin_deed
 from agents.providers.provider import Message, Tool
 
+_NONE: Mapping[str, str] = {}
 _LONGEST_ANSWER = 12  # words of a message that may complete the one before
 
 
-def decide(messages: Sequence[Message], tools: Sequence[Tool], number: int) -> Decision | str:
-    """The step of round ``number``: call an agent (the decision is ready), or say the text."""
+def decide(
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    number: int,
+    summaries: Mapping[str, str] = _NONE,
+) -> Decision | str:
+    """The step of round ``number``: call an agent (the decision is ready), or say the text.
+
+    ``summaries`` are lines for people by tool name.
+    """
     found = _results(messages)
     if found:
+        if looked := _looked_up(messages, tools, found, summaries):
+            return looked
         if nobody := _nobody_shown(messages, found):
-            return nothing_fits(tools, besides=nobody)
+            return nothing_fits(tools, besides=nobody, summaries=summaries)
         return NO_MODEL + present(found).removeprefix(NO_MODEL)  # another brainstem may have said it already
     if number > 0:
-        return nothing_fits(tools)
+        return nothing_fits(tools, summaries=summaries)
     decision = _decide(messages, tools)
-    return decision if decision.ready else _answer(decision, tools)
+    if not decision.ready and (lookup := _lookup(decision, _last_said(messages), tools)) is not None:
+        return lookup
+    return decision if decision.ready else _answer(decision, _last_said(messages), tools, summaries)
+
+
+def _lookup(decision: Decision, text: str, tools: Sequence[Tool]) -> Decision | None:
+    """Looks a question that no agent answers up in the memory."""
+    call = recalling(text, tools) if decision.reason == "nothing" else None
+    return Decision(call[0], call[1], reason="call") if call is not None else None
+
+
+def _looked_up(
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    found: Sequence[tuple[str, str]],
+    summaries: Mapping[str, str],
+) -> str:
+    """The answer to such a question: what is remembered of it, or that nobody knows. "" for any other result."""
+    before = messages[: len(messages) - len(found)]
+    asked = [message for message in before if message.get("role") == "user"]
+    if len(found) > 1 or found[0][0] != RECALLING or not asked:
+        return ""
+    said = messages[: messages.index(asked[-1]) + 1]
+    decision = _decide(said, tools)
+    if decision.ready or _lookup(decision, _text(asked[-1]), tools) is None:
+        return ""
+    memories = remembered(_text(asked[-1]), found[0][1])
+    return recalled(memories) if memories else nothing_fits(tools, summaries=summaries)
+
+
+def _last_said(messages: Sequence[Message]) -> str:
+    return next((_text(one) for one in reversed(messages) if one.get("role") == "user"), "")
 
 
 def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
@@ -59,10 +112,12 @@ def _completed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Dec
     return None
 
 
-def _answer(decision: Decision, tools: Sequence[Tool]) -> str:
+def _answer(decision: Decision, text: str, tools: Sequence[Tool], summaries: Mapping[str, str]) -> str:
     match decision.reason:
+        case "talk" if kind := pleasantry(text):
+            return polite(kind, tools)
         case "help":
-            return listing(tools)
+            return listing(tools, summaries)
         case "missing":
             return needs(decision, tools)
         case "negated":
@@ -70,7 +125,7 @@ def _answer(decision: Decision, tools: Sequence[Tool]) -> str:
         case "unclear":
             return unclear(decision)
         case _:
-            return nothing_fits(tools)
+            return nothing_fits(tools, summaries=summaries)
 
 
 def _nobody_shown(messages: Sequence[Message], found: Sequence[tuple[str, str]]) -> str:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agents.providers.offline.route import Decision
 from agents.providers.offline.schema import Param, Profile, profile_of, raw
-from agents.providers.offline.suggest import imperative, plain_line, suggest
+from agents.providers.offline.suggest import (
+    NOT_AT_ONCE,
+    SHIPPED_FIRST,
+    imperative,
+    plain_line,
+    suggest,
+)
 from agents.providers.provider import Tool
 
 NO_MODEL = "(no model) "
@@ -18,16 +24,18 @@ NOTHING_RUN = f"{NO_MODEL}Nothing was run."
 
 _MOST_LISTED = 60
 _MOST_NAMED = 6
+_MOST_TRIED = 12
 _LONGEST_CLAUSE = 60
 _LONGEST_SENTENCE = 120
 _LONGEST_NAME = 64
-_SETTING = "For open questions set a model: rappd config set provider.url URL"
+_SETTING = "For open questions connect a model: rappd config set provider.url URL"
+_NONE: Mapping[str, str] = {}
 _CUT = re.compile(
     r"[,;:(]| - | – | — |\. | and (?=(?:returns?|shows?|tells?|gives?|explains?|points?|reports?) )"
 )
 
 
-def listing(tools: Sequence[Tool]) -> str:
+def listing(tools: Sequence[Tool], summaries: Mapping[str, str] = _NONE) -> str:
     """The loaded agents in plain words, with something to try, and that no model is there."""
     known = _known(tools)
     if not known:
@@ -35,25 +43,57 @@ def listing(tools: Sequence[Tool]) -> str:
     count = "1 agent" if len(known) == 1 else f"{len(known)} agents"
     lines = [f"{NO_MODEL}I have no model: I match your words to {count} and run the one that fits.", ""]
     for _, profile in known[:_MOST_LISTED]:
-        told = _short(plain_line(profile.first_sentence).rstrip(":;"), _LONGEST_SENTENCE)
+        line = summaries.get(profile.name) or profile.first_sentence
+        told = _short(plain_line(line).rstrip(":;"), _LONGEST_SENTENCE)
         lines.append(f"- {_name(profile)}: {told}" if told else f"- {_name(profile)}")
     if len(known) > _MOST_LISTED:
         lines.append(f"- and {len(known) - _MOST_LISTED} more")
-    tries = list(dict.fromkeys(suggest(tool, tools) for tool, _ in known[:3]))
-    lines += ["", f"Try: {'; '.join(tries)}", _SETTING]
+    tries = examples(tools)
+    lines += ["", *([f"Try: {'; '.join(tries)}"] if tries else []), _SETTING]
     return "\n".join(lines)
 
 
-def nothing_fits(tools: Sequence[Tool], *, besides: str = "") -> str:
+def examples(tools: Sequence[Tool]) -> list[str]:
+    """Up to three things to type that work right now: of the owner's agents, then of the shipped ones."""
+    known = [(tool, profile) for tool, profile in _known(tools) if profile.name not in NOT_AT_ONCE]
+    known.sort(key=lambda one: SHIPPED_FIRST.index(one[1].name) if one[1].name in SHIPPED_FIRST else -1)
+    sayings = (suggest(tool, tools) for tool, _ in known[:_MOST_TRIED])
+    return list(dict.fromkeys(saying for saying in sayings if saying and not saying.endswith("…")))[:3]
+
+
+def polite(kind: str, tools: Sequence[Tool]) -> str:
+    """The answer to a greeting, to thanks, to a farewell, and to being asked how one is."""
+    if kind == "thanks":
+        return f"{NO_MODEL}You are welcome."
+    if kind == "farewell":
+        return f"{NO_MODEL}Goodbye. What was said is kept."
+    if not _known(tools):
+        return listing(tools)
+    hello = "Hello." if kind == "greeting" else "All is well here."
+    tries = examples(tools)
+    lines = [
+        f"{NO_MODEL}{hello} I have no model: I run the agent that fits your words (ask: what can you do?)."
+    ]
+    return "\n".join([*lines, *([f"Try: {'; '.join(tries)}"] if tries else []), _SETTING])
+
+
+def recalled(memories: Sequence[str]) -> str:
+    """The answer from memory: one line for each that speaks of the question."""
+    if len(memories) == 1:
+        return f"{NO_MODEL}I remember: {memories[0]}"
+    return "\n".join([f"{NO_MODEL}I remember:", *(f"- {memory}" for memory in memories)])
+
+
+def nothing_fits(tools: Sequence[Tool], *, besides: str = "", summaries: Mapping[str, str] = _NONE) -> str:
     """Says that no agent fits, and lists the agents. ``besides``: a name that is no twin's either."""
     known = _known(tools)
     if not known:
         return listing(tools)
-    clauses = [_clause(profile) for _, profile in known[:_MOST_NAMED]]
+    clauses = [_clause(profile, summaries.get(profile.name, "")) for _, profile in known[:_MOST_NAMED]]
     more = len(known) - len(clauses)
     rest = f"; and {more} more (ask: what can you do?)" if more > 0 else ""
     none = f'No twin is called "{besides}", and none' if besides else "None"
-    return f"{NO_MODEL}{none} of my agents does that. I can: {'; '.join(clauses)}{rest}."
+    return f"{NO_MODEL}{none} of my agents does that. I can: {'; '.join(clauses)}{rest}.\n{_SETTING}"
 
 
 def needs(decision: Decision, tools: Sequence[Tool]) -> str:
@@ -84,9 +124,9 @@ def _known(tools: Sequence[Tool]) -> list[tuple[Tool, Profile]]:
     return [(tool, profile) for tool, profile in found if profile is not None]
 
 
-def _clause(profile: Profile) -> str:
+def _clause(profile: Profile, summary: str) -> str:
     """A short description of the agent, or else its name."""
-    told = imperative(_CUT.split(plain_line(profile.first_sentence), maxsplit=1)[0])
+    told = imperative(plain_line(summary) or _CUT.split(plain_line(profile.first_sentence), maxsplit=1)[0])
     return told if told and len(told) <= _LONGEST_CLAUSE else f"use {_name(profile)}"
 
 

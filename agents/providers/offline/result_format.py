@@ -37,17 +37,24 @@ def present(results: Sequence[tuple[str, str]]) -> str:
     )
 
 
+def failure_of(content: str) -> str:
+    """The message of a result that reports an error, ``Error: …`` or a JSON object that says so; else ""."""
+    plain = content.strip()
+    value = _parsed(plain) if plain else ""
+    if isinstance(value, dict):
+        return _failure(value) or ""
+    if isinstance(value, str) and value.startswith("Error: "):
+        return value.removeprefix("Error: ").strip()
+    return ""
+
+
 def _shown(name: str, content: str) -> str:
     plain = content.strip()
     if not plain:
         return f"{name} returned nothing."
+    if failure := failure_of(plain):
+        return f"{name} failed: {failure}"
     value = _parsed(plain)
-    if isinstance(value, dict):
-        failure = _failure(value)
-        if failure is not None:
-            return f"{name} failed: {failure}"
-    elif isinstance(value, str) and value.startswith("Error: "):
-        return f"{name} failed: {value.removeprefix('Error: ').strip()}"
     return _text(value, 0) or f"{name} is done and returned nothing to show."
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from agents.providers.offline.arguments import Filled, fill
 from agents.providers.offline.match import Evidence, Index, Mention, coverage, index_of
 from agents.providers.offline.peer_prefix import ASKING, addressed
+from agents.providers.offline.recall import plain_order
 from agents.providers.offline.schema_check import fits
 from agents.providers.offline.small_talk import kind_of
 from agents.providers.offline.tokens import FAINT_STEMS
@@ -63,6 +64,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     description quotes the whole sentence, otherwise the best score above the threshold. ``today`` (the
     machine's date by default) is what "tomorrow" counts from. Never raises.
     """
+    text = plain_order(text)
     utterance = Utterance(text[:_LONGEST_TEXT], today or date.today())
     index = index_of(tools)
     kind = kind_of(text)

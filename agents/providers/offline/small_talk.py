@@ -7,7 +7,7 @@ from typing import Literal
 
 Talk = Literal["help", "small", "negated", "told", ""]
 
-_POLITE = r"(?:please |ok(?:ay)? |hey |hi |hello |so |and |well |oh )*"
+_POLITE = r"(?:please |ok(?:ay)? |hey |hi |hello |good (?:morning|afternoon|evening) |so |and |well |oh )*"
 _END = r"[\s.!?…:)\-]*$"
 _THINGS = r"(?:agents?|tools?|skills?|commands?|abilities|capabilities|features|functions)"
 _HELP = re.compile(
@@ -56,10 +56,38 @@ _ASKED = re.compile(
 )
 
 
+_GREETING = re.compile(
+    rf"{_POLITE}(?:hi|hello|hey|hiya|howdy|yo|greetings|moin|hallo|hola|bonjour|ciao|servus|salut"
+    r"|good (?:morning|afternoon|evening|day))\b"
+    rf"|(?:hey|hi|hello){_END}"
+)
+_HOW = re.compile(
+    rf"{_POLITE}(?:(?:how|how's|hows)\b|what(?:'s| is) up|sup\b|whats up|are you (?:there|ok|okay|alive))"
+)
+_THANKS = re.compile(
+    rf"{_POLITE}(?:(?:many )?thanks?\b|thx|ty\b|thank you|cheers|danke|merci|gracias|good job|well done)"
+)
+_FAREWELL = re.compile(rf"{_POLITE}(?:(?:good)?bye\b|see you|later\b|good night)")
+
+Pleasantry = Literal["greeting", "how", "thanks", "farewell", ""]
+
+
+def pleasantry(text: str) -> Pleasantry:
+    """The kind of small talk that has an answer of its own; "" for any other."""
+    plain = re.sub(r"\s*[,;]\s*", " ", _folded(text))
+    kinds: tuple[tuple[Pleasantry, re.Pattern[str]], ...] = (
+        ("thanks", _THANKS), ("farewell", _FAREWELL), ("how", _HOW), ("greeting", _GREETING),
+    )  # fmt: skip
+    return next((kind for kind, pattern in kinds if pattern.match(plain)), "")
+
+
+def _folded(text: str) -> str:
+    return " ".join(text[:300].strip("*_`~ ").casefold().replace("’", "'").split())
+
+
 def kind_of(text: str) -> Talk:
     """``help`` (asks what there is), ``small`` (talk), ``negated`` (asks not to), ``told`` (tells or wonders about something), or nothing."""
-    folded = " ".join(text[:300].casefold().replace("’", "'").split())
-    plain = re.sub(r"\s*[,;]\s*", " ", folded)
+    plain = re.sub(r"\s*[,;]\s*", " ", _folded(text))
     if not re.search(r"\w", plain):
         return "help" if "?" in plain else "small"
     if _HELP.match(plain):

@@ -12,6 +12,11 @@ from agents.providers.offline.schema import Param, Profile, parsed, profile_of, 
 from agents.providers.offline.tokens import FAINT, STOP, name_words, stem, word_set
 from agents.providers.provider import Tool
 
+NOT_AT_ONCE = frozenset({"AskPeer", "Buddy", "HatchEgg", "SwarmFactory"})
+"""Shipped agents that need something a new home has not: another machine, a buddy, an egg, a workshop."""
+SHIPPED_FIRST = ("ManageMemory", "ContextMemory", "Twin", "LayEgg", "LearnNew", "HackerNews")
+"""The other shipped agents, in the order in which their examples are offered."""
+
 _LONGEST_DESCRIBED = 6  # words of a description that still make a thing one would say
 
 # what people say to agents of well-known kinds; used only where routing it comes back to the agent
@@ -27,6 +32,8 @@ _SAYINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("temperature", ("how warm is it?",)),
     ("context", ("what do you remember?",)),
     ("recall", ("what do you remember?",)),
+    ("twin", ("who lives here?",)),
+    ("layegg", ("pack this brainstem",)),
     ("memory", ("remember that my car is red", "what do you remember?")),
     ("translate", ("translate good morning to French",)),
     ("todo", ("add milk to my todo list",)),

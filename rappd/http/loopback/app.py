@@ -67,8 +67,6 @@ def build_for_twin(daemon: Daemon, tenant: Tenant, port: int) -> web.Application
 
 
 def _empty(daemon: Daemon, tenant: Tenant, hosts: AllowedHosts) -> web.Application:
-    app = web.Application(
-        middlewares=[guard], client_max_size=max(1, daemon.settings.number("http.body_mb")) << 20
-    )
+    app = web.Application(middlewares=[guard], client_max_size=daemon.settings.number("http.body_mb") << 20)
     app[DAEMON], app[TENANT], app[HOSTS] = daemon, tenant, hosts
     return app

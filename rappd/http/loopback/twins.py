@@ -32,10 +32,15 @@ async def twins(request: web.Request) -> web.Response:
 @routes.post("/twins")
 @operator_only
 async def new(request: web.Request) -> web.Response:
-    """Mints a twin: `name`, and perhaps `kind` and `soul`."""
+    """Mints a twin: `name`, and perhaps `kind` and `soul`. With `unique`, not beside another of that name."""
     body = await json_object(request)
     return ok(
-        await _verbs(request).new(_maybe(body, "name"), kind=_maybe(body, "kind"), soul=_maybe(body, "soul"))
+        await _verbs(request).new(
+            _maybe(body, "name"),
+            kind=_maybe(body, "kind"),
+            soul=_maybe(body, "soul"),
+            unique=body.get("unique") is True,
+        )
     )
 
 

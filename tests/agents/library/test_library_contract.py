@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import agents.library
+from agents.contract.manifest import essentials, find_manifest
+from agents.providers.offline.suggest import imperative
 
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 
@@ -48,3 +50,13 @@ def test_imports_are_standard_library_or_published(file: str) -> None:
             assert node.level == 0
             roots.add((node.module or "").partition(".")[0])
     assert roots - sys.stdlib_module_names <= {"agents", "openrappter", "utils"}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_shipped_agent_has_a_line_for_people(file: str) -> None:
+    shown = find_manifest((Path(agents.library.__path__[0]) / file).read_bytes())
+    assert shown is not None
+    summary = essentials(shown)["summary"]
+    assert summary.endswith(".")
+    assert len(summary) <= 60
+    assert imperative(summary), "an answer says: I can …"

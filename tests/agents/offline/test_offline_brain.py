@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.library.context_memory_agent import ContextMemoryAgent
+from agents.library.manage_memory_agent import ManageMemoryAgent
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.provider import Completion, ModelRequest, Provider
 
@@ -25,6 +27,20 @@ TOOLS = [
     tool("DeploymentManager", "Deploys a service.", ("service", "environment"), service=STRING,
          environment={"type": "string", "enum": ["staging", "production"]}),
 ]  # fmt: skip
+
+
+CONNECT = "For open questions connect a model: rappd config set provider.url URL"
+MEMORY = [
+    {
+        "type": "function",
+        "function": {key: agent.metadata[key] for key in ("name", "description", "parameters")},
+    }
+    for agent in (ContextMemoryAgent(), ManageMemoryAgent())
+]
+REMEMBERED = """Here's what I remember from shared memory:
+- the key is under the mat (the red one) (Theme: fact, Recorded: 2026-11-25 22:20:06)
+- the boiler is serviced in May (Theme: fact, Recorded: 2026-11-25 22:20:05)
+- the capital is in the bank (Theme: fact, Recorded: 2026-11-25 22:20:04)"""
 
 
 async def _no_prompt() -> str:
@@ -105,7 +121,7 @@ async def test_a_failed_agent_is_named() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["hi", "thanks", "how are you", "write me a poem", "tell me about love", "Schreib ein Gedicht", ""],
+    ["write me a poem", "tell me about love", "Schreib ein Gedicht", "maybe", ""],
 )
 async def test_talk_gets_an_honest_answer(text: str) -> None:
     streamed: list[str] = []
@@ -114,7 +130,111 @@ async def test_talk_gets_an_honest_answer(text: str) -> None:
     assert answer.text.startswith(
         "(no model) None of my agents does that. I can: get the current weather for a city; "
     )
+    assert answer.text.splitlines()[1:] == [CONNECT]
     assert streamed == [answer.text]
+
+
+@pytest.mark.parametrize("text", ["hi", "Hello!", "good morning", "hey there", "Hallo", "**hello**"])
+async def test_greeting_is_answered_with_things_to_try(text: str) -> None:
+    lines = (await ask(text)).text.splitlines()
+    assert lines[0].startswith("(no model) Hello. ")
+    assert lines[1:] == ["Try: will it rain in Berlin?; roll two dice; hacker news?", CONNECT]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("thanks", "You are welcome."),
+        ("Thank you so much!", "You are welcome."),
+        ("how are you?", "All is well here."),
+        ("good morning, how are you?", "All is well here."),
+        ("bye", "Goodbye."),
+    ],
+)
+async def test_other_pleasantries_are_answered_too(text: str, said: str) -> None:
+    answer = await ask(text)
+    assert answer.text.startswith(f"(no model) {said}")
+    assert not answer.tool_calls
+
+
+async def _recalled(question: str, result: str) -> Completion:
+    """The second round, after the memory was read."""
+    [call] = (await ask(question, tools=MEMORY)).tool_calls
+    assert call.name == "ContextMemory"
+    messages = [
+        {"role": "user", "content": question},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": call.id, "function": {"name": call.name, "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": call.id, "content": result},
+    ]
+    return await OfflineBrain().complete(ModelRequest(messages, MEMORY, _no_prompt, round=1))
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("when is the boiler serviced?", "(no model) I remember: the boiler is serviced in May"),
+        ("Who services the boiler", "(no model) I remember: the boiler is serviced in May"),
+        ("where's the key?", "(no model) I remember: the key is under the mat (the red one)"),
+    ],
+)
+async def test_question_is_looked_up_in_the_memory(question: str, told: str) -> None:
+    assert (await _recalled(question, REMEMBERED)).text == told
+
+
+@pytest.mark.parametrize("result", [REMEMBERED, "I don't have any memories stored in the shared memory yet."])
+async def test_question_of_nothing_remembered_gets_an_honest_answer(result: str) -> None:
+    answer = await _recalled("what is the capital of France?", result)
+    assert answer.text.startswith("(no model) None of my agents does that.")
+
+
+async def test_memory_is_asked_only_where_no_agent_is_meant() -> None:
+    [call] = (await ask("what do you remember?", tools=MEMORY)).tool_calls
+    assert orjson.loads(call.arguments) == {}
+    [call] = (await ask("hacker news?", tools=[*MEMORY, *TOOLS])).tool_calls
+    assert call.name == "HackerNews"
+    for text in ("write me a poem", "hi", "what can you do?", "please don't deploy billing"):
+        assert not (await ask(text, tools=MEMORY)).tool_calls
+    assert not (await ask("when is the boiler serviced?")).tool_calls, "there is no memory here"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "remember: the boiler is serviced in May",
+        "Remember the boiler is serviced in May",
+        "**remember**: the boiler is serviced in May",
+        "**Remember:** the boiler is serviced in May",
+        "> *remember* that the boiler is serviced in May",
+        "`remember: the boiler is serviced in May`",
+        "- please remember - the boiler is serviced in May",
+    ],
+)
+async def test_markup_and_colon_after_remember_do_not_matter(text: str) -> None:
+    [call] = (await ask(text, tools=[*MEMORY, *TOOLS])).tool_calls
+    assert call.name == "ManageMemory"
+    assert orjson.loads(call.arguments)["content"] == "the boiler is serviced in May"
+
+
+async def test_lists_and_hints_use_the_lines_for_people() -> None:
+    summaries = {"Weather": "Tells the weather of a city.", "Dice": "Rolls two dice."}
+    for text, told in (
+        ("what can you do?", "- Weather: Tells the weather of a city."),
+        ("write me a poem", "roll two dice"),
+    ):
+        request = ModelRequest(
+            [{"role": "user", "content": text}], TOOLS, _no_prompt, summaries=lambda: summaries
+        )
+        assert told in (await OfflineBrain().complete(request)).text
+
+
+async def test_what_needs_more_than_a_new_home_is_not_offered() -> None:
+    shipped = [tool(name, f"Handles {name}.") for name in ("AskPeer", "HatchEgg", "SwarmFactory")]
+    for text in ("hello", "what can you do?"):
+        assert "Try" not in (await ask(text, tools=shipped)).text
+        assert "Try: remember that my car is red" in (await ask(text, tools=[*shipped, *MEMORY])).text
 
 
 async def test_asked_not_to_it_says_that_it_did_not() -> None:

@@ -31,6 +31,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     pi.drop("loose_agent.py", agent_source("Loose", ECHO, properties=TEXT))
     pi.drop("slow_agent.py", agent_source("Slow", 'import time; time.sleep(4); return "at last"'))
     pi.drop("broken_agent.py", agent_source("Broken", 'raise RuntimeError("the sensor is loose")'))
+    pi.drop("dry_agent.py", agent_source("Dry", 'return {"status": "error", "message": "no water"}'))
     pi.drop("table_agent.py", agent_source("Table", 'return "a\\x1b[2Jb\\nc"'))
     desk.start()
     pi.start()
@@ -132,6 +133,23 @@ def test_what_is_not_there(both: Both) -> None:
         "  → did you mean rappd call pi:Clock?",
     ]
     assert error(desk, "pi:Unheard", exits=4)["code"] == "no_agent"
+
+
+def test_agent_that_answers_with_an_error_ends_with_one(both: Both) -> None:
+    desk = both[0]
+    shown = desk.cli("call", "pi:Dry")
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith("✗ no water\n  → ")
+    failed = error(desk, "pi:Dry", exits=1)
+    assert (failed["error"], failed["code"]) == ("no water", "agent")
+    assert failed["call"]["state"] == "done"
+
+
+def test_shell_completes_peers(both: Both) -> None:
+    asked = {"_RAPPD_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
+    for words, cword in (("rappd call p", "2"), ("rappd peers show p", "3")):
+        done = both[0].cli(**{**asked, "COMP_WORDS": words, "COMP_CWORD": cword})
+        assert done.stdout == "plain,pi\n"
 
 
 def test_what_fails_there_is_told_and_ends_with_one(both: Both) -> None:

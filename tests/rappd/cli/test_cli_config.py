@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.settings.load import Settings, check, unknown_names
-from rappd.settings.registry import BY_NAME, SETTINGS
+from rappd.settings.registry import BY_NAME, SETTINGS, Setting
 from rappd.settings.write import write
 
 SECRET = "sk-very-secret-0123456789"
@@ -179,27 +177,108 @@ def test_a_bad_port_falls_back_to_7071(home: Home, bad: str) -> None:
     assert Settings.load(home, {"PORT": " 8000 "}).number("port") == 8000
 
 
-def test_a_bad_port_is_told_and_does_not_stop_the_start(idle: RunningDaemon) -> None:
+NUMBERS = [setting for setting in SETTINGS if setting.kind == "number"]
+
+
+@pytest.mark.parametrize("setting", NUMBERS, ids=lambda setting: setting.name)
+def test_start_with_a_number_out_of_range_exits_2(idle: RunningDaemon, setting: Setting) -> None:
+    bounds = f"{setting.name} must be {setting.least} to {setting.most}, not "
+    for text in (str(setting.most + 1), "abc", "-1"):
+        done = idle.cli("start", **{setting.variable: text})
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f'✗ {bounds}"{text}"\n  → unset {setting.variable}, or ')
+        kept = idle.cli("config", "set", setting.name, "--", text)
+        assert (kept.returncode, kept.stderr.splitlines()[0]) == (2, f'✗ {bounds}"{text}"')
+    assert not idle.home.exists()
+
+
+@pytest.mark.parametrize("way", [("start", "--detach"), ("start", "--quiet", "--json")])
+def test_every_way_to_start_refuses_a_wrong_port(idle: RunningDaemon, way: tuple[str, ...]) -> None:
+    done = idle.cli(*way, PORT="99999")
+    assert done.returncode == 2
+    assert "port must be 1 to 65535" in done.stderr
+    assert not idle.home.exists()
+
+
+def test_start_refuses_wrong_switches_and_choices(idle: RunningDaemon) -> None:
+    done = idle.cli("start", VOICE_MODE="perhaps", RAPPD_SANDBOX="none of them")
+    assert done.returncode == 2
+    assert "voice_mode is a switch; agents.sandbox is one of: auto" in done.stderr
+
+
+def test_doctor_and_config_show_name_what_start_refuses(idle: RunningDaemon) -> None:
     idle.environment["PORT"] = "abc"
     shown = idle.cli("config", "show", "port")
     assert shown.returncode == 0
-    assert shown.stderr == "! port is a number; 7071 counts.\n"
+    assert shown.stderr.startswith('! port must be 1 to 65535, not "abc"; rappd does not start with it\n')
+    assert "1 to 65535" in idle.cli("config", "show", "port").stdout
     doctor = json.loads(idle.cli("doctor", "--json").stdout)["doctor"]
-    notes = [row for row in doctor if row["about"] == "Settings"]
-    assert [row["verdict"] for row in notes] == ["note"]
-    assert "port is a number" in notes[0]["what"]
+    [found] = [row for row in doctor if row["about"] == "Settings"]
+    assert found["verdict"] == "bad"
+    assert found["what"] == 'port must be 1 to 65535, not "abc" (environment)'
 
 
-def test_the_start_says_that_another_port_counts(idle: RunningDaemon) -> None:
-    idle.environment |= {"PORT": "0", "VOICE_MODE": "perhaps"}  # 0: any free one, and no doubt
-    command = [sys.executable, "-m", "rappd", "start", "--json"]
-    process = subprocess.Popen(command, env=idle.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def test_start_takes_port_0_as_any_free_one(idle: RunningDaemon) -> None:
+    done = idle.cli("start", "--detach", "--json", PORT="0")
     try:
-        assert process.stderr is not None
-        assert process.stderr.readline() == b"! voice_mode is a switch; off counts\n"
+        assert json.loads(done.stdout)["daemon"]["port"] > 0
     finally:
-        process.terminate()
-        process.communicate(timeout=30)
+        idle.cli("stop")
+
+
+def test_wrong_value_in_the_file_is_undone_by_what_start_says(idle: RunningDaemon) -> None:
+    idle.home.mkdir(mode=0o700)
+    (idle.home / "rappd.toml").write_text("# mine\n[agents]\ntimeout = 0\nworkers = 2\n")
+    (idle.home / ".env").write_text("RAPPD_BODY_MB=none\nOTHER=1\n")
+    refused = idle.cli("start")
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("rappd config unset agents.timeout\n")
+    assert "http.body_mb must be 1 to 4096" in refused.stderr
+    assert idle.cli("config", "unset", "agents.timeout").returncode == 0
+    assert idle.cli("config", "unset", "http.body_mb").returncode == 0
+    assert (idle.home / "rappd.toml").read_text() == "# mine\n[agents]\nworkers = 2\n"
+    assert (idle.home / ".env").read_text() == "OTHER=1\n"
+    idle.start()
+
+
+def test_reload_of_a_wrong_value_keeps_those_before(idle: RunningDaemon) -> None:
+    idle.start()
+    assert idle.cli("config", "set", "agents.timeout", "45").returncode == 0
+    (idle.home / "rappd.toml").write_text("[agents]\ntimeout = 0\n")
+    answer = idle.post("/settings/reload", {}, control=True)
+    assert answer.status == 400
+    assert "agents.timeout must be 1 to 86400" in answer.json()["error"]
+    rows = {row["name"]: row for row in idle.get("/settings", control=True).json()["settings"]}
+    assert rows["agents.timeout"]["value"] == "45"
+
+
+def test_config_unset_brings_the_default_back(idle: RunningDaemon) -> None:
+    idle.cli("config", "set", "github.model", "other")
+    idle.cli("config", "set", "provider.key", SECRET)
+    done = idle.cli("config", "unset", "github.model")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "✓ github.model is gpt-4o, the default  taken out of rappd.toml\n"
+    again = json.loads(idle.cli("config", "unset", "github.model", "--json").stdout)["setting"]
+    assert (again["value"], again["from"], again["removed_from"]) == ("gpt-4o", "default", [])
+    assert idle.cli("config", "unset", "OPENAI_API_KEY").stdout == (
+        "✓ provider.key is empty, the default  taken out of .env\n"
+    )
+    assert SECRET not in (idle.home / ".env").read_text()
+    idle.environment["GITHUB_MODEL"] = "mine"
+    assert "is mine, from the environment" in idle.cli("config", "unset", "github.model").stdout
+    unknown = idle.cli("config", "unset", "github.modle")
+    assert unknown.returncode == 4
+    assert "did you mean github.model?" in unknown.stderr
+
+
+def test_config_unset_counts_at_once_for_a_live_setting(idle: RunningDaemon) -> None:
+    idle.start()
+    idle.cli("config", "set", "voice_mode", "on")
+    assert idle.get("/health").json()["voice_mode"] is True
+    assert idle.cli("config", "unset", "voice_mode").stderr == ""
+    assert idle.get("/health").json()["voice_mode"] is False
+    idle.cli("config", "set", "agents.workers", "2")
+    assert "It counts from the next start" in idle.cli("config", "unset", "agents.workers").stderr
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_hostile_eggs_leave_the_home_as_it_is(
         told = capsys.readouterr()
         assert told.out == "", one
         assert told.err.startswith("✗ "), one
-        assert one.says in told.err or "I don't know how to hatch this" in told.err, one
+        assert one.says in told.err or "nothing was written" in told.err, one
         if one.late or number % 4 == 0:
             assert run(["egg", "hatch", str(path), "--json"]) == 5, one
             assert json.loads(capsys.readouterr().err)["code"] in ("bad_egg", "hostile_egg", "unknown_egg")

@@ -81,7 +81,7 @@ def test_a_thousand_twins_are_a_list_and_nothing_else(idle: RunningDaemon) -> No
 
 
 def test_namesakes_are_told_apart_wherever_they_are_named(desk: RunningDaemon) -> None:
-    first, second = (told(desk, "twin", "new", "Rose", "--kind", "namesake") for _ in range(2))
+    first, second = (told(desk, "twin", "new", "Rose", "--kind", "namesake", "--force") for _ in range(2))
     assert (first["namesakes"], second["namesakes"]) == (0, 1)
     found = error(desk, "show", "rose", exits=9)
     assert found["code"] == "twin_conflict"
@@ -91,7 +91,7 @@ def test_namesakes_are_told_apart_wherever_they_are_named(desk: RunningDaemon) -
         shown = re.search(r"Rose \((\w+)\)", line)
         assert shown
         assert told(desk, "twin", "show", shown[1])["key"] == one["key"]
-    third = run(desk, "new", "rose", "--kind", "namesake").splitlines()[1]
+    third = run(desk, "new", "rose", "--kind", "namesake", "--force").splitlines()[1]
     typed = third.split("chat ")[1]
     assert told(desk, "twin", "show", typed)["name"] == "rose"
     run(desk, "archive", "--filter", "kind=namesake", "--yes")

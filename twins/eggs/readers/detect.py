@@ -17,7 +17,7 @@ from typing import cast
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.eggs.readers.detected import DetectedEgg, inside
 from twins.eggs.readers.egg_json import damaged, parse_object
-from twins.eggs.readers.formats import SCALES, quoted, unknown
+from twins.eggs.readers.formats import SCALES, no_egg, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.zip.limits import Limits
@@ -138,7 +138,7 @@ def _open_json(path: Path, size: int) -> ParsedEgg:
         )
     octets = _read(path)
     if octets.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
-        raise unknown(path.name, "is neither a ZIP archive nor JSON")
+        raise no_egg(path.name, octets)
     seeds = _is_about_seeds(octets)
     document = parse_object(octets, path.name, wide=seeds)
     digest = hashlib.sha256(octets).hexdigest()

@@ -126,6 +126,12 @@ def unknown(file: str, what: str) -> UnknownEggError:
     )
 
 
+def no_egg(file: str, octets: bytes) -> UnknownEggError:
+    """The error for a file that is neither a ZIP archive nor JSON: no table helps there."""
+    what = "is empty" if not octets.strip() else "is not an egg: it is neither a ZIP archive nor JSON"
+    return UnknownEggError(f"{file} {what}; nothing was written.", do="Get it again, or another file.")
+
+
 def quoted(value: object) -> str:
     """A discriminator out of an egg, as it is shown when it is not known."""
     if value is None:

@@ -84,7 +84,7 @@ function sentence(file, card) {
   if (card.reason) {
     const where = card.line ? `${file.filename} line ${card.line}: ` : "";
     return [
-      h("p", {}, firstSentence(card.description)),
+      h("p", {}, firstSentence(card.summary || card.description)),
       h(
         "p",
         { class: "reason" },
@@ -95,7 +95,7 @@ function sentence(file, card) {
   }
   if (card.shadowed_by)
     return h("p", { class: "reason" }, `Not used: ${card.shadowed_by} holds an agent of the same name.`);
-  return h("p", {}, firstSentence(card.description));
+  return h("p", {}, firstSentence(card.summary || card.description));
 }
 
 function readyActions(file, card, errorPlace, tryIt, key) {

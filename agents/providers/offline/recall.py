@@ -1,0 +1,70 @@
+"""Questions that no agent answers, looked up in what was remembered; and "remember: x" made plain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from agents.providers.offline.schema_check import fits
+from agents.providers.offline.tokens import FAINT, STOP, stem
+from agents.providers.provider import Tool
+
+RECALLING = "ContextMemory"
+"""The agent that reads the memory."""
+
+_MOST_KEYWORDS = 6
+_MOST_READ = 50
+_MOST_TOLD = 3
+_SHORTEST = 3
+_SHARE = 0.5  # of the question's words; a memory must have more
+_ASKS = re.compile(
+    r"(?:(?:and|so|but|please|hey|ok(?:ay)?)[ ,]+)*(?:when|where|who|whom|whose|what|which|how|why|is|are|was|were|do|does|did|has|have|can)\b"
+)
+_REMEMBER = re.compile(
+    r"[\s*_`~>#-]*(?:please[\s,]+)?[*_`~]*remember[*_`~]*\s*(?P<colon>[:,–—-]?)[*_`~]*\s*(?P<what>\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_MEMORY = re.compile(r"^- (.*?) \(Theme: [^()\n]*, Recorded: [^()\n]*\)$", re.MULTILINE | re.DOTALL)
+
+
+def plain_order(text: str) -> str:
+    """``text`` itself, or "remember that x" for "remember: x" and "**remember** x", however it is marked up."""
+    found = _REMEMBER.match(text)
+    if found is None or not (found["colon"] or re.match(r"[\s>#-]*[*_`~]", text)):
+        return text
+    what = re.sub(r"^that\s+", "", found["what"], flags=re.IGNORECASE)
+    return f"remember that {what.strip().strip('*_`~').strip()}"
+
+
+def keywords_of(text: str) -> list[str]:
+    """The words of a question by which a memory is found; none for what is no question."""
+    folded = text.strip().casefold()
+    if not (folded.endswith("?") or _ASKS.match(folded)):
+        return []
+    words = dict.fromkeys(re.findall(r"\w[\w-]*", folded))
+    return [word for word in words if len(word) >= _SHORTEST and word not in STOP | FAINT][:_MOST_KEYWORDS]
+
+
+def recalling(text: str, tools: Sequence[Tool]) -> tuple[Tool, dict[str, Any]] | None:
+    """The call that looks a question up in the memory; None where it cannot be."""
+    tool = next((one for one in tools if one.get("function", {}).get("name") == RECALLING), None)
+    words = keywords_of(text) if tool is not None else []
+    if tool is None or not words:
+        return None
+    # stems are found within the words of a memory, too: "serviced" in "service"
+    arguments = {"keywords": [stem(word) for word in words], "max_messages": _MOST_READ}
+    return (tool, arguments) if fits(arguments, tool["function"].get("parameters")) else None
+
+
+def remembered(question: str, result: str) -> list[str]:
+    """The memories in a result that speak of what was asked, the best first."""
+    wanted = {stem(word) for word in keywords_of(question)}
+    found = []
+    for place, memory in enumerate(_MEMORY.findall(result)):
+        has = {stem(word) for word in re.findall(r"\w[\w-]*", memory.casefold())}
+        share = len(wanted & has) / len(wanted) if wanted else 0.0
+        if share > _SHARE:
+            found.append((-share, place, " ".join(memory.split())))
+    best = min((share for share, _, _ in found), default=0.0)
+    return [memory for share, _, memory in sorted(found) if share == best][:_MOST_TOLD]
