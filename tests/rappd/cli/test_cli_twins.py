@@ -362,7 +362,7 @@ def test_what_older_tools_put_aside_is_seen_in_the_archive(
         home.start()
         stays = f"{trash}/notes stays: notes is no twin: it holds no rappid.json."
         for line in ("Old rose lay in .trash and is archived now.", stays):
-            home.wait_for(lambda line=line: line in home.log, what=line)
+            home.wait_for_log(line)
     else:
         seen = home.cli("twins", "list", "--archived")
         assert "Old iris lay in .trash and is archived now." in seen.stderr
