@@ -13,7 +13,14 @@ from agents.runtime import programs
 from rappd.cli.console import command, print_err, print_json, print_out, print_status, status_mark
 from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import listener_status, local_models, log_problems, thinking, way_over_ssh
+from rappd.cli.start_screen import (
+    listener_status,
+    local_models,
+    log_problems,
+    thinking,
+    waiting_files,
+    way_over_ssh,
+)
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError, RappdError
@@ -93,6 +100,7 @@ def status(as_json: bool) -> None:
     for problem in found["problems"]:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
     log_problems(found)
+    waiting_files(found)
     local_models(found)
     print_out()
     print_out(f"Open the page: {command('rappd open')}")

@@ -34,6 +34,7 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
     else:
         _later_line(found)
     log_problems(found)
+    waiting_files(found)
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
@@ -42,6 +43,16 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
     _over_ssh(int(found["port"]), attached=attached)
     if not attached:
         print_out(dim("Stop it: ") + command("rappd stop"))
+
+
+def waiting_files(found: dict[str, Any]) -> None:
+    """Says how many files the owner has not approved yet, if any."""
+    if waiting := int(found["waiting"]):
+        verb = "waits" if waiting == 1 else "wait"
+        print_out(
+            f"{status_mark('note')} {count(waiting, 'file')} {verb} for your approval: "
+            f"{command('rappd agents approve')}"
+        )
 
 
 def log_problems(found: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from envelopes.problem import ReportableError
 from rappd.daemon.home import Home
 from rappd.diagnostics.agents import (
     check_agents,
+    check_approvals,
     check_programs,
     check_sandbox,
     check_thinking,
@@ -55,6 +56,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Key", check_key),
     ("Record", check_store),
     ("Agents", check_agents),
+    ("Approvals", check_approvals),
     ("Variables", check_variables),
     ("Thinking", check_thinking),
     ("Workers", check_sandbox),

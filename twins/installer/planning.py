@@ -26,7 +26,7 @@ _ROOT = Path("/")
 
 
 class Action(StrEnum):
-    """The action on one part. A part that is created or replaced may be quarantined besides."""
+    """The action on one part. A part that is created or replaced may wait for approval besides."""
 
     CREATE = "create"
     KEEP = "keep"
@@ -73,11 +73,12 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The row for a screen."""
+        why = self.why or ("yours is kept aside" if self.held and self.action is Action.REPLACE else "")
         return {
             "path": self.target,
             "role": self.role.value,
             "size": self.size,
-            **({"why": self.why} if self.why else {}),
+            **({"why": why} if why else {}),
         }
 
 
@@ -118,9 +119,14 @@ class Plan:
         return _is_trusted(self.opened, self.standing)
 
     def as_json(self) -> dict[str, Any]:
-        """For the command line and the page: one key per action with count, counts per role and files."""
+        """For the command line and the page: five groups of files with count, counts per role and files.
+
+        Each file of the egg is in exactly one of them; what is placed and waits for approval, in ``quarantine``.
+        """
         opened = self.opened
-        groups = {action.value: _group(self.of(action)) for action in Action}
+        groups = {
+            action.value: _group([row for row in self.of(action) if not row.held]) for action in Action
+        }
         groups["quarantine"] = _group(self.quarantined)
         return {
             "egg": {
