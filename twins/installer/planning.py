@@ -124,9 +124,7 @@ class Plan:
         Each file of the egg is in exactly one of them; what is placed and waits for approval, in ``quarantine``.
         """
         opened = self.opened
-        groups = {
-            action.value: _group([row for row in self.of(action) if not row.held]) for action in Action
-        }
+        groups = {action.value: _group([row for row in self.of(action) if not row.held]) for action in Action}
         groups["quarantine"] = _group(self.quarantined)
         return {
             "egg": {
