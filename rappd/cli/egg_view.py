@@ -27,6 +27,7 @@ _ALONE = ("identity", "soul", "conversations", "env", "roster")
 """Of these there is one, and nobody counts it."""
 _CODE = ("agent", "service", "slot")
 _SAME = "the same is there"
+_MERGED = "yours was merged into it"
 _OWN_HISTORY = "bonds.json"
 """Everybody's is their own from the first hatching on: that it differs is no news."""
 _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
@@ -141,8 +142,11 @@ def _about(action: str, group: dict[str, Any]) -> str:
     if not group["count"]:
         return ""
     match action:
-        case "create" | "replace":
+        case "create":
             return _what(group["roles"])
+        case "replace":
+            merged = any(one.get("why") == _MERGED for one in group["files"])
+            return _what(group["roles"]) + ("; yours was merged into it (--no-memory)" if merged else "")
         case "keep":
             return _kept(group)
         case "quarantine":
