@@ -22,15 +22,14 @@ class AllowedHosts(msgspec.Struct, frozen=True):
 
 HOSTS = web.AppKey("hosts", AllowedHosts)
 
-_NAMED = "tenant"
+_NAMED = web.RequestKey("tenant", Tenant)
 
 
 def tenant_of(request: web.Request) -> Tenant:
     """The tenant that a route works on."""
     if "twin" not in request.match_info:
         return request.app[TENANT]
-    named: Tenant = request[_NAMED]
-    return named
+    return request[_NAMED]
 
 
 def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 COOKIE = "rappd_operator"
 PROOF = "X-Rappd-Proof"
 
-_FROM_CONTROL = "from_control"
+_FROM_CONTROL = web.RequestKey("from_control", bool)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
@@ -118,7 +118,7 @@ def from_control(request: web.Request) -> bool:
     Raises ``RefusedError`` for a worker, or anything a worker started: it shares the account, not the right. Asked once
     for a request.
     """
-    found: bool | None = request.get(_FROM_CONTROL)
+    found = request.get(_FROM_CONTROL)
     if found is None:
         found = request[_FROM_CONTROL] = _came_from_control(request)
     return found
