@@ -3,13 +3,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests wait a third of their time: three processes for two processors. The order is that of tests/fixtures/ordering_plugin.py.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+STORM_SECONDS ?= 300
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # "no" where there is no ready-made wheel of a package: then it is built, and what is fetched is not checked.
 LOCKED ?= yes
 LOCKS := requirements
 CHECKED := --require-hashes --no-build-isolation
 
-.PHONY: start test bench lint clean
+.PHONY: start test bench storm lint clean
 
 start: $(VENV)/.installed
 	@$(BIN)/rappd start
@@ -22,6 +23,10 @@ test: $(VENV)/.tested
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Kills and power cuts, again and again; needs root and a loop device.
+storm: $(VENV)/.tested
+	STORM_SECONDS=$(STORM_SECONDS) $(BIN)/python -m pytest tests/storm
 
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks

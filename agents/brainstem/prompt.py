@@ -27,13 +27,14 @@ def build(
     contexts: Iterable[str],
     agents: Sequence[Agent],
     unavailable: Sequence[str],
+    waiting: Sequence[str],
     *,
     voice: bool,
     twin: bool,
     sensed: SenseOutput,
 ) -> str:
     """The whole text; parts that are empty leave no trace. Each sense has a paragraph of its own."""
-    parts = [soul.strip(), *(context.strip() for context in contexts), _roster(agents, unavailable)]
+    parts = [soul.strip(), *(context.strip() for context in contexts), _roster(agents, unavailable, waiting)]
     if voice:
         parts.append(sensed.prompts.get(VOICE, _VOICE_TEXT))
     if twin:
@@ -42,13 +43,15 @@ def build(
     return "\n\n".join(part for part in parts if part)
 
 
-def _roster(agents: Sequence[Agent], unavailable: Sequence[str]) -> str:
-    if not agents and not unavailable:
+def _roster(agents: Sequence[Agent], unavailable: Sequence[str], waiting: Sequence[str]) -> str:
+    if not agents and not unavailable and not waiting:
         return ""
     lines = [f"## Agents loaded now: {len(agents)}"]
     lines += [f"- {agent.tool_name}: {_first_sentence(agent.description)}" for agent in agents]
     if unavailable:
         lines.append(f"Not running, because their files have faults: {', '.join(unavailable)}.")
+    if waiting:
+        lines.append(f"Not running until the owner has read and approved them: {', '.join(waiting)}.")
     return "\n".join(lines)
 
 

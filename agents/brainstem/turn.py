@@ -232,6 +232,7 @@ class Brainstem:
             contexts,
             agents,
             self.roster.unavailable() if ask.allows is None else (),
+            self.roster.waiting() if ask.allows is None else (),
             voice=turn.modes.voice,
             twin=turn.modes.twin,
             sensed=turn.sensed,

@@ -113,6 +113,10 @@ class Agent:
         }
 
 
+QUARANTINED_CODE = "quarantined code"
+"""``FileState.lacks`` of a file that imports code which waits for approval."""
+
+
 class FileState(msgspec.Struct):
     """One agent file: the agents of its last good version, and what is wrong with it now."""
 
@@ -127,11 +131,16 @@ class FileState(msgspec.Struct):
     held: bool = False  # it came from elsewhere and waits for the operator's approval
     code_origin: str = ""  # as in its agents
 
+    @property
+    def waits(self) -> bool:
+        """True when an approval is missing, its own or that of code that it imports, and nothing is wrong with it."""
+        return self.held or (self.lacks == QUARANTINED_CODE and not self.agents)
+
 
 class Change(msgspec.Struct, frozen=True):
-    """A finding of a refresh: agents that became ready, a file that failed, or one that went."""
+    """A finding of a refresh: agents that became ready, a file that failed, that waits for approval, or that went."""
 
-    kind: Literal["ready", "failed", "gone"]
+    kind: Literal["ready", "failed", "waits", "gone"]
     file: str
     agents: tuple[str, ...] = ()
     failure: Failure | None = None

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from agents.contract.agent import Agent, Failure, FileState, Key, Origin, needs_trust
+from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, Key, Origin, needs_trust
 from agents.contract.file_discovery import AgentFile
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.storage.file_pool import in_file_pool
@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 20.0
 _BATCH = 50
-_QUARANTINED = "quarantined code"
 _NO_STAMP = (0, 0, 0)  # no file on disk has it, so a worker takes the kept copy
 
 Installer = Callable[[list[str]], Awaitable[str]]
@@ -307,7 +306,7 @@ def _is_broken(outcome: dict[str, Any]) -> bool:
 def _lacks(outcome: dict[str, Any]) -> str:
     """Names of modules that were missing, where these may come without the file changing."""
     missing: str = (outcome.get("failure") or {}).get("missing_module") or ""
-    return _QUARANTINED if outcome.get("waits") else missing
+    return QUARANTINED_CODE if outcome.get("waits") else missing
 
 
 def _failures(outcome: dict[str, Any]) -> list[Failure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.contract.agent_contract import distinct, safe_tool_name
@@ -89,7 +90,13 @@ class AgentRegistry:
 
     def unavailable(self) -> list[str]:
         """Names of files that have faults and serve nothing."""
-        return [state.file.rel for state in self._states.values() if state.failures and not state.agents]
+        return [
+            state.file.rel for state in self._states.values() if _serves_nothing(state) and not state.waits
+        ]
+
+    def waiting(self) -> list[str]:
+        """Names of files that serve nothing until the operator approves them, or what they import."""
+        return [state.file.rel for state in self._states.values() if _serves_nothing(state) and state.waits]
 
     def goes_by(self, held: object) -> bool:
         """True when this is what was held at the last refresh, as ``Quarantine.look`` gave it."""
@@ -189,9 +196,12 @@ class AgentRegistry:
         self.version += 1
 
 
+def _serves_nothing(state: FileState) -> bool:
+    return bool(state.failures) and not state.agents
+
+
 def _changes(state: FileState) -> list[Change]:
     names = tuple(agent.name for agent in state.agents)
-    failed = [
-        Change("failed", state.file.rel, names, failure, state.good_since) for failure in state.failures
-    ]
+    kind: Literal["waits", "failed"] = "waits" if state.waits else "failed"
+    failed = [Change(kind, state.file.rel, names, failure, state.good_since) for failure in state.failures]
     return failed or [Change("ready", state.file.rel, names)]

@@ -201,12 +201,14 @@ class SafeTree:
                 os.rmdir(names[-1], dir_fd=above)
 
     def rename(self, source: Where, target: Where) -> None:
-        """Move a file or folder within the tree; a file in its place is replaced. Folders are made."""
+        """Move a file or folder within the tree, synced; a file in its place is replaced. Folders are made."""
         (from_root, old), (to_root, new) = self._located(source), self._located(target)
         _must_name(old)
         _must_name(new)
         with self._folder(from_root, old[:-1]) as here, self._made_folder(to_root, new[:-1]) as there:
             os.replace(old[-1], new[-1], src_dir_fd=here, dst_dir_fd=there)
+            os.fsync(there)
+            os.fsync(here)
 
     def make_folder(self, where: Where) -> None:
         """Make a folder and those above it; it may be there already."""

@@ -125,7 +125,7 @@ def replace_file(
 ) -> None:
     """Puts ``content`` in place of the file ``name`` in an open folder, in one step.
 
-    ``durable``: it is on the disk before it takes the place. ``staged`` is the folder in which it is
+    ``durable``: it is on the disk before it takes the place, and in its place before this returns. ``staged`` is the folder in which it is
     written first, else ``folder``.
     """
     staged = folder if staged is None else staged
@@ -139,6 +139,8 @@ def replace_file(
                 file.flush()
                 os.fsync(descriptor)
         os.replace(temporary, name, src_dir_fd=staged, dst_dir_fd=folder)
+        if durable:
+            os.fsync(folder)  # else a power cut could take the name
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=staged)

@@ -40,8 +40,9 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
             marks.append("note")
             shown.append([name, "a cartridge, no agent", row["origin"]])
         elif row["quarantined"]:
-            marks.append("note" if row["held"] else "bad")
-            shown.append([name, "quarantined" if row["held"] else "not running", row["origin"]])
+            marks.append("note" if row["waits"] else "bad")
+            what = "waits for your approval" if row["waits"] else "not running"
+            shown.append([name, what, row["origin"]])
         elif row["shadowed_by"]:
             marks.append("note")
             shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
@@ -53,10 +54,14 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
     if faulty:
         print_out()
     for row in faulty.values():
-        way = f"read it, then: rappd agents approve {row['file']}" if row["held"] else _FIX
+        way = _FIX
         if row["cartridge"]:
             way = "to run it: rappd cartridge list"
-        print_status("note" if row["held"] or row["cartridge"] else "bad", fault(row), way)
+        elif row["held"]:
+            way = f"read it, then: rappd agents approve {row['file']}"
+        elif row["waits"]:
+            way = "read that file, then: rappd agents approve"
+        print_status("note" if row["waits"] or row["cartridge"] else "bad", fault(row), way)
 
 
 def fault(row: dict[str, Any]) -> str:
@@ -64,6 +69,8 @@ def fault(row: dict[str, Any]) -> str:
 
     The 13:40 version works on."
     """
+    if row["waits"]:
+        return f"{row['file']} waits for your approval. {row['reason']}"
     line = f" line {row['line']}" if row["line"] else ""
     text = f"{row['file']}{line}: {row['reason']}"
     if row["quarantined"]:

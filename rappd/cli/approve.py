@@ -111,12 +111,11 @@ def _approve_here(
 def _list(home: Home, twin: str, as_json: bool) -> None:
     from rappd.tenants.quarantine import held_files
 
-    held = _held(home)
-    rows = [
-        (whose, one)
-        for whose in ([_whose(home, twin)] if twin else _everybody(home))
-        for one in held_files(held, whose.workspace)
-    ]
+    if twin:
+        whose = _whose(home, twin)
+        rows = [(whose, one) for one in held_files(_held(home), whose.workspace)]
+    else:
+        rows = _everywhere(home)
     if as_json:
         print_json({"held": [{"twin": whose.key, **_row(one)} for whose, one in rows]})
         return
@@ -136,12 +135,17 @@ def _row(one: QuarantinedFile) -> dict[str, Any]:
     return {key: str(value) if isinstance(value, Path) else value for key, value in one._asdict().items()}
 
 
-def _everybody(home: Home) -> list[_Whose]:
+def _everywhere(home: Home) -> list[tuple[_Whose, QuarantinedFile]]:
+    from rappd.tenants.quarantine import held_everywhere
     from twins.workspace.layout import TwinLayout
-    from twins.workspace.listing import scan
 
-    twins = scan(TwinLayout(home.root)).twins
-    return [_whose(home, ""), *(_Whose(twin.key, twin.name, twin.workspace) for twin in twins)]
+    host = _whose(home, "")
+    found = held_everywhere(_held(home), host.workspace, TwinLayout(home.root))
+    return [
+        (_Whose(twin.key, twin.name, twin.workspace) if twin else host, one)
+        for twin, files in found
+        for one in files
+    ]
 
 
 def _whose(home: Home, twin: str) -> _Whose:

@@ -27,19 +27,23 @@ _OVERWRITE = click.option(
     metavar="WHAT",
     help="What of yours the egg may replace: soul,agents,services,memory,slots,env,pages.",
 )
+_NO_MEMORY = click.option(
+    "--no-memory", is_flag=True, help="Keep your memory, even where the egg's was merged from it."
+)
 
 
 @click.command()
 @FILE
 @_OVERWRITE
+@_NO_MEMORY
 @JSON
-def plan(file: Path, overwrite: str, as_json: bool) -> None:
+def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
     """Show what hatching FILE would do here. Nothing is written."""
     from rappd.cli.egg_view import show_plan
 
     with progress() as line:
         line(f"Reading {file.name}…")
-        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite))
+        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite, no_memory))
     if as_json:
         print_json(found)
     else:
@@ -49,19 +53,21 @@ def plan(file: Path, overwrite: str, as_json: bool) -> None:
 @click.command()
 @FILE
 @_OVERWRITE
+@_NO_MEMORY
 @click.option(
     "--trust-signer", metavar="FINGERPRINT", help="Trust this key from now on; its code runs at once."
 )
 @click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
 @JSON
-def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: bool) -> None:
+def hatch(file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, as_json: bool) -> None:
     """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all.
 
-    What is yours stays. Code that nobody trusted signed is quarantined: kept, and not run.
+    What is yours stays, but memory that the egg was merged from: the merged one takes its place, and yours is kept
+    aside. Code that nobody trusted signed waits for your approval: kept, and not run.
     """
     from rappd.cli.egg_view import show_hatched
 
-    verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite)
+    verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite, no_memory)
     with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
         if not goes_on:
             print_out("Nothing was written.")
@@ -175,5 +181,6 @@ def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) 
         raise
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _listed(text: str, no_memory: bool = False) -> list[str]:
+    chosen = [part.strip() for part in text.split(",") if part.strip()]
+    return [*chosen, "no-memory"] if no_memory else chosen

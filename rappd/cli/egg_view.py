@@ -27,6 +27,7 @@ _ALONE = ("identity", "soul", "conversations", "env", "roster")
 """Of these there is one, and nobody counts it."""
 _CODE = ("agent", "service", "slot")
 _SAME = "the same is there"
+_MERGED = "yours was merged into it"
 _OWN_HISTORY = "bonds.json"
 """Everybody's is their own from the first hatching on: that it differs is no news."""
 _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
@@ -61,7 +62,7 @@ def show_hatched(done: dict[str, Any]) -> None:
             print_out(strip_control(line))
         return
     talked = done["create"]["roles"].get("conversations", 0)
-    written = done["create"]["count"] + done["replace"]["count"] - talked
+    written = sum(done[group]["count"] for group in ("create", "replace", "quarantine")) - talked
     if written:
         print_out(f"{status_mark('good')} {strip_control(done['name'])} hatched: {count(written, 'file')}.")
     elif done["conversations"] or (done["conversations"] is None and talked):
@@ -141,12 +142,15 @@ def _about(action: str, group: dict[str, Any]) -> str:
     if not group["count"]:
         return ""
     match action:
-        case "create" | "replace":
+        case "create":
             return _what(group["roles"])
+        case "replace":
+            merged = any(one.get("why") == _MERGED for one in group["files"])
+            return _what(group["roles"]) + ("; yours was merged into it (--no-memory)" if merged else "")
         case "keep":
             return _kept(group)
         case "quarantine":
-            return f"read them, then: {command('rappd agents approve')}"
+            return f"{_what(group['roles'])}; read, then: {command('rappd agents approve')}"
     return ""
 
 
@@ -154,7 +158,7 @@ def _fitted(action: str, about: str, room: int) -> str:
     """As much of it as the row has room for; options and commands are there whole, or not at all."""
     if cells(about) <= room:
         return about
-    return "" if action == "quarantine" else beginning(about.partition(" (")[0], max(12, room))
+    return beginning(about.partition("; " if action == "quarantine" else " (")[0], max(12, room))
 
 
 def _kept(group: dict[str, Any]) -> str:
@@ -192,7 +196,8 @@ def _quarantined(done: dict[str, Any]) -> None:
     if not files:
         return
     what, used = ("file", "used") if done["quarantine"]["roles"].get("env") else ("code file", "run")
-    print_out(f"{status_mark('note')} {count(len(files), what)} quarantined: kept, not {used}.")
+    verb = "waits" if len(files) == 1 else "wait"
+    print_out(f"{status_mark('note')} {count(len(files), what)} {verb} for your approval: kept, not {used}.")
     for path in files[:_SHOWN]:
         print_out(dim(f"    {strip_control(path)}"))
     if len(files) > _SHOWN:
@@ -202,8 +207,10 @@ def _quarantined(done: dict[str, Any]) -> None:
 
 
 def _whole(seal: dict[str, Any]) -> str:
+    from twins.eggs.readers.inspect import complete_text
+
     if seal["whole"]:
-        return f"{status_mark('good')} Complete: all {count(seal['listed'], 'file')} match their hashes"
+        return f"{status_mark('good')} {complete_text(seal['listed'])}"
     if seal["listed"]:
         return f"{status_mark('note')} readable; {seal['listed']:,} files with a hash"
     return f"{status_mark('note')} readable; it carries no hashes"

@@ -19,6 +19,7 @@ from rappd.cli.start_screen import (
     log_problems,
     print_stopped,
     thinking,
+    waiting_files,
     way_over_ssh,
 )
 from rappd.control_client import ControlClient
@@ -100,6 +101,7 @@ def status(as_json: bool) -> None:
     for problem in found["problems"]:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
     log_problems(found)
+    waiting_files(found)
     local_models(found)
     print_out()
     print_out(f"Open the page: {command('rappd open')}")

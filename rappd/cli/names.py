@@ -13,7 +13,7 @@ from functools import wraps
 import click
 from click.shell_completion import CompletionItem
 
-from envelopes.problem import ReportableError
+from envelopes.errors import ReportableError
 from rappd.cli.console import strip_control
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home

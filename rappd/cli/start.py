@@ -54,9 +54,9 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
             "note", "Every program on this machine may change agents (http.open_surface).", stream=sys.stderr
         )
 
-    def ready(daemon: Daemon) -> None:
+    async def ready(daemon: Daemon) -> None:
         if not quiet:
-            show(describe(daemon), first=first, as_json=as_json, attached=True)
+            show(await describe(daemon), first=first, as_json=as_json, attached=True)
             news.begin()
 
     server.run(home, settings, on_ready=ready)
@@ -89,6 +89,8 @@ class _ForegroundNotices:
         text = record.getMessage().split("\n", 1)[0]
         if not about_agents:
             print_status("note", text, stream=sys.stderr)
+        elif getattr(record, "kind", "") == "waits":
+            print_status("note", text, "read it, then: rappd agents approve", stream=sys.stderr)
         elif record.levelno >= logging.WARNING:
             print_status("bad", text, "fix and save; it reloads by itself", stream=sys.stderr)
         else:

@@ -34,6 +34,7 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
     else:
         _later_line(found)
     log_problems(found)
+    waiting_files(found)
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
@@ -47,6 +48,16 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
 def print_stopped() -> None:
     """Says that the daemon ended properly: after ``rappd stop``, and after Ctrl-C."""
     print_out(f"{status_mark('good')} Stopped. What was answered is kept.")
+
+
+def waiting_files(found: dict[str, Any]) -> None:
+    """Says how many files the owner has not approved yet, if any."""
+    if waiting := int(found["waiting"]):
+        verb = "waits" if waiting == 1 else "wait"
+        print_out(
+            f"{status_mark('note')} {count(waiting, 'file')} {verb} for your approval: "
+            f"{command('rappd agents approve')}"
+        )
 
 
 def log_problems(found: dict[str, Any]) -> None:

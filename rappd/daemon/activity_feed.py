@@ -46,7 +46,8 @@ class ActivityFeed:
         """Agent files came, changed, failed or went."""
         for change in changes:
             news = _news(tenant, change)
-            log.log(logging.INFO if news["ok"] else logging.WARNING, "%s", news["message"])
+            level = logging.INFO if news["ok"] else logging.WARNING
+            log.log(level, "%s", news["message"], extra={"kind": change.kind, "file": change.file})
             if not quiet:
                 self.recent_changes.append(news)
                 self._tell(news)
@@ -100,6 +101,8 @@ def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
     news = {"type": "agents", "kind": change.kind, "file": change.file, "agents": change.agents}
     if change.kind == "failed":
         return {**news, "ok": False, "message": failure_text(change)}
+    if change.kind == "waits":
+        return {**news, "ok": True, "message": failure_text(change)}
     if change.kind == "gone":
         return {**news, "ok": True, "message": f"{' and '.join(change.agents) or change.file} went."}
     agent = next((found for name in change.agents if (found := tenant.registry.named(name))), None)

@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from aiohttp import web
@@ -25,7 +25,7 @@ from rappd.http.request_timeout import TimedRunner
 from rappd.http.twin_listeners import TwinListeners
 from rappd.settings.load import Settings
 
-OnReady = Callable[[Daemon], None]
+OnReady = Callable[[Daemon], Awaitable[None]]
 
 _COLLECT_AFTER = (20_000, 20, 20)
 """Collect cycles rarely: turns free their objects by reference counts, and the default cost them 6 %."""
@@ -73,7 +73,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
             federation_listener.open()
             daemon.spawn(daemon.legacy.reopen())
             _notify("READY=1")
-            on_ready(daemon)
+            await on_ready(daemon)
             settle()
             await stopped.wait()
         finally:

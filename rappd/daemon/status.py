@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from agents.storage.file_pool import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.daemon.local_models import describe_local
+from rappd.tenants.quarantine import held_everywhere
+from twins.errors import BadFileError
 
 
-def describe(daemon: Daemon) -> dict[str, Any]:
+async def describe(daemon: Daemon) -> dict[str, Any]:
     """Returns the state that the start screen and ``rappd status`` show."""
     thinking = daemon.providers.describe()
     return {
@@ -22,12 +25,22 @@ def describe(daemon: Daemon) -> dict[str, Any]:
         "local_models": describe_local(daemon.providers),
         "agents": len(daemon.host.registry.serving()),
         "unavailable": len(daemon.host.registry.unavailable()),
+        "waiting": await in_file_pool(_waiting, daemon),
         "agents_path": str(daemon.host.workspace.agents),
         "home": str(daemon.home.root),
         "machines": _machines(daemon),
         "sandbox": daemon.supervisor.sandbox_report(),
         "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
     }
+
+
+def _waiting(daemon: Daemon) -> int:
+    """The number of files that wait for the owner's approval, in the brainstem and every twin."""
+    try:
+        found = held_everywhere(daemon.quarantine, daemon.host.workspace, daemon.tenants.layout)
+        return sum(len(files) for _, files in found)
+    except BadFileError:
+        return 0  # the faults of the agents say that held.json is damaged
 
 
 def _machines(daemon: Daemon) -> dict[str, Any]:

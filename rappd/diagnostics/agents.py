@@ -18,18 +18,21 @@ from rappd.cli.standalone import workspace_of
 from rappd.daemon.local_models import local_urls
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.settings.load import Settings
-from rappd.tenants.quarantine import Quarantine
+from rappd.tenants.quarantine import Quarantine, held_everywhere
 from rappd.tenants.workspace_variables import env_file_state
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
+from twins.workspace.workspace_env import FILE as ENV_FILE
+
+_NAMED = 4
 
 
 def check_agents(visit: CheckContext) -> Iterator[Finding]:
     """Reads the files without running them; a daemon that is running knows more."""
     if visit.health:
-        faults = visit.health["quarantined"]
+        faults = [one for one in visit.health["quarantined"] if not one["waits"]]
         for fault in faults:
             line = f" line {fault['line']}" if fault.get("line") else ""
             do = "fix and save" if fault["file"].startswith("services/") else "rappd agents list"
@@ -54,6 +57,21 @@ def check_agents(visit: CheckContext) -> Iterator[Finding]:
     if not broken:
         what = f"{count(len(files), 'file')} of yours, read without fault" if files else "none of yours yet"
         yield Finding("Agents", "good", what)
+
+
+def check_approvals(visit: CheckContext) -> Iterator[Finding]:
+    """Code that came in eggs and that the owner has not approved; a ``.env`` is one of the variables' findings."""
+    home = visit.home
+    held = QuarantineList(home.held, home.root)
+    found = held_everywhere(held, workspace_of(home, visit.settings), TwinLayout(home.root))
+    for twin, files in found:
+        paths = [one.path for one in files if one.path != ENV_FILE]
+        if paths:
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            verb = "waits" if len(paths) == 1 else "wait"
+            what = f"{twin.name if twin else 'brainstem'}: {', '.join(paths[:_NAMED])}{more} {verb} for your approval"
+            option = f" --twin {twin.key[:12]}" if twin else ""
+            yield Finding("Approvals", "note", what, f"read what waits, then: rappd agents approve{option}")
 
 
 def check_variables(visit: CheckContext) -> Iterator[Finding]:

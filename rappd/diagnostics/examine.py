@@ -9,6 +9,7 @@ from rappd.daemon.home import Home
 from rappd.daemon.home_check import find_obstacle
 from rappd.diagnostics.agents import (
     check_agents,
+    check_approvals,
     check_programs,
     check_sandbox,
     check_thinking,
@@ -58,6 +59,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Key", check_key),
     ("Record", check_store),
     ("Agents", check_agents),
+    ("Approvals", check_approvals),
     ("Variables", check_variables),
     ("Thinking", check_thinking),
     ("Workers", check_sandbox),

@@ -61,6 +61,7 @@ def merge_eggs(
             key=key if signed else None,
             maker=maker,
             conversations=merged.conversations,
+            ancestors=merged.ancestors,
             allow=allow,
             overwrite=overwrite,
         )

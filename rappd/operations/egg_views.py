@@ -47,7 +47,8 @@ def _hatched_text(done: HatchResult, name: str) -> str:
     text = f"{name} hatched: {len(plan.placed)} files" + (f", {stayed} of yours stayed." if stayed else ".")
     if plan.quarantined:
         what = "files" if any(row.role is Role.ENV for row in plan.quarantined) else "code files"
-        text += f" {len(plan.quarantined)} {what} are quarantined until you approve them."
+        number = len(plan.quarantined)
+        text += f" {number} {what if number > 1 else what[:-1]} {'wait' if number > 1 else 'waits'} for your approval."
     return f"{text} Undo: rappd egg rollback {done.receipt.id}"
 
 

@@ -140,12 +140,9 @@ class AgentAdmin:
             await self._tenant.registry.forget(YOURS, filename)
             await self._tenant.refresh()
             report = self._report(filename)
-            return {
-                **report,
-                "status": "ok",
-                "sha256": waiting.sha256,
-                "message": f"{filename} is approved, and runs.",
-            }
+            is_running = report["status"] == "ok"
+            text = f"{filename} is approved, and runs." if is_running else f"Approved. {report['message']}"
+            return {**report, "sha256": waiting.sha256, "message": text}
         state = self._state(name)
         filename = name if state is None else state.file.rel
         content = await in_file_pool(self._tenant.files.read, filename)

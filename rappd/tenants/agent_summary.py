@@ -27,6 +27,7 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
             ),
             "line": failure.line if failure else None,
             "held": state.held,
+            "waits": state.waits,
             "good_since": state.good_since if failure and state.agents else None,
         }
         rows.extend({**_described(agent), **common} for agent in state.agents)
@@ -81,9 +82,11 @@ def ready_text(agents: Sequence[str], example: str) -> str:
 def failure_text(change: Change) -> str:
     """ "weather_agent.py line 12: expected ':'.
 
-    The 13:40 version works on."
+    The 13:40 version works on." Of a file that waits: "weather_agent.py waits for your approval."
     """
     assert change.failure is not None
+    if change.kind == "waits":
+        return f"{change.file} waits for your approval. {change.failure.reason}"
     line = f" line {change.failure.line}" if change.failure.line else ""
     text = f"{change.file}{line}: {change.failure.reason}"
     if change.agents and change.good_since:

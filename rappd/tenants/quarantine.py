@@ -11,6 +11,9 @@ import orjson
 from rappd.errors import AmbiguousError
 from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
+from twins.workspace.layout import TwinLayout
+from twins.workspace.listing import scan
+from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
 
 _DAMAGED = object()
@@ -76,6 +79,17 @@ def held_files(held: QuarantineList, workspace: Workspace) -> list[QuarantinedFi
                 prefix + below, folder / below, one.sha256, one.why, one.origin, one.at
             )
     return sorted(found.values())
+
+
+def held_everywhere(
+    held: QuarantineList, host: Workspace, layout: TwinLayout
+) -> list[tuple[Twin | None, list[QuarantinedFile]]]:
+    """The held files of the brainstem (None) and of each twin that has some. Raises ``BadFileError``."""
+    if not held.listing():
+        return []
+    workspaces = [(None, host), *((twin, twin.workspace) for twin in scan(layout).twins)]
+    found = [(twin, held_files(held, workspace)) for twin, workspace in workspaces]
+    return [(twin, files) for twin, files in found if files]
 
 
 def named(files: Iterable[QuarantinedFile], name: str) -> QuarantinedFile | None:

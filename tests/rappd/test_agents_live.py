@@ -44,7 +44,7 @@ def test_without_inotify_it_polls_every_second(
         stderr=subprocess.STDOUT,
     )
     daemon.wait_for(daemon.is_ready, 40, "the daemon to be ready")
-    daemon.wait_for(lambda: "looking every 1 s" in daemon.log, 20, "the log to say so")
+    daemon.wait_for_log("looking every 1 s")
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "first"'))
     daemon.wait_for(lambda: "Aaa" in daemon.agent_names(), 10)
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "second, longer"'))
@@ -60,7 +60,7 @@ def test_fault_has_line_while_last_good_version_serves(daemon: RunningDaemon) ->
     fault = daemon.wait_for(lambda: daemon.get("/health").json()["quarantined"])[0]
     assert (fault["file"], fault["line"], fault["last_good"]) == ("aaa_agent.py", 2, True)
     assert daemon.chat("go")["agent_logs"] == "[Aaa] good"
-    daemon.wait_for(lambda: "works on" in daemon.log, 20, "the log, which is written apart")
+    daemon.wait_for_log("works on")
     daemon.stop()
     daemon.start()
     assert daemon.get("/health").json()["quarantined"], "the fault is still there after a restart"
@@ -176,8 +176,7 @@ def test_only_approved_files_change_structure(daemon: RunningDaemon) -> None:
     assert "rappd agents approve" in refused.stdout or "may not change" in refused.stdout
     assert daemon.cli("agents", "approve", "Twin").returncode == 0
     assert daemon.cli("agents", "run", "Twin").stdout.startswith("allowed ")
-    log = daemon.log
-    assert "security: twin_agent.py asked for agents.list" in log
+    daemon.wait_for_log("security: twin_agent.py asked for agents.list")
     daemon.drop("twin_agent.py", STRUCTURE_AGENT + "\n# changed\n")
     daemon.wait_for(lambda: daemon.cli("agents", "run", "Twin").stdout.startswith("refused"))
 

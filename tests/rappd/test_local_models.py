@@ -136,7 +136,7 @@ def test_agent_that_listens_never_becomes_the_model(mode: str, as_child: bool, n
         assert refused.status == 409
         assert "an agent's process" in refused.json()["error"]
         assert "secret plan" not in impostor.end()
-        assert "security: an agent's process listens at 127.0.0.1" in daemon.log
+        daemon.wait_for_log("security: an agent's process listens at 127.0.0.1")
 
 
 @pytest.mark.parametrize("mode", [*MODES, NO_SANDBOX])
@@ -153,7 +153,7 @@ def test_agent_that_takes_over_the_configured_port_gets_nothing(mode: str, nobod
             assert "doesn't answer" in answer["notice"]
             seen = impostor.end()
             assert "secret plan" not in seen
-            assert "security: an agent's process listens at 127.0.0.1" in daemon.log
+            daemon.wait_for_log("security: an agent's process listens at 127.0.0.1")
 
 
 def test_agent_that_hides_its_files_is_refused(nobody_python: Path) -> None:

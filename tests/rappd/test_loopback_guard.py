@@ -149,35 +149,6 @@ def test_an_upload_that_is_none_is_refused(fake_daemon: RunningDaemon) -> None:
     assert answer.status == 400
 
 
-def test_a_worker_cannot_use_the_control_socket(make_daemon: Callable[..., RunningDaemon]) -> None:
-    """Neither may a process that an agent started, in a session of its own."""
-    daemon = make_daemon(LLM_FAKE="1")
-    script = (
-        "import socket,sys,time; time.sleep(0.2); s=socket.socket(socket.AF_UNIX);"
-        "\\ntry:\\n s.connect(sys.argv[1]); s.sendall(b'GET /settings HTTP/1.0\\\\r\\\\n\\\\r\\\\n'); t=s.recv(15).decode()"
-        "\\nexcept OSError as e: t=type(e).__name__"
-        "\\nopen(sys.argv[2],'w').write(t)"
-    )
-    body = (
-        "import subprocess, sys, os\n"
-        f'        code = "{script}"\n'
-        "        subprocess.run([sys.executable, '-c', code, os.environ['SOCKET'], os.environ['OUT']], start_new_session=True)\n"
-        "        return 'started'"
-    )
-    out = daemon.data / "said"
-    daemon.environment |= {"SOCKET": str(daemon.home / "rappd.sock"), "OUT": str(out)}
-    daemon.drop("aaa_agent.py", agent_source("Aaa", body))
-    daemon.start()
-    assert "started" in daemon.chat("go")["agent_logs"]
-    daemon.wait_for(lambda: out.exists() and out.read_text(), 20, "the orphan's word")
-    assert out.read_text() in (
-        "FileNotFoundError",
-        "ConnectionRefusedError",
-        "PermissionError",
-        "HTTP/1.0 403 Fo",
-    )
-
-
 @pytest.mark.needs_root
 def test_home_reached_from_another_container_is_the_operators(
     make_daemon: Callable[..., RunningDaemon],

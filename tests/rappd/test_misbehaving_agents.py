@@ -54,7 +54,7 @@ def test_printing_lands_in_the_log(make_daemon: Callable[..., RunningDaemon]) ->
     daemon.drop("aaa_agent.py", agent_source("Aaa", "print('a word from the agent')\n        return 'x'"))
     daemon.start()
     assert daemon.chat("go")["agent_logs"] == "[Aaa] x"
-    daemon.wait_for(lambda: "a word from the agent" in daemon.log)
+    daemon.wait_for_log("a word from the agent")
 
 
 def test_agents_see_own_variables_and_no_secrets(

@@ -87,6 +87,37 @@ def test_agent_broken_save_shows_failure(make_daemon: Callable[..., RunningDaemo
     expect(page.get_by_text("works on").first).to_be_visible(timeout=15_000)
 
 
+def test_code_of_an_egg_waits_and_is_approved_on_page(
+    make_daemon: Callable[..., RunningDaemon], page: Page, tmp_path: Path
+) -> None:
+    kitchen = make_daemon("kitchen")  # not started: its command line packs alone
+    kitchen.drop("weather_agent.py", WEATHER)
+    egg = tmp_path / "weather.egg"
+    assert (
+        kitchen.cli("egg", "pack", "--form", "agent", "--item", "weather_agent.py", "-o", egg).returncode == 0
+    )
+    daemon = make_daemon()
+    daemon.drop("broken_agent.py", "class A(:\n")
+    daemon.start()
+    page.goto(_link(daemon))
+    page.get_by_role("link", name="Agents").click()
+    expect(page.get_by_role("heading", name="Not running, 1")).to_be_visible()
+    expect(page.locator("[data-file='broken_agent.py'] .sign.bad")).to_be_visible()
+    expect(page.locator("[data-file='broken_agent.py']")).not_to_contain_text("approve")
+    assert daemon.cli("egg", "hatch", egg).returncode == 0
+    expect(page.get_by_role("heading", name="Waiting for your approval, 1")).to_be_visible()
+    card = page.locator("[data-file='weather_agent.py']")
+    expect(card).to_contain_text("! Waits for your approval: kept, not run. It came in an egg")
+    expect(card.locator(".sign.warn")).to_be_visible()
+    expect(card.locator(".sign.bad")).to_have_count(0)
+    expect(page.locator(".failed-files")).not_to_contain_text("weather")
+    card.get_by_role("button", name="Read and approve").click()
+    expect(page.locator("dialog .listing")).to_contain_text("Rain from four")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("heading", name="Waiting for your approval")).to_have_count(0)
+    expect(card.get_by_role("button", name="Try Weather")).to_be_visible()
+
+
 def test_draft_survives_daemon_restart(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
     daemon = make_daemon().start()
     page.goto(f"http://127.0.0.1:{daemon.port}/")

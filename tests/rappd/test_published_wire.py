@@ -55,8 +55,8 @@ def test_agent_logs_hold_the_message_alone(daemon: RunningDaemon, model: FakeMod
     model.will(calls((name, {})), says("done"))
     assert daemon.chat("go")["agent_logs"] == f"[{name}] ERROR: {message}"
     assert model.results() == {name: f"Error: {message}"}
-    daemon.wait_for(lambda: f"agent {name} raised {detail} (line " in daemon.log)
-    assert "Traceback" in daemon.log
+    daemon.wait_for_log(f"agent {name} raised {detail} (line ")
+    daemon.wait_for_log("Traceback")
 
 
 def test_stream_says_where_an_agent_failed(daemon: RunningDaemon, model: FakeModel) -> None:

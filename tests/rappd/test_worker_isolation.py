@@ -50,10 +50,6 @@ def _run(daemon: SandboxedDaemon, name: str) -> Any:
     return daemon.post("/agents/run", {"agent": name}, control=True).json()
 
 
-def _log(daemon: SandboxedDaemon) -> str:
-    return (daemon.home / "rappd.log").read_text()
-
-
 def test_forged_frames_are_dropped_and_logged(sandboxed_daemon: SandboxedDaemon) -> None:
     daemon = sandboxed_daemon.start()
     own = daemon.run_code(_FORGE + _OWN, "Own")
@@ -66,13 +62,13 @@ def test_forged_frames_are_dropped_and_logged(sandboxed_daemon: SandboxedDaemon)
     ):
         attack = _FORGE + _OTHERS.replace("{kind}", str(kind)).replace("{value}", value)
         _agent(daemon, name, attack)
-        before = _log(daemon).count("security: worker")
+        before = daemon.log.count("security: worker")
         with ThreadPoolExecutor(2) as both:
             honest = both.submit(_run, daemon, "Honest")
             forger = both.submit(_run, daemon, name)
             assert honest.result()["result"] == "right"
             assert not forger.result()["ok"]
-        assert _log(daemon).count("security: worker") > before
+        daemon.wait_for(lambda before=before: daemon.log.count("security: worker") > before)
 
 
 def test_leftover_thread_neither_asks_nor_stays(sandboxed_daemon: SandboxedDaemon) -> None:

@@ -392,7 +392,8 @@ def test_links_of_an_earlier_home_are_named_at_start(attacked: Attacked) -> None
     (attacked.root / "senses" / "old_sense.py").symlink_to("/nowhere/old_sense.py")
     daemon.start()
     try:
-        daemon.wait_for(lambda: "old_sense.py is a link" in daemon.log, what="the links to be named")
+        for named in ("old_sense.py is a link", f"{soul} is a link to ../my-soul.md"):
+            daemon.wait_for_log(named)
         lines = daemon.log.splitlines()
         (line,) = [line for line in lines if f"{soul} is a link to ../my-soul.md" in line]
         assert "rappd config set soul_path" in line

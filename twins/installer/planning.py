@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from twins.eggs.ancestry import ancestors
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError
 from twins.fs.link_free_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders, walks
@@ -23,10 +24,12 @@ from twins.installer.target import InstallTarget
 from twins.zip.names import NameSet, folded, safe_path
 
 _ROOT = Path("/")
+MERGED = "yours was merged into it"
+"""``Row.why`` of memory that is replaced because the egg descends from it."""
 
 
 class Action(StrEnum):
-    """The action on one part. A part that is created or replaced may be quarantined besides."""
+    """The action on one part. A part that is created or replaced may wait for approval besides."""
 
     CREATE = "create"
     KEEP = "keep"
@@ -73,11 +76,12 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The row for a screen."""
+        why = self.why or ("yours is kept aside" if self.held and self.action is Action.REPLACE else "")
         return {
             "path": self.target,
             "role": self.role.value,
             "size": self.size,
-            **({"why": self.why} if self.why else {}),
+            **({"why": why} if why else {}),
         }
 
 
@@ -118,9 +122,12 @@ class Plan:
         return _is_trusted(self.opened, self.standing)
 
     def as_json(self) -> dict[str, Any]:
-        """For the command line and the page: one key per action with count, counts per role and files."""
+        """For the command line and the page: five groups of files with count, counts per role and files.
+
+        Each file of the egg is in exactly one of them; what is placed and waits for approval, in ``quarantine``.
+        """
         opened = self.opened
-        groups = {action.value: _group(self.of(action)) for action in Action}
+        groups = {action.value: _group([row for row in self.of(action) if not row.held]) for action in Action}
         groups["quarantine"] = _group(self.quarantined)
         return {
             "egg": {
@@ -199,6 +206,9 @@ class _Rows:
         self._overwrite = overwrite | empty
         self._trusted = _is_trusted(opened, standing)
         self._by_self = standing is Standing.SELF
+        # What an egg says it was merged from is believed of those whose code is.
+        takes_over = self._trusted and Category.NO_MEMORY not in overwrite
+        self._ancestors = ancestors(opened.manifest) if takes_over else {}
         self._held = held
         self._name = opened.name
         self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
@@ -223,11 +233,15 @@ class _Rows:
             case FileKind.NOTHING:
                 return self._written(row(Action.CREATE), part)
             case FileKind.FILE:
-                replaces = category_of(part.target, role) in self._overwrite
+                category = category_of(part.target, role)
+                replaces = category in self._overwrite
+                earlier = self._ancestors.get(part.target) if category is Category.MEMORY else None
                 alike = found.size == part.size
-                old = walk.sha256(path) if replaces or alike else ""
+                old = walk.sha256(path) if replaces or alike or earlier else ""
                 if alike and old == _sha256(part.chunks()):
                     return row(Action.KEEP, "the same is there", True, old)
+                if earlier and old in earlier and not replaces:
+                    return self._written(row(Action.REPLACE, MERGED, old=old), part)
                 if replaces:
                     return self._written(row(Action.REPLACE, old=old), part)
                 return row(Action.KEEP, "yours differs and stays")

@@ -27,6 +27,8 @@ class Category(StrEnum):
     SLOTS = "slots"
     ENV = "env"
     PAGES = "pages"
+    NO_MEMORY = "no-memory"
+    """Nothing to overwrite, but the opposite: memory stays even where the egg's was merged from it."""
 
 
 CATEGORIES = {

@@ -20,6 +20,7 @@ from twins.cartridges.buddy_store import SHELL
 from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import ORGANISM, Shape, checked
+from twins.eggs.ancestry import Ancestors, ancestors
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
@@ -33,6 +34,7 @@ from twins.zip.names import NameSet, safe_path
 
 _BUDDIES = (f".brainstem_data/{BUDDY}", f".brainstem_data/{SHELL}")
 _MEMORY = ".brainstem_data/"
+_REMEMBERED = (Role.MEMORY, Role.ROSTER, Role.OTHER)
 
 
 @dataclass(slots=True)
@@ -65,11 +67,15 @@ class MergeReport:
 
 @dataclass(slots=True)
 class MergedEggs:
-    """The workspace of both, in the folder that was given, and its conversations: ready to be packed."""
+    """The workspace of both, in the folder that was given, and its conversations: ready to be packed.
+
+    ``ancestors``: the versions that its memory was made of, with those that eggs of trusted signers name.
+    """
 
     workspace: Workspace
     conversations: Conversations
     report: MergeReport
+    ancestors: Ancestors
 
 
 @dataclass(slots=True, frozen=True)
@@ -132,8 +138,10 @@ class _EggMerge:
         self._written: set[str] = set()
         self._kept = Alternates(ours.rappid.text)
         self._report = MergeReport(ours.name, ours.rappid.text)
+        self._ancestors: dict[str, frozenset[str]] = {}
 
     def merged(self) -> MergedEggs:
+        self._note_ancestors()
         known = [_alternates(one) for one in (self._base, self._ours, self._theirs)]
         report = self._report
         report.already = self._theirs.digest in {self._ours.digest, *known[1].merged}
@@ -153,7 +161,22 @@ class _EggMerge:
         self._files()
         if not self._kept.is_empty:
             self._write(alternates.FILE, (self._kept.encoded(),))
-        return MergedEggs(Workspace.at(self._folder), Conversations(tuple(frames)), self._report)
+        return MergedEggs(
+            Workspace.at(self._folder), Conversations(tuple(frames)), self._report, self._ancestors
+        )
+
+    def _note_ancestors(self) -> None:
+        found: dict[str, set[str]] = {}
+        for one in (self._base, self._ours, self._theirs):
+            if one is None:
+                continue
+            for part in one.parts:
+                if part.role in _REMEMBERED:
+                    found.setdefault(part.target, set()).add(_digest(part))
+            if one.seal.whole is True and one.seal.signer in self._trusted:
+                for path, digests in ancestors(one.manifest).items():
+                    found.setdefault(path, set()).update(digests)
+        self._ancestors = {path: frozenset(digests) for path, digests in found.items() if len(digests) > 1}
 
     def _frames(self, known: list[Alternates]) -> list[Frame]:
         sides = [

@@ -124,7 +124,8 @@ class Sources:
     def _load(self) -> dict[str, Any]:
         if self._state is None:
             try:
-                found = orjson.loads(self._workspace.files.read(self._state_path, _MAX_STATE))
+                content = self._workspace.files.read(self._state_path, _MAX_STATE)
+                found = orjson.loads(content or b"{}")  # a power cut leaves a new placeholder empty
             except FileNotFoundError:
                 found = {}
             except (UnsafeFileError, orjson.JSONDecodeError) as error:

@@ -109,6 +109,7 @@ async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
             "reason": fault.reason,
             "line": fault.line,
             "last_good": fault.last_good,
+            "waits": fault.held,
         }
         for fault in sensed.faults
     ]
@@ -123,6 +124,7 @@ async def _bad_services(tenant: Tenant) -> list[dict[str, Any]]:
             "reason": fault.reason,
             "line": fault.line,
             "last_good": False,
+            "waits": False,
         }
         for fault in await tenant.service_faults()
     ]
@@ -137,6 +139,7 @@ def quarantined(tenant: Tenant) -> list[dict[str, Any]]:
             "reason": failure.reason,
             "line": failure.line,
             "last_good": bool(state.agents),
+            "waits": state.waits,
         }
         for state in tenant.registry.states()
         for failure in state.failures

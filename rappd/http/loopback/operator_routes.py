@@ -69,7 +69,7 @@ async def key(request: web.Request) -> web.Response:
 async def status(request: web.Request) -> web.Response:
     """The state that the start screen and `rappd status` show."""
     daemon = request.app[DAEMON]
-    return ok({**describe(daemon), "problems": await daemon.readiness.problems()})
+    return ok({**await describe(daemon), "problems": await daemon.readiness.problems()})
 
 
 @routes.get("/activity")

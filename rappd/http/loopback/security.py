@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 COOKIE = "rappd_operator"
 PROOF = "X-Rappd-Proof"
 
-_FROM_CONTROL = "from_control"
+_FROM_CONTROL = web.RequestKey("from_control", bool)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
@@ -119,7 +119,7 @@ def from_control(request: web.Request) -> bool:
     Raises ``RefusedError`` for a worker, or anything a worker started: it shares the account, not the right. Asked once
     for a request.
     """
-    found: bool | None = request.get(_FROM_CONTROL)
+    found = request.get(_FROM_CONTROL)
     if found is None:
         found = request[_FROM_CONTROL] = _came_from_control(request)
     return found
@@ -226,15 +226,14 @@ class AllowedHosts(msgspec.Struct, frozen=True):
 
 HOSTS = web.AppKey("hosts", AllowedHosts)
 
-_NAMED = "tenant"
+_NAMED = web.RequestKey("tenant", Tenant)
 
 
 def tenant_of(request: web.Request) -> Tenant:
     """The tenant that a route works on."""
     if "twin" not in request.match_info:
         return request.app[TENANT]
-    named: Tenant = request[_NAMED]
-    return named
+    return request[_NAMED]
 
 
 def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -1,7 +1,7 @@
 /** Agents: descriptions, origins, and quarantined files. */
 
 import { get } from "../lib/api.js";
-import { agentCard } from "../components/agents/agent-card.js";
+import { agentCard, stateOf } from "../components/agents/agent-card.js";
 import { agentDetail } from "../components/agents/agent-detail.js";
 import { staleList } from "../components/ui/stale-list.js";
 import { daemon } from "../lib/daemon-state.js";
@@ -89,8 +89,8 @@ export function mount(main, { tryIt }) {
 
 function lists({ files, rapps, held = [] }, tryIt) {
   const every = all(files);
-  const cartridges = every.filter(({ card }) => card.cartridge);
-  const waiting = every.filter(({ card }) => card.quarantined && !card.cartridge);
+  const those = (state) => every.filter(({ card }) => stateOf(card) === state);
+  const [cartridges, waiting, faulty] = ["cartridge", "waiting", "faulty"].map(those);
   const rest = every.filter(({ card }) => !card.quarantined);
   const quarantined = waiting.length + held.length;
   const cards = (some) =>
@@ -101,11 +101,12 @@ function lists({ files, rapps, held = [] }, tryIt) {
     );
   return [
     quarantined > 0 && [
-      h("h2", {}, `Quarantined, ${quarantined}`),
+      h("h2", {}, `Waiting for your approval, ${quarantined}`),
       waiting.length > 0 && cards(waiting),
       quarantinedList(held),
     ],
-    quarantined > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
+    faulty.length > 0 && [h("h2", {}, `Not running, ${faulty.length}`), cards(faulty)],
+    quarantined + faulty.length > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
     rest.length > 0 && cards(rest),
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     every.length === 0 &&

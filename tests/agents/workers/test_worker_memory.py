@@ -15,10 +15,8 @@ from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
 from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, until
 
-pytestmark = [
-    pytest.mark.asyncio(loop_factories=["uvloop"]),
-    pytest.mark.skipif(sys.platform != "linux", reason="Linux limits the memory of workers"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux limits the memory of workers")
+UVLOOP = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 MB = 1 << 20
 LIMIT = 200 * MB  # of addresses too, so that no single process gets there by its own memory
@@ -73,6 +71,7 @@ async def ask(supervisor: WorkerSupervisor, home: Home, code: str, size: int) ->
         return str(gone)
 
 
+@UVLOOP
 @pytest.mark.parametrize("code", [UNNAMED, CHILDREN, SHARED], ids=["memfd", "children", "shared memory"])
 async def test_too_much_memory_ends_the_call_in_words(
     limited: WorkerSupervisor, home: Home, code: str
@@ -91,6 +90,7 @@ async def test_too_much_memory_ends_the_call_in_words(
     assert (await neighbour.request("whoami", {}, timeout=20))["pid"] == before["pid"]
 
 
+@UVLOOP
 async def test_groups_are_removed_with_their_workers(limited: WorkerSupervisor, home: Home) -> None:
     parent = cgroup_limit._writable_parent("memory")
     if parent is None:

@@ -36,29 +36,29 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
     assert seen.code == 0
     head, whole, *rows, last = seen.lines
     assert re.fullmatch(r"gardener, a twin, \d+(\.\d)? kB, packed \d{1,2} [A-Z][a-z]{2}", head)
-    assert whole == "✓ Complete: all 148 files match their hashes    ! signed by kitchen, not paired"
+    assert whole == "✓ Complete: all 147 files match their hashes    ! signed by kitchen, not paired"
     assert rows == [
-        "  New          132  131 memories, 1 code file",
+        "  New          131  131 memories",
         "  Unchanged     15  3 of yours differ and stay (--overwrite soul,memory,agents)",
-        "  For approval   1  read them, then: rappd agents approve",
+        "  For approval   1  1 code file; read, then: rappd agents approve",
     ]
     assert last == f"Nothing was written. → rappd egg hatch {egg}"
     narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[2:5]
     assert narrow == [
-        "  New          132  131 memories, 1…",
+        "  New          131  131 memories",
         "  Unchanged     15  3 of yours differ…",
-        "  For approval   1",
+        "  For approval   1  1 code file",
     ]
     replaced = idle.cli("egg", "plan", str(egg), "--overwrite", "soul,agents").stdout.splitlines()
-    assert "  Replaced       2  soul, 1 code file" in replaced
+    assert "  Replaced       1  soul" in replaced
     assert "  Unchanged     13  1 of yours differs and stays (--overwrite memory)" in replaced
-    assert "  For approval   2  read them, then: " in "\n".join(replaced)
+    assert "  For approval   2  2 code files; read, then: " in "\n".join(replaced)
 
 
 def test_plan_of_first_and_of_unchanged_hatching(idle: RunningDaemon, kitchen: Gardener) -> None:
     egg = kitchen.packed()
     own = kitchen.home.cli("egg", "plan", str(egg)).stdout
-    assert "✓ Complete: all 4 files match their hashes    ✓ signed by this machine" in own
+    assert "✓ Complete: all 3 files match their hashes    ✓ signed by this machine" in own
     assert "  Unchanged    3  the same is there\n" in own
     assert "New" not in own
     assert "  New          3  rappid, soul, 1 other\n" in idle.cli("egg", "plan", str(egg)).stdout
@@ -71,7 +71,7 @@ def test_a_plan_as_json_is_one_object(idle: RunningDaemon, kitchen: Gardener) ->
     assert plan["seal"]["signer"] == fingerprint(kitchen.home)
     assert plan["egg"]["packed_on"] == "kitchen"
     assert {row: plan[row]["count"] for row in ("create", "replace", "keep", "quarantine", "refuse")} == {
-        "create": 5, "replace": 0, "keep": 0, "quarantine": 2, "refuse": 0,
+        "create": 3, "replace": 0, "keep": 0, "quarantine": 2, "refuse": 0,
     }  # fmt: skip
     assert len(plan["digest"]) == 64
 
@@ -148,7 +148,7 @@ def test_looking_verifying_and_comparing(kitchen: Gardener, tmp_path: Path) -> N
     assert "gardener, a twin, " in home.cli("egg", "inspect", str(first)).stdout
     assert (
         home.cli("egg", "verify", str(first)).stdout.splitlines()[0]
-        == "✓ Complete: all 4 files match their hashes"
+        == "✓ Complete: all 3 files match their hashes"
     )
     assert f"  key {fingerprint(home)}" in home.cli("egg", "verify", str(first)).stdout.splitlines()
     for verb in ("verify", "inspect"):
@@ -298,7 +298,7 @@ def test_agents_of_a_registry_travel_as_a_short_text(idle: RunningDaemon, tmp_pa
     told = json.loads(idle.cli("egg", "forge", "@kody/weather", *registry, "--json").stdout)["egg"]
     assert told == {"schema": "rapp-egg/1.0", "seeds": ["5"], "count": 1, "text": "AAAAAAAAAAU"}
     done = idle.cli("egg", "hatch-text", text, *registry)
-    assert "! 2 code files quarantined: kept, not run." in done.stdout, done
+    assert "! 2 code files wait for your approval: kept, not run." in done.stdout, done
     assert len(list(idle.agents.glob("*_agent.py"))) == 2
     assert idle.cli("egg", "hatch-text", "AAAA", *registry).returncode == 5
 

@@ -31,7 +31,7 @@ def test_hatching_quarantines_foreign_code_and_advises(idle: RunningDaemon, kitc
     assert seen.code == 0
     assert seen.lines[:5] == [
         "✓ gardener hatched: 5 files.",
-        "! 2 code files quarantined: kept, not run.",
+        "! 2 code files wait for your approval: kept, not run.",
         "    agents/kettle_agent.py",
         "    services/pump_service.py",
         "  → read them, then: rappd agents approve --twin gardener",
@@ -60,7 +60,7 @@ def test_env_of_an_egg_is_approved_with_the_daemon_down(idle: RunningDaemon, kit
     kitchen.give(".env", "PUMP=on\nPATH=/evil\n")
     egg = kitchen.packed("with_env.egg", "--form", "organism")
     done = idle.cli("egg", "hatch", str(egg)).stdout
-    assert "1 file quarantined: kept, not used." in done
+    assert "1 file waits for your approval: kept, not used." in done
     rows = json.loads(idle.cli("agents", "approve", "--json").stdout)["held"]
     assert [row["path"] for row in rows] == [".env"]
     told = json.loads(idle.cli("doctor", "--json").stdout)["doctor"]
@@ -100,7 +100,7 @@ def test_a_signer_is_trusted_by_fingerprint_until_revoked(idle: RunningDaemon, k
     assert not (idle.home / "twins").exists()
     assert json.loads(idle.cli("egg", "signers", "--json").stdout)["signers"] == []
 
-    assert "quarantined" not in idle.cli("egg", "hatch", str(egg), "--trust-signer", own).stdout
+    assert "approval" not in idle.cli("egg", "hatch", str(egg), "--trust-signer", own).stdout
     assert idle.cli("agents", "approve").stdout == "Nothing waits for approval.\n"
     assert idle.cli("egg", "signers", "--trust", own).stdout == "✓ kitchen is trusted.\n", "it keeps its name"
     assert "signed by kitchen\n" in idle.cli("egg", "plan", str(egg)).stdout

@@ -149,6 +149,36 @@ def test_merge_is_symmetric_and_idempotent(lives: Lives) -> None:
         assert diff["diff"]["files"] == []
 
 
+def test_merged_memory_replaces_what_it_was_merged_from(lives: Lives) -> None:
+    lives.merged(lives.here, "whole", lives.base, lives.ours, lives.theirs)
+    egg, counts = str(lives.folder / "whole.egg"), ".brainstem_data/counts.json"
+
+    def visits(daemon: RunningDaemon) -> int:
+        return int(json.loads(lives.read(daemon, counts))["visits"])
+
+    def replaced(daemon: RunningDaemon, *more: str) -> dict[str, str]:
+        told = json.loads(lives.run(daemon, "egg", "plan", egg, "--json", *more))["plan"]
+        return {one["path"]: one.get("why", "") for one in told["replace"]["files"]}
+
+    assert replaced(lives.there) == {}, "a signer who is not trusted names no ancestors"
+    assert replaced(lives.here, "--no-memory") == {}
+    lives.run(lives.here, "egg", "hatch", egg, "--yes", "--no-memory")
+    assert visits(lives.here) == 3
+    assert replaced(lives.here) == {counts: "yours was merged into it"}
+    assert "Replaced" in lives.run(lives.here, "egg", "plan", egg)
+    assert "yours was merged into it (--no-memory)" in lives.run(lives.here, "egg", "plan", egg)
+    lives.run(lives.here, "egg", "hatch", egg, "--yes")
+    assert visits(lives.here) == 7
+    # A later version is merged from nothing, and stays; so does the trusted other side's own file.
+    lives.write(lives.here, counts, {"visits": 8})
+    assert replaced(lives.here) == {}
+    desk = json.loads(lives.run(lives.here, "egg", "signers", "--json"))["own"]
+    lives.run(lives.there, "egg", "signers", "--trust", desk, "--name", "desk")
+    assert replaced(lives.there)[counts] == "yours was merged into it"
+    lives.run(lives.there, "egg", "signers", "--revoke", desk)
+    lives.write(lives.here, counts, {"visits": 3})
+
+
 def test_without_a_base(lives: Lives) -> None:
     done = lives.merged(lives.here, "baseless", lives.ours, lives.theirs)
     assert done["removed"] == []

@@ -159,7 +159,7 @@ def test_agent_output_is_logged_without_control_characters(idle: RunningDaemon) 
     idle.drop("loud_agent.py", agent_source("Loud", 'print("\\x1b[2Jhello from within"); return "done"'))
     idle.start()
     assert idle.cli("agents", "run", "Loud").returncode == 0
-    idle.wait_for(lambda: "hello from within" in idle.log)
+    idle.wait_for_log("hello from within")
     shown = idle.cli("logs")
     assert "hello from within" in shown.stdout
     assert "\x1b" not in shown.stdout

@@ -360,8 +360,9 @@ def test_what_older_tools_put_aside_is_seen_in_the_archive(
     (trash / "notes").mkdir()
     if up:
         home.start()
-        home.wait_for(lambda: "Old rose lay in .trash and is archived now." in home.log)
-        assert f"{trash}/notes stays: notes is no twin: it holds no rappid.json." in home.log
+        stays = f"{trash}/notes stays: notes is no twin: it holds no rappid.json."
+        for line in ("Old rose lay in .trash and is archived now.", stays):
+            home.wait_for_log(line)
     else:
         seen = home.cli("twins", "list", "--archived")
         assert "Old iris lay in .trash and is archived now." in seen.stderr

@@ -150,7 +150,7 @@ def test_a_daemon_that_ends_in_the_middle_of_an_answer_is_told(idle: RunningDaem
     process = subprocess.Popen(
         [sys.executable, "-m", "rappd", "agents", "run", "Slow"], env=idle.environment, stderr=subprocess.PIPE
     )
-    idle.wait_for(lambda: "slow has begun" in idle.log)
+    idle.wait_for_log("slow has begun")
     idle.kill()
     _, told = process.communicate(timeout=30)
     assert process.returncode == 1

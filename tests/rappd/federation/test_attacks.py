@@ -127,7 +127,7 @@ def test_nobody_speaks_in_the_name_of_another_peer(node: Node, mine: PlainMachin
         refused(other.post(other.envelope(verb, data, sender=mine.id)), "wrong_sender", 403)
     batch = other.request("POST", "/envelopes/batch", [other.help(sender=mine.id)])
     assert batch.json[0]["data"]["reason"] == "wrong_sender"
-    node.daemon.wait_for(lambda: "security" in node.daemon.log, 20, "the log, which is written apart")
+    node.daemon.wait_for_log("security")
 
 
 def test_a_repeat_is_answered_from_the_record_and_done_once(node: Node, mine: PlainMachine) -> None:

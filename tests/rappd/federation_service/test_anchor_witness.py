@@ -111,7 +111,7 @@ def test_witness_contradicts_a_forged_log_signed_again(desk: Machine, shed: Mach
         assert "shed keeps anchor" in text
     assert code == 1
     shed.wait_for(lambda: kept(shed, "desk").get("faults"), 30, "the shed to notice")
-    assert "security: desk sent anchor" in shed.log
+    shed.wait_for_log("security: desk sent anchor")
     told = shed.cli("threads", "witness")
     assert told.returncode == 1
     assert "desk: anchor" in told.stdout
@@ -181,6 +181,6 @@ def test_anchor_with_a_smaller_number_replaces_nothing(desk: Machine, shed: Mach
         db.commit()
     desk.start()
     desk.wait_for(lambda: desk.row("shed")["presence"] == "here", 30, "the shed")
-    assert "was changed" in desk.log, "the list of threads does not belong to it, so it is handed to nobody"
+    desk.wait_for_log("was changed")  # the list of threads does not belong to it, so nobody gets it
     after = kept(shed, "desk")
     assert (after["counter"], after["events"]) == (before["counter"], before["events"])

@@ -44,6 +44,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine,
         pair(desk, pi)
         desk.knows("pi")
         desk.wait_for(lambda: len(desk.row("pi")["agents_here"]) > 0, 30, "pi's agents")
+        assert not [name for name in tools(desk, model) if name.endswith("_on_pi")], (
+            "before the owner says so"
+        )
         yield desk, pi, model
     finally:
         for one in (desk, pi):
@@ -61,10 +64,11 @@ def tools(desk: Machine, model: FakeModel) -> dict[str, Any]:
     return {tool["function"]["name"]: tool["function"] for tool in model.asked[0].get("tools", [])}
 
 
-def test_they_are_tools_only_where_the_owner_switched_it_on(
+def test_peer_agents_are_tools_once_the_owner_says_so(
     network: tuple[Machine, Machine, FakeModel],
 ) -> None:
     desk, _, model = network
+    offer(desk, False)  # whichever test was before
     assert not [name for name in tools(desk, model) if name.endswith("_on_pi")]
     offer(desk, True)
     found = tools(desk, model)

@@ -50,7 +50,15 @@ class FakeDaemon:
         self.scripted: dict[str, list[tuple[int, Any]]] = {}
         self.files = [
             file("clock_agent.py", "Clock"),
-            file("mail_agent.py", "Mail", quarantined=True, line=2, reason="holds a likely password"),
+            file(
+                "mail_agent.py",
+                "",
+                quarantined=True,
+                held=True,
+                waits=True,
+                line=2,
+                reason="It came in an egg.",
+            ),
             file("old_agent.py", "Clock", shadowed_by="clock_agent.py"),
         ]
 

@@ -79,7 +79,7 @@ async def test_undo_stays_ten_seconds_and_waits_under_the_pointer(site: Any) -> 
 async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None:
     async with site.opened("#/agents") as page:
         card = page.locator("[data-file='mail_agent.py']")
-        await expect(card).to_contain_text("mail_agent.py line 2: holds a likely password")
+        await expect(card).to_contain_text("! Waits for your approval: kept, not run. It came in an egg.")
         await expect(page.locator("[data-file='old_agent.py']")).to_contain_text("clock_agent.py")
         await card.locator("text=Read and approve").click()
         await expect(page.locator("dialog .marked")).to_have_text("PASSWORD = 'hunter2'")

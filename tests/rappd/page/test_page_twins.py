@@ -27,7 +27,7 @@ def planned(digest: str, *, replaced: bool = False, **more: Any) -> dict[str, An
     plan = {
         "egg": {"name": "Rose", "kind": "twin", "size": 3_100_000, "packed_by": "kitchen"},
         "seal": {"whole": True, "signer": "91c3" * 16, "signer_name": "", "standing": "unknown"},
-        "create": group(("memory.json", "memory", ""), ("agents/rain_agent.py", "agent", "")),
+        "create": group(("memory.json", "memory", "")),
         "replace": group(*([soul] if replaced else [])),
         "keep": group(("rappid.json", "identity", SAME), *([] if replaced else [soul])),
         "quarantine": group(("agents/rain_agent.py", "agent", "")),
@@ -48,7 +48,7 @@ def opened_egg(plan: dict[str, Any]) -> dict[str, Any]:
 
 def hatched(**more: Any) -> dict[str, Any]:
     done = {"name": "Rose", "key": "rose-7e18", "destination": "twin", "receipt": "r1", "released": []}
-    counts = {"create": {"count": 2}, "replace": {"count": 1}, "quarantine": {"count": 1}, "answer": ""}
+    counts = {"create": {"count": 1}, "replace": {"count": 1}, "quarantine": {"count": 1}, "answer": ""}
     return {"hatched": done | counts | more}
 
 
@@ -183,7 +183,7 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
         ):
             await expect(dialog).to_contain_text(said)
         verbs = await dialog.locator(".plan-verb, .plan-count").all_inner_texts()
-        assert verbs == ["New", "2", "Unchanged", "2", "Needs your approval", "1"]
+        assert verbs == ["New", "1", "Unchanged", "2", "Needs your approval", "1"]
         await expect(dialog.locator(".keep summary")).to_contain_text(
             "1 of yours differs and stays, 1 is the same"
         )
@@ -196,7 +196,7 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
         await dialog.get_by_role("button", name="Hatch 3 files").click()
         await expect(dialog).to_have_count(0)
         await expect(page.locator(".toast")).to_contain_text(
-            "Rose hatched: 3 files. 1 code file waits to be read."
+            "Rose hatched: 3 files. 1 code file waits for your approval."
         )
         await page.click(".toast >> text=Undo")
         await expect(page.locator(".toast")).to_contain_text("Rose is as it was before.")
@@ -222,7 +222,7 @@ async def test_plan_with_env_shows_names_and_approves_file(site: Any) -> None:
         await page.keyboard.press("Escape")
         await page.click("nav >> text=Agents")
         card = page.locator("[data-file='.env']")
-        await expect(card).to_contain_text("Kept, not used. It came in an egg.")
+        await expect(card).to_contain_text("Waits for your approval: kept, not used. It came in an egg.")
         await card.get_by_role("button", name="Read and approve").click()
         await expect(page.locator("dialog .listing")).to_contain_text("WEATHER=sunny")
         await page.get_by_role("button", name="Approve", exact=True).click()
@@ -450,7 +450,14 @@ async def test_phone_selects_chat_target(site: Any) -> None:
 
 
 async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) -> None:
-    held = {"name": "", "origin": "yours", "quarantined": True, "reason": "It came in an egg."}
+    held = {
+        "name": "",
+        "origin": "yours",
+        "quarantined": True,
+        "held": True,
+        "waits": True,
+        "reason": "It came in an egg.",
+    }
     files = {"files": [{"filename": "rain_agent.py", "agents": [], "cards": [held]}]}
     site.daemon.scripted["GET /twins/rose-7e18/agents"] = [(200, files)]
     source = {"source": "import os\n"}

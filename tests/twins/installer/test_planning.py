@@ -40,8 +40,8 @@ def test_the_screen_has_all_it_needs(home: AHome) -> None:
     assert shown["egg"]["packed_at"] == "2026-11-20T00:00:00Z"
     assert shown["egg"]["packed_by"] == "kitchen"
     assert shown["seal"] == {"whole": True, "signer": KITCHEN, "signer_name": "", "standing": "unknown"}
-    assert shown["create"]["count"] == 6
-    assert shown["create"]["roles"] == {"agent": 1, "service": 1, "memory": 2, "page": 1, "roster": 1}
+    assert shown["create"]["count"] == 4
+    assert shown["create"]["roles"] == {"memory": 2, "page": 1, "roster": 1}
     assert shown["keep"]["files"] == [
         {
             "path": "rappid.json",

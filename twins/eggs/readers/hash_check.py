@@ -89,10 +89,11 @@ class HashCheck:
         An egg opened for a look is only judged by its lists.
         """
         found, listed = self._found, self._listed()
+        number = len(listed - self.wrapping)
         signer = self._sealed.signer if self._sealed else ""
         at = self._sealed.signed_at if self._sealed else ""
         if not found.check:
-            return Seal(None, signer, at, len(listed), checked=False)
+            return Seal(None, signer, at, number, checked=False)
         with OrderedThreadPool[None]() as ahead:
             tasks = in_tasks(found.archive.sizes.items())
             for _ in ahead.each(partial(self._compare_all, names, ahead) for names in tasks):
@@ -100,7 +101,7 @@ class HashCheck:
         missed = [name for name in found.names if name not in listed and name not in self._manifests]
         if listed and missed:
             found.notes.append(f"Of {len(missed)} files it carries no hash: {_some(missed)}.")
-        return Seal(True if listed and not missed else None, signer, at, len(listed))
+        return Seal(True if listed and not missed else None, signer, at, number)
 
     def _listed(self) -> Set[str]:
         lists = [*filter(None, self._lists), *([self._expected.keys()] if self._expected else [])]

@@ -114,6 +114,13 @@ def lines(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     return found
 
 
+def complete_text(files: int) -> str:
+    """The sentence about an egg whose files all match their hashes."""
+    if files == 1:
+        return "Complete: its file matches its hash"
+    return f"Complete: all {files:,} files match their hashes"
+
+
 def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     """True when it is whole, and who signed it: what ``rappd egg verify`` answers."""
     seal = opened.seal
@@ -121,9 +128,7 @@ def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     if not seal.checked:
         whole = ReportLine("note", f"not checked yet: rappd egg verify {opened.file}")
     elif seal.whole:
-        whole = ReportLine(
-            "good", f"Complete: all {seal.listed} file{'s'[: seal.listed != 1]} match their hashes"
-        )
+        whole = ReportLine("good", complete_text(seal.listed))
     elif seal.listed:
         whole = ReportLine("note", f"readable: {files}, {seal.listed} of them with a hash")
     else:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from twins.eggs.ancestry import Ancestors
 from twins.eggs.readers.member_paths import is_code
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
@@ -48,12 +49,14 @@ class Member:
 class EggContents:
     """The contents to be packed.
 
-    ``identity`` is whose it is, None for what is nobody; ``facts`` are what the form's manifest says besides.
+    ``identity`` is whose it is, None for what is nobody; ``facts`` are what the form's manifest says besides, and
+    ``ancestors`` the versions that its files were merged from.
     """
 
     name: str
     identity: Identity | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    ancestors: Ancestors = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     left_out: list[ExcludedFile] = field(default_factory=list)
 

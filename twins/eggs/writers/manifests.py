@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from twins.eggs.ancestry import KEY
 from twins.eggs.frames import MEMBER
 from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.formats import EggFormat, EggMaker
@@ -89,6 +90,11 @@ def _workspace(
             "soul": counted.one("soul.md"),
             "conversations": counted.one(MEMBER),
         },
+        **(
+            {KEY: {path: sorted(load.ancestors[path]) for path in sorted(load.ancestors)}}
+            if load.ancestors
+            else {}
+        ),
     }
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from twins.eggs import integrity
+from twins.eggs.ancestry import Ancestors
 from twins.eggs.frames import ConversationSource
 from twins.eggs.writers import manifests, rapp1
 from twins.eggs.writers.contents import EggContents, IsHeld
@@ -44,19 +45,22 @@ def pack(
     exclude_memory: bool = False,
     allow: Collection[str] = (),
     overwrite: bool = False,
+    ancestors: Ancestors | None = None,
     progress: Progress | None = None,
 ) -> PackedEgg:
     """Packs ``workspace``, or ``item`` out of it (an agent's file name, a rapplication's id), into ``target``.
 
     Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
     where it is the item itself, that is a ``BadFileError``. ``allow`` holds the ids of findings that
-    may travel. ``progress`` is called from this thread. Raises ``SecretsFoundError``, ``TwinConflictError`` (the
-    place is taken, the disk is full, a file changed meanwhile), ``BadFileError``, ``NoSuchTwinError``,
-    ``NoSuchFileError``; then ``target`` is as it was. Blocks on the disk.
+    may travel. ``ancestors``: the versions that the files of a merged workspace were made of. ``progress`` is called
+    from this thread. Raises ``SecretsFoundError``, ``TwinConflictError`` (the place is taken, the disk is full, a file
+    changed meanwhile), ``BadFileError``, ``NoSuchTwinError``, ``NoSuchFileError``; then ``target`` is as it was.
+    Blocks on the disk.
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
         load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held)
+        load.ancestors = ancestors or {}
         if held is not None:
             load.leave_held(held)
             _check_item(load, form)

@@ -17,8 +17,8 @@ const ORIGINS = { yours: "yours", shipped: "came with rappd" };
 /** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
 export function agentCard(file, card, { tryIt, key = "" }) {
   const errorPlace = h("div", {});
-  const held = card.quarantined && !card.cartridge;
-  const kind = held ? "card agent quarantined" : card.shadowed_by ? "card agent shadowed" : "card agent";
+  const state = stateOf(card);
+  const kind = ["card agent", CLASSES[state]].filter(Boolean).join(" ");
   const plain = card.quarantined || card.shadowed_by || key;
   const title = h(
     "h3",
@@ -41,13 +41,16 @@ export function agentCard(file, card, { tryIt, key = "" }) {
     h(
       "div",
       { class: "card-actions" },
-      card.cartridge
-        ? cartridgeActions(file, card, errorPlace, key)
-        : held
-          ? quarantinedActions(file, card, errorPlace, key)
-          : readyActions(file, card, errorPlace, tryIt, key),
+      ACTIONS[state](file, card, errorPlace, key, tryIt),
     ),
   );
+}
+
+/** The state of an agent file: `cartridge`, `waiting` (for approval), `faulty`, `shadowed` or `ready`. */
+export function stateOf(card) {
+  if (card.cartridge) return "cartridge";
+  if (card.quarantined) return card.waits ? "waiting" : "faulty";
+  return card.shadowed_by ? "shadowed" : "ready";
 }
 
 /** "came with rappd · time_agent.py" */
@@ -72,13 +75,20 @@ export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
 
 function sentence(file, card) {
   if (card.cartridge) return h("p", {}, "A program that runs by itself; it gives no agent.");
+  if (card.quarantined && card.waits)
+    return h(
+      "p",
+      { class: "reason" },
+      h("span", { class: "sign warn" }, "! "),
+      `Waits for your approval: kept, not run. ${card.reason}`,
+    );
   if (card.quarantined) {
     const where = card.line ? `${file.filename} line ${card.line}: ` : "";
     return h(
       "p",
       { class: "reason" },
-      h("span", { class: "sign warn" }, "! "),
-      `Kept, not run. ${where}${card.reason || "Not approved yet."}`,
+      h("span", { class: "sign bad" }, "✗ "),
+      `Not running. ${where}${card.reason}`,
     );
   }
   if (card.reason) {
@@ -98,7 +108,7 @@ function sentence(file, card) {
   return h("p", {}, firstSentence(card.summary || card.description));
 }
 
-function readyActions(file, card, errorPlace, tryIt, key) {
+function readyActions(file, card, errorPlace, key, tryIt) {
   return [
     !card.shadowed_by &&
       h(
@@ -116,13 +126,14 @@ function readyActions(file, card, errorPlace, tryIt, key) {
   ];
 }
 
-function quarantinedActions(file, card, errorPlace, key) {
+/** What waits only for code that it imports has nothing to be approved itself: that code is listed beside it. */
+function readActions(file, card, errorPlace, key) {
   return [
     daemon.operator &&
       h(
         "button",
         { type: "button", class: "secondary", onclick: () => openSource(file, card, errorPlace, key) },
-        "Read and approve",
+        card.held ? "Read and approve" : "Read",
       ),
     exportButton(file, errorPlace, key),
     removeButton(file, card, errorPlace, key),
@@ -143,6 +154,15 @@ function cartridgeActions(file, card, errorPlace, key) {
     removeButton(file, card, errorPlace, key),
   ];
 }
+
+const CLASSES = { waiting: "quarantined", faulty: "faulty", shadowed: "shadowed" };
+const ACTIONS = {
+  cartridge: cartridgeActions,
+  waiting: readActions,
+  faulty: readActions,
+  shadowed: readyActions,
+  ready: readyActions,
+};
 
 function exportButton(file, errorPlace, key) {
   const path = `${routesOf(key)}/agents/export/${encodeURIComponent(file.filename)}`;

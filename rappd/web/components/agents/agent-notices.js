@@ -13,6 +13,7 @@ export function startAgentNotices(tryIt) {
   );
   daemonEvents.addEventListener("agents", ({ detail }) => {
     if (detail.ok === false) failed(detail);
+    else if (detail.kind === "waits") failedFiles.clear(detail.file);
     else loaded(detail, tryIt);
     agentsChanged.dispatchEvent(new Event("change"));
   });

@@ -34,7 +34,7 @@ export function quarantinedList(held, key = "") {
 function heldCard({ path, why, origin }, key) {
   const errorPlace = h("div", {});
   const env = path === ".env";
-  const open = () => openSource({ filename: path }, { reason: why, env }, errorPlace, key);
+  const open = () => openSource({ filename: path }, { reason: why, env, held: true, waits: true }, errorPlace, key);
   return h(
     "li",
     { class: "card agent quarantined", "data-file": path },
@@ -46,7 +46,7 @@ function heldCard({ path, why, origin }, key) {
         "p",
         { class: "reason" },
         h("span", { class: "sign warn" }, "! "),
-        `Kept, not ${env ? "used" : "run"}. ${why}`,
+        `Waits for your approval: kept, not ${env ? "used" : "run"}. ${why}`,
       ),
       h("p", { class: "soft" }, `came in ${origin}`),
       errorPlace,

@@ -1,4 +1,4 @@
-/** "Read and approve": the source of a quarantined file, then the decision. */
+/** The source of a file that does not run, and the decision where it waits for approval (`card.held`). */
 
 import { get, post } from "../../lib/api.js";
 import { h, withCode } from "../../lib/dom.js";
@@ -8,6 +8,9 @@ import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { failedFiles } from "./failed-files.js";
 import { routesOf } from "../twins/twins.js";
+
+const ENV = "This file is kept, not used. Once approved, every agent here gets its variables.";
+const CODE = "This file is kept, not run. Once approved it runs whenever it is asked.";
 
 /** Fetches the source and opens the dialog; failures to fetch go into `errorPlace`, on the card. */
 export function openSource(file, card, errorPlace, key = "") {
@@ -40,20 +43,12 @@ function content(file, card, source, close, key) {
   return h(
     "div",
     { class: "dialog-body" },
-    h(
-      "p",
-      {},
-      withCode(
-        card.env
-          ? "This file is kept, not used. Once approved, every agent here gets its variables."
-          : "This file is kept, not run. Once approved it runs whenever it is asked.",
-      ),
-    ),
+    card.held && h("p", {}, withCode(card.env ? ENV : CODE)),
     card.reason &&
       h(
         "p",
         { class: "reason" },
-        h("span", { class: "sign warn" }, "! "),
+        card.waits ? h("span", { class: "sign warn" }, "! ") : h("span", { class: "sign bad" }, "✗ "),
         card.line ? `Line ${card.line}: ${card.reason}` : card.reason,
       ),
     listing(source, card.line),
@@ -61,8 +56,8 @@ function content(file, card, source, close, key) {
     h(
       "div",
       { class: "dialog-actions" },
-      h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
-      approve,
+      h("button", { type: "button", class: "secondary", onclick: close }, card.held ? "Cancel" : "Close"),
+      card.held && approve,
     ),
   );
 }

@@ -24,10 +24,10 @@ export function hatched({ name, key, destination, receipt, create, replace, quar
     toast(answer || `${name} is here already. ${freed}`);
     return;
   }
-  const files = count(create.count + replace.count, "file");
+  const files = count(create.count + replace.count + quarantine.count, "file");
   const held = quarantine.count;
   const what = quarantine.roles?.env ? "file" : "code file";
-  const waits = held ? ` ${count(held, what)} ${held === 1 ? "waits" : "wait"} to be read.` : "";
+  const waits = held ? ` ${count(held, what)} ${held === 1 ? "waits" : "wait"} for your approval.` : "";
   const read = {
     label: "Read",
     run: () => (destination === "twin" ? go("twins", "twin", key) : go("agents")),

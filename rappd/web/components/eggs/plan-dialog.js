@@ -162,7 +162,7 @@ export function openPlan(file, decided, signature) {
   }
 }
 
-const writes = (plan) => plan.create.count + plan.replace.count;
+const writes = (plan) => plan.create.count + plan.replace.count + plan.quarantine.count;
 
 /** A refusal; what it says line by line beyond the first is folded away. */
 function refusal(found) {

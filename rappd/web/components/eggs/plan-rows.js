@@ -85,7 +85,8 @@ const ABOUT = {
       .filter(Boolean)
       .join(", ");
   },
-  quarantine: ({ roles }) => `kept, not ${roles.env ? "used" : "run"}, until you read and approve them`,
+  quarantine: ({ roles }) =>
+    `${inWords(roles)}: kept, not ${roles.env ? "used" : "run"}, until you read and approve`,
   refuse: () => "they stay in the egg",
 };
 

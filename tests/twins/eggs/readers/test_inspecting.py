@@ -44,7 +44,7 @@ def test_the_lines_for_people(eggs: Any) -> None:
     assert said[0][1].startswith("gardener, a twin, ")
     assert said[0][1].endswith("packed 20 Nov 2026")
     assert said[1:] == [
-        ("good", "Complete: all 6 files match their hashes"),
+        ("good", "Complete: all 5 files match their hashes"),
         ("good", f"signed by {key.fingerprint[:16]}"),
         ("", f"rapp-egg/2.0, ZIP; hatches to twins/{eggs.key}"),
         ("", eggs.rappid),
