@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
+from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
-from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_journal import Journal, Location, Move, name_of
 from twins.fs.file_moves import lay
 from twins.fs.file_transaction import apply_journal
-from twins.fs.link_free_walk import FileKind, LinkFreeFolder, LinkFreeFolders, files_below, name_of, walks
 from twins.installer.errors import ChangedSinceError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
@@ -84,7 +84,7 @@ class _Rollback:
         self._receipts = receipts
         self._root = home / receipt.workspace
         self._done = RollbackResult(receipt.id, receipt.name)
-        with walks(home) as opened:
+        with LinkFreeFolders(home) as opened:
             self.changed = self._changed_whole() if self._is_whole else self._changed_files(opened)
 
     def run(self, held: QuarantineList, at: datetime) -> RollbackResult:
@@ -97,7 +97,7 @@ class _Rollback:
             if self._is_whole:
                 self._take_whole(journal, staging)
             else:
-                with walks(self._home) as opened:
+                with LinkFreeFolders(self._home) as opened:
                     self._put_back(journal, staging, opened)
             self._close(journal, staging, at)
             make_durable(staging)
@@ -134,8 +134,8 @@ class _Rollback:
                 do="rappd twins list --archived",
             )
         known = {file.path: file.sha256 for file in self._receipt.files}
-        there = set(files_below(root))
         with LinkFreeFolder(root) as walk:
+            there = set(walk.files())
             found = {path: walk.sha256(path) for path in there}
         changed = {path for path, sha256 in found.items() if sha256 != known.get(path)}
         made = {path for path in changed - known.keys() if is_placeholder(path, found[path])}

@@ -18,11 +18,11 @@ import msgspec
 
 from agents.storage.atomic_write import sync_folder
 from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
+from agents.storage.safe_walk import LinkFreeFolder, split
 from twins.byte_sizes import amount
 from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.errors import BadEggError
 from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
-from twins.fs.link_free_walk import LinkFreeFolder, split
 from twins.installer.errors import DiskFullError
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
