@@ -18,8 +18,9 @@ from rappd.cli.egg_merge import merge
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
 from rappd.cli.egg_peers import arrived, pack_for, send
 from rappd.cli.egg_signers import signers
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.daemon.home import Home
+from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
 
@@ -86,7 +87,7 @@ def pack(
     done = found["packed"]
     sealed = f", sealed for {strip_control(done['for'])}" if "for" in done else ""
     print_out(
-        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed{sealed}"
+        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, {format_bytes(done['size'])}, signed{sealed}"
     )
     print_out(f"  {tilde(done['path'])}")
     if done["signature"]:

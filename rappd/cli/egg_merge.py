@@ -19,10 +19,11 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
 
@@ -116,7 +117,7 @@ def _show(done: dict[str, Any], into: Path) -> None:
             f"{done['shared']:,} frames shared, {done['new']:,} new, " if done["shared"] + done["new"] else ""
         )
         print_out(
-            f"{status_mark('good')} {strip_control(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}"
+            f"{status_mark('good')} {strip_control(done['name'])}: {lived}{count(done['files'], 'file')}, {format_bytes(done['size'])}"
         )
     if done["contradicting"]:
         many = count(done["dimensions"], "dimension")

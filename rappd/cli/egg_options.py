@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rappd.cli.formatting import size
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
+from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggOperations
@@ -76,7 +76,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with progress() as line:
         line(f"{what}…")
         yield lambda done, whole: line(
-            f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
+            f"{what}  {100 * done // max(1, whole)} %  {format_bytes(done)} of {format_bytes(whole)}"
         )
 
 

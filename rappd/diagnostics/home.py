@@ -11,7 +11,7 @@ from pathlib import Path
 
 from envelopes.identity.anchor import read_anchor
 from envelopes.problem import ReportableError
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.errors import StoreError
@@ -23,6 +23,7 @@ from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import open_reading
 from rappd.store.former_journal import check_journal
 from rappd.store.schema import VERSION, version_of
+from twins.byte_sizes import format_bytes
 from twins.fs.refused_links import refused_links_of_home
 from twins.workspace.workspace import Workspace
 
@@ -44,10 +45,10 @@ def check_data(visit: CheckContext) -> Iterator[Finding]:
         )
     if free < _ENOUGH_BYTES:
         yield Finding(
-            "Data", "bad", f"{tilde(home.root)} is nearly full, {size(free)} left", "free some space"
+            "Data", "bad", f"{tilde(home.root)} is nearly full, {format_bytes(free)} left", "free some space"
         )
     elif not loose:
-        yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
+        yield Finding("Data", "good", f"{tilde(home.root)}, private, {format_bytes(free)} free")
 
 
 def check_settings(visit: CheckContext) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ import msgspec
 from agents.storage.atomic_write import sync_folder
 from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
 from agents.storage.safe_walk import LinkFreeFolder, split
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.errors import BadEggError
 from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
@@ -70,7 +70,8 @@ def check_disk_space(beside: Path, needed: int, name: str) -> None:
     missing = needed + _SPARE - found.f_bavail * found.f_frsize
     if missing > 0:
         raise DiskFullError(
-            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(missing)}, rerun."
+            f"The disk is full; {name} is not hatched, not even half.",
+            do=f"Free {format_bytes(missing)}, rerun.",
         )
 
 
