@@ -28,9 +28,9 @@ async def line(request: web.Request) -> web.StreamResponse:
     )
     await socket.prepare(request)
     opened = PeerConnection(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
-    machines.carrier.adopt(peer, opened)
+    machines.parts.carrier.adopt(peer, opened)
     try:
         await opened.run()
     finally:
-        machines.carrier.dropped(peer, opened)
+        machines.parts.carrier.dropped(peer, opened)
     return socket
