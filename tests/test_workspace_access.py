@@ -33,7 +33,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "runs in a worker, or reads the program's own files": (
         "rappd/http/loopback/web_assets.py",
-        "agents/rapps/make_singletons.py",
+        "agents/rapps/make_bundles.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",

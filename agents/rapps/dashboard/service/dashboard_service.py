@@ -32,7 +32,7 @@ name = "dashboard"
 _SHOWN = 100
 
 
-# The store, the same in service and agent (agents/rapps/make_singletons.py).
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "dashboard" / "dashboard.json"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _NAME = re.compile(r"\w[\w .:%-]{0,63}")

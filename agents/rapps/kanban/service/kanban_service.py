@@ -27,7 +27,7 @@ except ImportError:  # no such locks on this system: one process at a time there
 name = "kanban"
 
 
-# The store, the same in service and agent (agents/rapps/make_singletons.py).
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban" / "kanban.json"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _COLUMNS = ("To do", "Doing", "Done")

@@ -57,7 +57,7 @@ __manifest__ = {
 _WHERE = re.compile(r"\s+(to|on|onto|from|off)\s+(the|my|our)\s+((kanban|task)\s+)?board\W*$", re.IGNORECASE)
 
 
-# The store, the same in service and agent (agents/rapps/make_singletons.py).
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban" / "kanban.json"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _COLUMNS = ("To do", "Doing", "Done")

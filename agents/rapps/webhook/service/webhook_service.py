@@ -29,7 +29,7 @@ name = "webhook"
 _SHOWN = 50
 
 
-# The store, the same in service and agent (agents/rapps/make_singletons.py).
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook" / "webhook.jsonl"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next event moves it
 _MOST_BYTES = 4 << 20

@@ -54,7 +54,7 @@ __manifest__ = {
 }
 
 
-# The store, the same in service and agent (agents/rapps/make_singletons.py).
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook" / "webhook.jsonl"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next event moves it
 _MOST_BYTES = 4 << 20
