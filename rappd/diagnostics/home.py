@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from envelopes.identity.anchor import read_anchor
@@ -103,26 +104,17 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
     if not path.exists() and not path.with_name(NAME).exists():
         return
     try:
-        connection = _open_database(path)
+        with closing(_open_database(path)) as connection:
+            check_journal(path, connection)
+            anchor = _anchor_problems(visit, connection)
+            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
     except StoreError as error:
         yield Finding("Record", "bad", str(error).rstrip("."), error.do)
         return
     except sqlite3.DatabaseError as error:
         yield Finding("Record", "bad", f"rappd.db cannot be read: {error}{_signed(visit)}", _FROM_BACKUP)
         return
-    try:
-        check_journal(path, connection)
-        anchor = _anchor_problems(visit, connection)
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
-    except StoreError as error:
-        yield Finding("Record", "bad", str(error).rstrip("."), error.do)
-        return
-    except sqlite3.DatabaseError as error:
-        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}{_signed(visit)}", _FROM_BACKUP)
-        return
-    finally:
-        connection.close()
     if verdict == "ok":
         yield Finding("Record", "good", f"{count(records, 'record')}; to check each: rappd threads verify")
         for what in anchor:

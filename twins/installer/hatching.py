@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import LinkFreeFolders
 from twins.eggs.parsed_egg import Destination
 from twins.errors import BadEggError
@@ -23,7 +24,6 @@ from twins.installer.staging import (
     abandon,
     check_disk_space,
     hash_of,
-    make_durable,
     make_staging,
     new_id,
     stage_file,
@@ -75,7 +75,7 @@ def hatch_plan(
         record_hatching(tree)
         receipt = _receipt(tree, ident, egg, home)
         journal = _HatchWriter(tree, staging, receipt, receipts, held, home).journal(has_frames)
-        make_durable(staging)
+        sync_tree(staging)
         alone_there: AbstractContextManager[None] = nullcontext()
         if not plan.ground.new and root.is_dir():
             alone_there = exclusive_lock(root)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
+from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.file_journal import Journal, Location, Move, name_of
@@ -17,7 +18,7 @@ from twins.fs.file_transaction import apply_journal
 from twins.installer.errors import ChangedSinceError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
-from twins.installer.staging import abandon, hash_of, make_durable, make_staging, new_id, stage_file
+from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
 from twins.workspace.identity_file import utc
 from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import is_placeholder
@@ -100,7 +101,7 @@ class _Rollback:
                 with LinkFreeFolders(self._home) as opened:
                     self._put_back(journal, staging, opened)
             self._close(journal, staging, at)
-            make_durable(staging)
+            sync_tree(staging)
             if self._is_whole or not root.is_dir():
                 done.notes += apply_journal(staging, journal, held, self._home)
             else:

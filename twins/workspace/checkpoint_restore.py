@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.frames import MEMBER as CONVERSATIONS
 from twins.eggs.parsed_egg import ParsedEgg, Part
@@ -32,7 +33,7 @@ from twins.installer.errors import DiskFullError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
 from twins.installer.recovery import recover_all
-from twins.installer.staging import abandon, make_durable, make_staging, new_id, stage_file, stage_parts
+from twins.installer.staging import abandon, make_staging, new_id, stage_file, stage_parts
 from twins.workspace.bonds import FILE as BONDS
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
 from twins.workspace.identity_file import FILE as IDENTITY
@@ -141,7 +142,7 @@ def _change_places(
     staging = make_staging(root.parent, ident)
     try:
         _RestoreBuilder(root, staging / "new", difference, at).build()
-        make_durable(staging)
+        sync_tree(staging)
         if _stamps(root) != stamps:
             raise TwinConflictError("The twin changed meanwhile; it was left as it is.", do="Try again.")
         with exclusive_lock(root):
