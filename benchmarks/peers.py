@@ -207,7 +207,7 @@ async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
     for number in range(1000):
         asked = Envelope(
             new_id(),
-            daemon.federation.id,
+            daemon.federation.node.id,
             f"brainstem_{peer.prefix}",
             HELP,
             {"agent": "Echo", "args": {"text": str(number)}},
@@ -218,7 +218,7 @@ async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
     started = time.perf_counter()
     delivered = None
     while True:
-        rows = await daemon.federation.outbox.listing(waiting=True, most=2000)
+        rows = await daemon.federation.parts.outbox.listing(waiting=True, most=2000)
         if delivered is None and not any(row.state in ("queued", "delivered") for row in rows):
             delivered = time.perf_counter() - started
         if not rows:

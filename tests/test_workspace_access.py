@@ -27,14 +27,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/storage/json_store.py",
         "agents/storage/safe_fs.py",
         "agents/storage/safe_open.py",
+        "agents/storage/safe_walk.py",
         "agents/workers/worker_watch.py",
-        "twins/fs/source_tree.py",
         "twins/workspace/fork.py",
-        "twins/installer/planning.py",
-        "twins/fs/link_free_walk.py",
     ),
     "runs in a worker, or reads the program's own files": (
         "rappd/http/loopback/static_files.py",
+        "agents/rapps/make_bundles.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",
@@ -92,7 +91,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/listing.py",
         "twins/fs/refused_links.py",
     ),
-    "counts files and sizes, and reads none": ("twins/lifecycle/usage.py",),
     "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
         "rappd/federation/outgoing_eggs.py",
         "rappd/operations/received_eggs.py",
@@ -125,7 +123,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/layout.py",
     ),
     "lists a whole home, or makes one anew; workspaces in it are read with SafeTree": (
-        "rappd/backup/manifest.py",
         "rappd/backup/create.py",
         "rappd/backup/restore.py",
     ),
@@ -137,7 +134,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/cli/service.py",
         "rappd/cli/threads.py",
         "rappd/cli/twin_souls.py",
-        "rappd/operations/source_fetch.py",  # lists a folder; files in it are read with SafeTree
         "rappd/operations/cartridges.py",
         "rappd/operations/egg_merge.py",
         "twins/cartridges/cartridge_io.py",

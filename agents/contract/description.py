@@ -7,6 +7,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -74,32 +75,37 @@ class CodeOrigins(Protocol):
         ...
 
 
-class AgentDescriber:
-    """Turns files into ``FileState``.
+@dataclass(frozen=True, slots=True)
+class AgentStorage:
+    """Places of a workspace that agents are described from: its tree, copies of good versions, packages."""
 
-    ``kept`` is where copies of good versions lie; ``trusted(origin, sha256)`` says whether exactly these
-    bytes may change structure; ``held`` why they must not run at all; ``files`` is the workspace's tree.
+    files: SafeTree
+    kept: Path
+    deps: Path
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRules:
+    """Rules for files of agents.
+
+    ``trusted(origin, sha256)`` says whether exactly these bytes may change structure; ``held`` why they must
+    not run at all; ``origins`` which egg they came with.
     """
 
+    trusted: Callable[[Origin, str], bool]
+    held: Quarantine
+    origins: CodeOrigins | None = None
+
+
+class AgentDescriber:
+    """Turns files into ``FileState``."""
+
     def __init__(
-        self,
-        pools: PoolsByOrigin,
-        *,
-        kept: Path,
-        deps: Path,
-        trusted: Callable[[Origin, str], bool],
-        held: Quarantine,
-        files: SafeTree,
-        installer: Installer | None,
-        origins: CodeOrigins | None = None,
+        self, pools: PoolsByOrigin, storage: AgentStorage, rules: CodeRules, installer: Installer | None
     ) -> None:
         self._pools = pools
-        self._origins = origins
-        self._files = files
-        self._kept = kept
-        self._deps = deps
-        self._is_trusted = trusted
-        self._held = held
+        self._storage = storage
+        self._rules = rules
         self._installer = installer
 
     async def describe(
@@ -140,9 +146,9 @@ class AgentDescriber:
 
     def code_origin(self, key: Key, file: AgentFile) -> str:
         """The origin that keeps its code apart from that of others. Blocks on the disk."""
-        if key[0] == "shipped" or self._origins is None:
+        if key[0] == "shipped" or self._rules.origins is None:
             return key[0]
-        return self._origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]
+        return self._rules.origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]
 
     def _by_code_origin(
         self, todo: Sequence[tuple[Key, AgentFile]]
@@ -162,7 +168,7 @@ class AgentDescriber:
             return ""
         except OSError as error:  # what cannot be told apart from held code does not run
             return f"it cannot be read: {error.strerror or error}"
-        return self._held.reason(file.path, hashlib.sha256(content).hexdigest())
+        return self._rules.held.reason(file.path, hashlib.sha256(content).hexdigest())
 
     def _quarantined(self, todo: Sequence[tuple[Key, AgentFile]]) -> dict[Key, FileState]:
         """The files that must not even be loaded: nothing of them runs."""
@@ -194,7 +200,7 @@ class AgentDescriber:
         if not found["agents"]:
             return None
         agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
-        good_since = (await in_file_pool(self._files.stat, kept)).st_mtime
+        good_since = (await in_file_pool(self._storage.files.stat, kept)).st_mtime
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
     async def _request(
@@ -235,7 +241,7 @@ class AgentDescriber:
                 outcome = (await self._request(origin, [(key, file)]))[0]
                 if (outcome.get("failure") or {}).get("missing_module") != missing:
                     continue
-            hint = dependencies.hint_for(source, missing, self._deps)
+            hint = dependencies.hint_for(source, missing, self._storage.deps)
             outcome["failure"]["reason"] += f"; {problem}; {hint}" if problem else f"; {hint}"
             break
         return outcome
@@ -274,25 +280,25 @@ class AgentDescriber:
                 idempotent=item.get("idempotent", False),
                 one_worker=item.get("one_worker", False),
                 summary=item.get("manifest", {}).get("summary", ""),
-                trusted=self._is_trusted(origin, sha256) and needs_trust(item["name"]),
+                trusted=self._rules.trusted(origin, sha256) and needs_trust(item["name"]),
             )
             for item in outcome.get("agents", ())
         ]
 
     def _copy_path(self, origin: Origin, rel: str) -> Path:
         name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
-        return self._kept / f"{name}.py"
+        return self._storage.kept / f"{name}.py"
 
     def _read_copy(self, kept: Path) -> bytes:
         try:
-            return self._files.read(kept)
+            return self._storage.files.read(kept)
         except OSError:
             return b""
 
     def _keep_copy(self, origin: Origin, file: AgentFile, content: bytes) -> str:
         target = self._copy_path(origin, file.rel)
         try:
-            self._files.write_unsynced(target, content)
+            self._storage.files.write_unsynced(target, content)
         except OSError as error:
             log.warning("no copy of %s kept: %s", file.rel, error)
             return ""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agents.errors import ModelUnavailableError
 from agents.providers.copilot_session import HEADERS, CopilotSessions, Session
 from agents.providers.local_servers import WorkerServes
-from agents.providers.openai_sdk import OpenAIServer
+from agents.providers.openai_sdk import OpenAIServer, RequestLimits, ServerAddress, ServerWording
 from agents.providers.provider import Completion, ModelRequest
 
 DEFAULT_MODEL = "gpt-4o"
@@ -121,16 +121,10 @@ class Copilot:
     def _at(self, session: Session) -> OpenAIServer:
         if self._server is None:
             self._server = OpenAIServer(
-                session.endpoint,
-                model=self.model,
-                api_key=session.token,
-                name=self.name,
-                label="Copilot",
-                do="check the connection",
-                headers=HEADERS,
-                max_retries=self._max_retries,
-                timeout=self._timeout,
-                worker_serves=self._worker_serves,
+                ServerAddress(session.endpoint, self.model, session.token, HEADERS),
+                ServerWording(self.name, "Copilot", "check the connection"),
+                RequestLimits(self._max_retries, self._timeout),
+                self._worker_serves,
             )
         else:
             self._server.point(session.endpoint, session.token)

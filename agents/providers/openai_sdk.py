@@ -34,39 +34,59 @@ class Azure:
     version: str = "2024-10-21"
 
 
-class OpenAIServer:
-    """A provider for one base URL (the part before ``/chat/completions``) or one Azure deployment.
+@dataclass(slots=True, frozen=True)
+class ServerAddress:
+    """A base URL (the part before ``/chat/completions``), the usual model there, and the key."""
 
-    ``label`` begins error sentences, ``do`` says what helps when nobody answers. 429, 5xx and broken
-    connections are tried again up to ``max_retries`` times; ``timeout`` (seconds) bounds a whole
-    answer with its retries, or, when streaming, the wait for each next piece. With ``worker_serves``, nothing
-    is sent to a server that turns out to be a worker process.
+    url: str
+    model: str
+    key: str = field(default="", repr=False)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True, frozen=True)
+class ServerWording:
+    """The texts of errors: ``label`` (else the name) begins them, ``do`` says what helps when nobody answers."""
+
+    name: str = "model"
+    label: str = ""
+    do: str = "check provider.url"
+
+
+@dataclass(slots=True, frozen=True)
+class RequestLimits:
+    """429, 5xx and broken connections are tried again up to ``max_retries`` times.
+
+    ``timeout`` (seconds) bounds a whole answer with its retries, or, when streaming, the wait for each next piece.
+    """
+
+    max_retries: int = 2
+    timeout: float = 60.0
+
+
+class OpenAIServer:
+    """A provider for one base URL or one Azure deployment.
+
+    With ``worker_serves``, nothing is sent to a server that turns out to be a worker process.
     """
 
     def __init__(
         self,
-        url: str = "",
-        *,
-        model: str,
-        api_key: str = "",
-        name: str = "model",
-        label: str = "",
-        do: str = "check provider.url",
-        headers: dict[str, str] | None = None,
-        max_retries: int = 2,
-        timeout: float = 60.0,
-        azure: Azure | None = None,
+        at: ServerAddress | Azure,
+        wording: ServerWording | None = None,
+        limits: RequestLimits | None = None,
         worker_serves: WorkerServes | None = None,
     ) -> None:
-        self.name = name
-        self.model = azure.deployment if azure else model
-        self._label = label or name
-        self._do = do
-        self._url, login = urls.without_login(azure.endpoint if azure else url)
-        self._key = azure.key if azure else api_key
-        self._headers = {**login, **(headers or {})}
-        self._max_retries = max_retries
-        self._timeout = timeout
+        azure = at if isinstance(at, Azure) else None
+        address = at if isinstance(at, ServerAddress) else ServerAddress(at.endpoint, at.deployment, at.key)
+        self._wording = wording or ServerWording()
+        self._limits = limits or RequestLimits()
+        self.name = self._wording.name
+        self.model = address.model
+        self._label = self._wording.label or self.name
+        self._url, login = urls.without_login(address.url)
+        self._key = address.key
+        self._headers = {**login, **address.headers}
         self._azure = azure
         self._worker_serves = worker_serves
         self._sdk: AsyncOpenAI | None = None
@@ -101,7 +121,7 @@ class OpenAIServer:
         """The server's own entries of ``/models``, or why there are none."""
         try:
             sdk = await self._client()
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._limits.timeout):
                 raw = await sdk.models.with_raw_response.list()
             data = orjson.loads(raw.content)
             entries = data.get("data") if isinstance(data, dict) else None
@@ -135,7 +155,7 @@ class OpenAIServer:
 
     async def _ask(self, body: dict[str, Any], request: ModelRequest) -> Completion:
         sdk = await self._client()
-        async with asyncio.timeout(self._timeout):
+        async with asyncio.timeout(self._limits.timeout):
             raw = await sdk.chat.completions.with_raw_response.create(**cast(Any, body))
             streamed = "stream" in body and "json" not in raw.headers.get("content-type", "")
             if not streamed:
@@ -169,12 +189,12 @@ class OpenAIServer:
         if isinstance(error, openai.APIStatusError):
             return error_messages.refused(self._label, model, error.status_code, error.response.text, secrets)
         if isinstance(error, TimeoutError | openai.APITimeoutError):
-            return error_messages.slow(self._label, model, self._timeout)
+            return error_messages.slow(self._label, model, self._limits.timeout)
         for found in (error, error.__cause__):
             if isinstance(found, WorkerServesError):
                 return error_messages.taken_over(model, str(found))
         if isinstance(error, openai.APIConnectionError):
-            return error_messages.silent(self._label, model, self._do, type(error.__cause__).__name__)
+            return error_messages.silent(self._label, model, self._wording.do, type(error.__cause__).__name__)
         if isinstance(error, openai.APIError):
             return error_messages.refused(
                 self._label, model, 0, f"{error.message} {error.body or ''}", secrets
@@ -184,7 +204,7 @@ class OpenAIServer:
         if isinstance(error, ValueError):
             return error_messages.unreadable(model, getattr(error, "doc", str(error)), secrets)
         if type(error).__module__.startswith("httpx"):  # a body that ends early, outside the library's reach
-            return error_messages.silent(self._label, model, self._do, type(error).__name__)
+            return error_messages.silent(self._label, model, self._wording.do, type(error).__name__)
         raise error
 
     async def _client(self) -> AsyncOpenAI:
@@ -201,13 +221,13 @@ class OpenAIServer:
         anyio.run(asyncio.sleep, 0)  # loads the library's event-loop backend here, not at the first call
         requests = [request_hook(self._worker_serves)] if self._worker_serves is not None else []
         http = openai.DefaultAsyncHttpxClient(
-            timeout=openai.Timeout(self._timeout, connect=5.0),
+            timeout=openai.Timeout(self._limits.timeout, connect=5.0),
             trust_env=not urls.on_this_machine(self._url),
             event_hooks={"request": requests, "response": [_refuse_long_waits]},
         )
         common: dict[str, Any] = {
             "api_key": self._key or _NO_KEY,
-            "max_retries": self._max_retries,
+            "max_retries": self._limits.max_retries,
             "http_client": http,
             "default_headers": self._headers or None,
         }

@@ -15,7 +15,7 @@ from agents.providers.github_login import GitHubLogin
 from agents.providers.github_token import GitHubToken
 from agents.providers.local_servers import WorkerServes, is_served_by_worker
 from agents.providers.managed_provider import CircuitBreaker, ManagedProvider
-from agents.providers.openai_sdk import Azure, OpenAIServer
+from agents.providers.openai_sdk import Azure, OpenAIServer, RequestLimits, ServerAddress, ServerWording
 from agents.providers.settings import ProviderSettings
 
 log = logging.getLogger(__name__)
@@ -166,27 +166,14 @@ class ProviderPool:
         azure = Azure(
             settings.azure_endpoint, settings.azure_deployment, settings.azure_key, settings.azure_version
         )
-        server = OpenAIServer(
-            model=azure.deployment,
-            name="Azure OpenAI",
-            do="check azure.endpoint",
-            azure=azure,
-            max_retries=settings.max_retries,
-            timeout=settings.timeout,
-            worker_serves=self._worker_serves,
-        )
+        wording = ServerWording("Azure OpenAI", do="check azure.endpoint")
+        server = OpenAIServer(azure, wording, _limits(settings), self._worker_serves)
         return self._managed(server, urls.shown(azure.endpoint))
 
     def _provider_at(self, url: str, name: str, do: str, model: str, api_key: str = "") -> ManagedProvider:
+        address = ServerAddress(url, model, api_key)
         server = OpenAIServer(
-            url,
-            model=model,
-            api_key=api_key,
-            name=name,
-            do=do,
-            max_retries=self.settings.max_retries,
-            timeout=self.settings.timeout,
-            worker_serves=self._worker_serves,
+            address, ServerWording(name, do=do), _limits(self.settings), self._worker_serves
         )
         return self._managed(server, urls.shown(url))
 
@@ -282,3 +269,7 @@ def _github(settings: ProviderSettings) -> tuple[object, ...]:
         settings.github_api,
         settings.state_dir,
     )
+
+
+def _limits(settings: ProviderSettings) -> RequestLimits:
+    return RequestLimits(settings.max_retries, settings.timeout)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Literal
 
 from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.contract.agent_contract import distinct, safe_tool_name
-from agents.contract.description import AgentDescriber, CodeOrigins, Installer, PoolsByOrigin, Quarantine
+from agents.contract.description import AgentDescriber, AgentStorage, CodeRules, Installer, PoolsByOrigin
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.providers.provider import Tool
 from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
 
 
 class AgentRegistry:
@@ -21,35 +19,18 @@ class AgentRegistry:
 
     def __init__(
         self,
-        *,
         pools: PoolsByOrigin,
         folders: Callable[[], Sequence[Folder]],
-        kept: Path,
-        deps: Path,
-        trusted: Callable[[Origin, str], bool],
-        held: Quarantine,
-        files: SafeTree,
-        origins: CodeOrigins | None = None,
+        storage: AgentStorage,
+        rules: CodeRules,
         installer: Installer | None = None,
     ) -> None:
-        """``files``: the workspace's tree, which ``kept`` and ``deps`` are read and written in."""
-        self._describer = AgentDescriber(
-            pools,
-            kept=kept,
-            deps=deps,
-            trusted=trusted,
-            held=held,
-            files=files,
-            origins=origins,
-            installer=installer,
-        )
-        self._files = files
+        self._describer = AgentDescriber(pools, storage, rules, installer)
+        self._storage = storage
         self._folders = folders
-        self._deps = deps
+        self._rules = rules
         self._deps_seen = 0
-        self._held = held
         self._held_seen: object = None
-        self._origins = origins
         self._origins_seen: object = None
         self._states: dict[Key, FileState] = {}
         self._serving: list[Agent] = []
@@ -129,10 +110,14 @@ class AgentRegistry:
 
     def _changed(self, found: dict[Key, AgentFile]) -> list[tuple[Key, AgentFile]]:
         """Files to describe: new and changed ones, those whose missing module may have come, and those that were approved, or are held by now."""
-        deps = self._files.stat(self._deps).st_mtime_ns if self._files.is_folder(self._deps) else 0
-        held = self._held.look()
+        deps = (
+            self._storage.files.stat(self._storage.deps).st_mtime_ns
+            if self._storage.files.is_folder(self._storage.deps)
+            else 0
+        )
+        held = self._rules.held.look()
         others_held = held is not self._held_seen
-        origins = self._origins.look() if self._origins is not None else None
+        origins = self._rules.origins.look() if self._rules.origins is not None else None
         other_origins = origins is not self._origins_seen
         self._origins_seen = origins
         moved = (

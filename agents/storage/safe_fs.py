@@ -20,9 +20,6 @@ from agents.storage.paths import Parts
 from agents.storage.safe_open import (
     TEMPORARY_PREFIX,
     UnsafeFileError,
-    files_in,
-    folders_in,
-    links_in,
     open_folder,
     open_made_folder,
     open_regular,
@@ -30,9 +27,7 @@ from agents.storage.safe_open import (
     read_regular_file,
     replace_file,
 )
-
-MAX_BYTES = 16 << 20
-"""The largest file that is read whole unless a caller says otherwise."""
+from agents.storage.safe_walk import MAX_BYTES, MAX_DEPTH, pass_over, walk
 
 _PIECE = 1 << 20
 
@@ -254,7 +249,13 @@ class SafeTree:
         """
         try:
             with self._folder(*self._located(where)) as folder:
-                yield from files_in(folder, "", wants, enters, 0)
+                found = walk(
+                    folder,
+                    enters=_by_name(enters),
+                    wants=lambda path: wants(path.rpartition("/")[2]),
+                    failed=pass_over,
+                )
+                yield from ((path, status) for path, status in found if stat.S_ISREG(status.st_mode))
         except OSError:
             return
 
@@ -262,7 +263,8 @@ class SafeTree:
         """The paths of the folders beneath ``where`` that are entered, the inner before the outer ones."""
         try:
             with self._folder(*self._located(where)) as folder:
-                return sorted(folders_in(folder, "", enters, 0), reverse=True)
+                found = walk(folder, enters=_by_name(enters), wants=lambda _: False, failed=pass_over)
+                return sorted((path for path, _ in found), reverse=True)
         except OSError:
             return []
 
@@ -272,7 +274,8 @@ class SafeTree:
             if stat.S_ISLNK(self.lstat(where).st_mode):
                 return [""]
             with self._folder(*self._located(where)) as folder:
-                return sorted(links_in(folder, "", enters, 0))
+                found = walk(folder, enters=_by_name(enters), failed=pass_over)
+                return sorted(path for path, status in found if stat.S_ISLNK(status.st_mode))
         except OSError:
             return []
 
@@ -334,6 +337,11 @@ class SafeTree:
             yield folder
         finally:
             os.close(folder)
+
+
+def _by_name(enters: Callable[[str], bool]) -> Callable[[str], bool]:
+    """``enters`` for paths, down to ``MAX_DEPTH``."""
+    return lambda path: path.count("/") < MAX_DEPTH and enters(path.rpartition("/")[2])
 
 
 def _parts(text: str) -> Parts:

@@ -11,7 +11,7 @@ import os
 import platform
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +27,7 @@ TEMPORARY_PREFIX = ".tmp-"
 _SYS_OPENAT2 = 437  # the same on all architectures but Alpha
 _RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x02, 0x04, 0x08
 _RETRIES = 8
+_LONGEST = 1024  # characters of a path that is resolved in one call, which takes 4096 bytes
 _MISSING = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.EINVAL, errno.E2BIG})
 _REFUSED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV, errno.ENXIO})
 
@@ -159,7 +160,9 @@ def has_openat2() -> bool:
 def _open(folder: int, names: Sequence[str], flags: int) -> int:
     try:
         if len(names) > 1 and has_openat2() and _openat2 is not None:
-            return _openat2(folder, "/".join(names), flags)
+            path = "/".join(names)
+            if len(path) < _LONGEST:
+                return _openat2(folder, path, flags)
         return _step_by_step(folder, names, flags)
     except OSError as error:
         if error.errno in _REFUSED:
@@ -234,56 +237,3 @@ def _bound_openat2() -> Open:
 
 def _too_large(name: str, max_bytes: int) -> UnsafeFileError:
     return UnsafeFileError(f"{name} is larger than {max_bytes:,} bytes.", do="Look at the file.")
-
-
-MAX_DEPTH = 60
-"""Folders inside each other; what lies deeper is not found."""
-
-
-def files_in(
-    folder: int, above: str, wants: Callable[[str], bool], enters: Callable[[str], bool], depth: int
-) -> Iterator[tuple[str, os.stat_result]]:
-    """(path, status) of each regular file beneath an open folder whose name is wanted, in no order."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):  # it went away, or became something else
-                if entry.is_dir(follow_symlinks=False):
-                    if depth < MAX_DEPTH and enters(entry.name):
-                        inner = open_folder(folder, (entry.name,))
-                        try:
-                            yield from files_in(inner, f"{above}{entry.name}/", wants, enters, depth + 1)
-                        finally:
-                            os.close(inner)
-                elif wants(entry.name):
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode):
-                        yield above + entry.name, found
-
-
-def folders_in(folder: int, above: str, enters: Callable[[str], bool], depth: int) -> Iterator[str]:
-    """The paths of the folders beneath an open folder that are entered."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and enters(entry.name):
-                    yield above + entry.name
-                    inner = open_folder(folder, (entry.name,))
-                    try:
-                        yield from folders_in(inner, f"{above}{entry.name}/", enters, depth + 1)
-                    finally:
-                        os.close(inner)
-
-
-def links_in(folder: int, above: str, enters: Callable[[str], bool], depth: int) -> Iterator[str]:
-    """The paths of the symbolic links beneath an open folder."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if entry.is_symlink():
-                    yield above + entry.name
-                elif depth < MAX_DEPTH and entry.is_dir(follow_symlinks=False) and enters(entry.name):
-                    inner = open_folder(folder, (entry.name,))
-                    try:
-                        yield from links_in(inner, f"{above}{entry.name}/", enters, depth + 1)
-                    finally:
-                        os.close(inner)

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from envelopes.codecs.strict_json import deeper_than
+from envelopes.codecs.strict_json import deeper_than, too_deep
 from envelopes.envelope import Envelope, is_uuid
 from envelopes.errors import MalformedError
 from envelopes.extensions import shown
@@ -30,7 +30,7 @@ def encode(envelope: Envelope) -> bytes:
         raise MalformedError(
             f"'data' cannot be written: {error}.", do="Send JSON alone.", key="data"
         ) from error
-    if octets.count(b"{") + octets.count(b"[") > MAX_DEPTH and _deeper_than(found, MAX_DEPTH):
+    if octets.count(b"{") + octets.count(b"[") > MAX_DEPTH and too_deep(found, MAX_DEPTH - 1):
         raise _too_deep()
     return octets
 
@@ -66,7 +66,7 @@ def decode(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Envelope:
 
 def from_object(found: object) -> Envelope:
     """A record from a parsed object, checked key by key."""
-    if _deeper_than(found, MAX_DEPTH):
+    if too_deep(found, MAX_DEPTH - 1):
         raise _too_deep()
     return _checked(found)
 
@@ -106,18 +106,3 @@ def _too_deep() -> MalformedError:
     return MalformedError(
         f"The envelope is nested more than {MAX_DEPTH} deep.", do="Flatten 'data'.", key="data"
     )
-
-
-def _deeper_than(value: object, limit: int) -> bool:
-    level: list[object] = [value]
-    for _ in range(limit):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-        if not level:
-            return False
-    return True

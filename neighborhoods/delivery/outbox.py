@@ -31,12 +31,30 @@ _STOP_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
+class OutboxOwner(msgspec.Struct, frozen=True):
+    """The machine whose outbox it is: it knows the peers, and hears of every row that is over."""
+
+    peer: Callable[[str], Peer | None]
+    """The paired peer of a fingerprint."""
+    on_answer: OnAnswer
+    on_over: OnOver = lambda row: None
+    """Is told when what ``on_answer`` was told is on the disk."""
+    verbs: Callable[[str], Collection[str]] = lambda _: ()
+    """The extension verbs that a peer announced."""
+
+
+class OutboxTiming(msgspec.Struct, frozen=True):
+    """``clock`` gives microseconds since 1970, ``pace`` the pauses, ``random`` what spreads them."""
+
+    clock: Callable[[], int]
+    pace: RetryPolicy = RetryPolicy()
+    random: Random = randomness.random
+
+
 class Outbox:
     """The outbox of one machine; belongs to the loop it is used on.
 
-    ``clock`` gives microseconds since 1970, ``book`` the paired peer of a fingerprint, ``on_answer`` is told
-    of every row that is over (see ``OnAnswer``), ``on_over`` when that is on the disk, ``verbs`` are the
-    extension verbs a peer announced. ``eggs`` sends what has the verb ``EGG``, on lanes apart.
+    ``eggs`` sends what has the verb ``EGG``, in queues of their own.
     A peer costs a task while something waits for it, and nothing otherwise.
     """
 
@@ -44,26 +62,21 @@ class Outbox:
         self,
         records: OutboxStorage,
         carrier: EnvelopeTransport,
+        owner: OutboxOwner,
+        timing: OutboxTiming,
         *,
-        clock: Callable[[], int],
-        book: Callable[[str], Peer | None],
-        on_answer: OnAnswer,
-        on_over: OnOver = lambda row: None,
         eggs: EggSender | None = None,
-        verbs: Callable[[str], Collection[str]] = lambda _: (),
-        pace: RetryPolicy | None = None,
-        random: Random = randomness.random,
     ) -> None:
         self._records = records
         self._carrier = carrier
-        self._clock = clock
-        self._book = book
-        self._verbs = verbs
-        self._pace = pace or RetryPolicy()
+        self._owner = owner
+        self._clock = timing.clock
+        self._pace = timing.pace
         self._eggs = eggs
-        self._on_over = on_over
-        self._ledger = OutboxTransitions(records, clock, on_answer, self._over)
-        self._context = QueueContext(self._ledger, carrier, book, self._unwanted, self._pace, random)
+        self._ledger = OutboxTransitions(records, timing.clock, owner.on_answer, self._over)
+        self._context = QueueContext(
+            self._ledger, carrier, owner.peer, self._unwanted, timing.pace, timing.random
+        )
         self._egg_context = self._context
         if eggs is not None:
             self._egg_context = msgspec.structs.replace(self._context, carrier=eggs, eggs=True)
@@ -222,7 +235,7 @@ class Outbox:
     def _over(self, row: OutgoingEnvelope) -> None:
         if row.verb == EGG and self._eggs is not None:
             self._eggs.stop(row.id)
-        self._on_over(row)
+        self._owner.on_over(row)
 
     def _cancel_all(self) -> list[asyncio.Task[None]]:
         tasks = [queue.task for queue in self._queues.values()] + list(self._saying)
@@ -295,8 +308,8 @@ class Outbox:
         return found[0]
 
     def _unwanted(self, row: OutgoingEnvelope) -> None:
-        peer = self._book(row.peer)
-        if peer is None or CANCEL not in self._verbs(row.peer) or self._closed:
+        peer = self._owner.peer(row.peer)
+        if peer is None or CANCEL not in self._owner.verbs(row.peer) or self._closed:
             return
         task = asyncio.get_running_loop().create_task(self._say_cancel(peer, row))
         self._saying.add(task)

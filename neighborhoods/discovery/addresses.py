@@ -55,23 +55,23 @@ def is_loopback(host: str) -> bool:
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True
-    try:
-        found = _parsed(host)
-    except ValueError:
-        return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    found = mapped or found
-    return found.is_loopback or found.is_unspecified
+    found = _unmapped(host)
+    return found is not None and (found.is_loopback or found.is_unspecified)
 
 
 def is_unspecified(host: str) -> bool:
     """Tests whether a host is the address of no machine: 0.0.0.0, ::."""
+    found = _unmapped(host)
+    return found is not None and found.is_unspecified
+
+
+def _unmapped(host: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that a host is, as IPv4 where it only wraps one; None for a name."""
     try:
         found = _parsed(host)
     except ValueError:
-        return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return (mapped or found).is_unspecified
+        return None
+    return (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
 
 
 def leads_somewhere(host: str, *, loopback: bool = False) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from agents.storage.safe_walk import LinkFreeFolder, split
 
 DATABASE = "rappd.db"
 ANCHORS = "anchors.db"
@@ -41,36 +43,22 @@ def walk(home: Path) -> Iterator[BackupManifest]:
 
     Raises ``OSError`` for a folder that cannot be read: nothing is left out unnoticed.
     """
-    for folder, names, files in os.walk(home, onerror=_raise):
-        names.sort()
-        below = os.path.relpath(folder, home).replace(os.sep, "/")
-        prefix = "" if below == "." else f"{below}/"
-        for name in list(names):
-            if Path(folder, name).is_symlink():
-                names.remove(name)
-                yield BackupManifest(prefix + name, False, "is a link, and links are not followed")
-            elif _is_made_anew(prefix + name):
-                names.remove(name)
-        for name in sorted(files):
-            path = Path(folder, name)
-            if (not prefix and name in _MADE_ANEW) or _HALF_WRITTEN.fullmatch(name):
-                continue
-            if path.is_symlink():
-                yield BackupManifest(prefix + name, False, "is a link, and links are not followed")
-            elif not path.is_file():
-                yield BackupManifest(prefix + name, False, "is no regular file")
-            else:
-                yield BackupManifest(prefix + name, is_secret(prefix + name))
+    with LinkFreeFolder(home, follow=True) as folder:
+        found = sorted(folder.walk(enters=lambda path: not _is_made_anew(path)))
+    for path, status in found:
+        if stat.S_ISDIR(status.st_mode) or path in _MADE_ANEW or _HALF_WRITTEN.fullmatch(split(path)[1]):
+            continue
+        if stat.S_ISLNK(status.st_mode):
+            yield BackupManifest(path, False, "is a link, and links are not followed")
+        elif not stat.S_ISREG(status.st_mode):
+            yield BackupManifest(path, False, "is no regular file")
+        else:
+            yield BackupManifest(path, is_secret(path))
 
 
 def _is_made_anew(folder: str) -> bool:
     name = folder.rpartition("/")[2]
     return folder in _FOLDERS_MADE_ANEW or name in _ANYWHERE_MADE_ANEW or folder.startswith(SCRATCH)
-
-
-def _raise(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):  # an agent took it away meanwhile
-        raise error
 
 
 def is_secret(path: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets as random
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from agents.storage.atomic_write import sync_folder, sync_tree
 from rappd.backup.create import HOME, MANIFEST, SCHEMA, SEALED
 from rappd.backup.manifest import ANCHORS, DATABASE, is_secret
 from rappd.backup.secrets import unseal
@@ -90,11 +90,11 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> RestoreReport:
         _mark_restored(staged, manifest["backed_up_at"])
         for name in set(manifest.get("executable", ())) & set(targets.values()):
             (staged / name).chmod(0o700)
-        _sync(staged)
+        sync_tree(staged)
         if home.exists():
             home.rmdir()
         staged.rename(home)
-        _sync_one(home.parent)
+        sync_folder(home.parent)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
@@ -144,17 +144,3 @@ def _unpack_keys(octets: bytes, passphrase: str, staged: Path) -> None:
                     "The backup's keys hold something else; nothing was restored.", do="Use another."
                 )
             extract(bundle, staged)
-
-
-def _sync(folder: Path) -> None:
-    for above, _, files in os.walk(folder, topdown=False):
-        for name in (*files, "."):
-            _sync_one(Path(above, name))
-
-
-def _sync_one(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from rappd.cli.console import dim, interactive, print_json, print_out, status_mark, strip_control
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
+from twins.byte_sizes import format_bytes
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PASSPHRASE = click.option(
@@ -50,7 +51,7 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
             passphrase=passphrase,
             overwrite=force,
             progress=lambda part, whole: line(
-                f"Backing up  {100 * part // max(1, whole)} %  {size(part)} of {size(whole)}"
+                f"Backing up  {100 * part // max(1, whole)} %  {format_bytes(part)} of {format_bytes(whole)}"
             ),
         )
     if as_json:
@@ -70,7 +71,7 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
         return
     keys = "keys sealed" if done.with_keys else "without keys"
     print_out(
-        f"{status_mark('good')} {count(done.files, 'file')}, {size(done.size)}, {keys}: {tilde(done.path)}"
+        f"{status_mark('good')} {count(done.files, 'file')}, {format_bytes(done.size)}, {keys}: {tilde(done.path)}"
     )
     for path, why in done.left_out[:20]:
         print_out(dim(f"  left out: {strip_control(path)} {why}"))

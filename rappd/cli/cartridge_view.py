@@ -17,9 +17,10 @@ from rappd.cli.console import (
     strip_control,
     wrapped,
 )
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.cli.tables import table
 from rappd.errors import NotReadyError
+from twins.byte_sizes import format_bytes
 
 Told = dict[str, Any]
 
@@ -87,7 +88,7 @@ def show_inspected(found: Told) -> None:
     _notes(found)
     what = "a LisPy agent" if found["kind"] == "lispy" else "a buddy"
     print_out(
-        f"{strip_control(found['name'])}, {what}, {size(found['size'])}, {strip_control(found['shape'])}"
+        f"{strip_control(found['name'])}, {what}, {format_bytes(found['size'])}, {strip_control(found['shape'])}"
     )
     print_out(f"{status_mark('good' if found['signer']['name'] else 'note')} {_signed(found['signer'])}")
     print_out()

@@ -15,12 +15,13 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_err, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, secrets_listed, verbs_here
 from rappd.cli.egg_peers import arrived, pack_for, send
 from rappd.cli.egg_signers import signers
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.cli.names import twin_names
 from rappd.daemon.home import Home
+from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
 
@@ -59,7 +60,6 @@ def pack(
 ) -> None:
     """Pack a twin by its NAME; without one, this machine's brainstem."""
     from rappd.operations.egg_packing import PackRequest
-    from twins.eggs.writers.secret_scan import SecretsFoundError
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
 
     order = PackRequest(
@@ -73,21 +73,15 @@ def pack(
     )
     if not as_json:
         print_err(dim(NEVER_READ))
-    try:
-        with bar(f"Packing {name or 'brainstem'}") as told:
-            found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
-    except SecretsFoundError as problem:
-        if not as_json:
-            for one in problem.findings[:_SHOWN]:
-                print_err(f"{status_mark('bad')} {strip_control(str(one))}  {dim(f'--allow {one.id}')}")
-        raise
+    with secrets_listed(unless=as_json), bar(f"Packing {name or 'brainstem'}") as told:
+        found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
     if as_json:
         print_json(found)
         return
     done = found["packed"]
     sealed = f", sealed for {strip_control(done['for'])}" if "for" in done else ""
     print_out(
-        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, {size(done['size'])}, signed{sealed}"
+        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, {format_bytes(done['size'])}, signed{sealed}"
     )
     print_out(f"  {tilde(done['path'])}")
     if done["signature"]:

@@ -12,17 +12,18 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    print_err,
     print_json,
     print_out,
     print_status,
     status_mark,
     strip_control,
 )
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.egg_options import secrets_listed
+from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
 
@@ -76,33 +77,24 @@ def _merge_eggs(
     from rappd.settings.load import Settings
     from rappd.version import __version__
     from twins.eggs.writers.formats import EggMaker
-    from twins.eggs.writers.secret_scan import SecretsFoundError
     from twins.installer.signers import Signers
 
     base, ours, theirs = _three(files)
     home = Home.here()
     home.create()
-    try:
-        with progress() as line:
-            line(f"Merging {theirs.name} into {ours.name}…")
-            found = merge_eggs(
-                base,
-                ours,
-                theirs,
-                into.absolute(),
-                key=home.identity(),
-                signers=Signers(home.signers),
-                maker=EggMaker(
-                    version=__version__, host=machine_name(home, Settings.load(home).text("name"))
-                ),
-                allow=allow,
-                overwrite=force,
-            )
-    except SecretsFoundError as problem:
-        if not as_json:
-            for one in problem.findings[:_SHOWN]:
-                print_err(f"{status_mark('bad')} {strip_control(str(one))}  {dim(f'--allow {one.id}')}")
-        raise
+    with secrets_listed(unless=as_json), progress() as line:
+        line(f"Merging {theirs.name} into {ours.name}…")
+        found = merge_eggs(
+            base,
+            ours,
+            theirs,
+            into.absolute(),
+            key=home.identity(),
+            signers=Signers(home.signers),
+            maker=EggMaker(version=__version__, host=machine_name(home, Settings.load(home).text("name"))),
+            allow=allow,
+            overwrite=force,
+        )
     if as_json:
         print_json(found)
     else:
@@ -118,7 +110,7 @@ def _show(done: dict[str, Any], into: Path) -> None:
             f"{done['shared']:,} frames shared, {done['new']:,} new, " if done["shared"] + done["new"] else ""
         )
         print_out(
-            f"{status_mark('good')} {strip_control(done['name'])}: {lived}{count(done['files'], 'file')}, {size(done['size'])}"
+            f"{status_mark('good')} {strip_control(done['name'])}: {lived}{count(done['files'], 'file')}, {format_bytes(done['size'])}"
         )
     if done["contradicting"]:
         many = count(done["dimensions"], "dimension")

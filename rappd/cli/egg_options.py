@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rappd.cli.formatting import size
+from rappd.cli.console import dim, print_err, status_mark, strip_control
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
+from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggOperations
+
+_SHOWN = 20
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -76,8 +79,21 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with progress() as line:
         line(f"{what}…")
         yield lambda done, whole: line(
-            f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
+            f"{what}  {100 * done // max(1, whole)} %  {format_bytes(done)} of {format_bytes(whole)}"
         )
+
+
+@contextmanager
+def secrets_listed(*, unless: bool) -> Iterator[None]:
+    """Names the secrets that stop a packing, each with how to allow it, ``unless`` JSON is wanted."""
+    from twins.eggs.writers.secret_scan import SecretsFoundError
+
+    try:
+        yield
+    except SecretsFoundError as problem:
+        for one in () if unless else problem.findings[:_SHOWN]:
+            print_err(f"{status_mark('bad')} {strip_control(str(one))}  {dim(f'--allow {one.id}')}")
+        raise
 
 
 def _registry_set() -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.formatting import size, tilde
+from rappd.cli.formatting import tilde
 from rappd.cli.names import peer_names
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError
+from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from rappd.operations.egg_packing import PackRequest
@@ -92,7 +93,7 @@ def arrived(discard: str, as_json: bool) -> None:
         return
     for row in found["arrived"]:
         print_out(
-            f"{row['id'][:8]}  {strip_control(row['name'])}  {size(row['size'])}  {dim('from')} {strip_control(row['from'])}"
+            f"{row['id'][:8]}  {strip_control(row['name'])}  {format_bytes(row['size'])}  {dim('from')} {strip_control(row['from'])}"
         )
         path = tilde(row["path"])
         print_out(f"  {arrow()} {command(f'rappd egg plan {path}')}")

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, terminal_width
-from rappd.cli.formatting import count, size
+from rappd.cli.formatting import count
 from rappd.cli.tables import beginning, cells, middle
 from rappd.cli.twin_view import handle
+from twins.byte_sizes import format_bytes
 
 _SHOWN = 8
 _ROLES = {
@@ -39,7 +40,7 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
 
     egg, seal = plan["egg"], plan["seal"]
     packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
-    print_out(f"{strip_control(egg['name'])}, {spoken(egg['kind'])}, {size(egg['size'])}{packed}")
+    print_out(f"{strip_control(egg['name'])}, {spoken(egg['kind'])}, {format_bytes(egg['size'])}{packed}")
     print_out(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
     hatches = plan["destination"] != "answer"
     if hatches:

@@ -31,17 +31,6 @@ def took(seconds: float) -> str:
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
-def size(number: float) -> str:
-    """ "212 GB", "3.1 MB", "410 bytes"."""
-    if number < 1000:
-        return f"{int(number)} bytes"
-    for unit in ("kB", "MB", "GB", "TB"):
-        number /= 1000
-        if number < 999.5 or unit == "TB":
-            break
-    return f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}"
-
-
 def tilde(path: Path | str) -> str:
     """A path with the home folder as ``~``."""
     home = str(Path.home())

@@ -80,6 +80,7 @@ async def _tests(
 def _with_workers(
     home: Home, work: Callable[[AgentRegistry, WorkerPools], Awaitable[T]], tell: Tell, what: str
 ) -> T:
+    from agents.contract.description import AgentStorage, CodeRules
     from agents.runtime.registry import AgentRegistry
     from agents.runtime.runner import WorkerPools
     from agents.workers.supervisor import WorkerSupervisor
@@ -106,14 +107,10 @@ def _with_workers(
             await asyncio.to_thread(quarantine.look)
             pools.request_context = quarantine.standing
             roster = AgentRegistry(
-                pools=pools,
-                folders=lambda: folders_of(workspace, sources),
-                kept=workspace.kept / "good",
-                deps=workspace.deps,
-                trusted=lambda origin, digest: origin == LIBRARY,
-                held=quarantine,
-                origins=CodeOrigins(home.root),
-                files=workspace.files,
+                pools,
+                lambda: folders_of(workspace, sources),
+                AgentStorage(workspace.files, workspace.kept / "good", workspace.deps),
+                CodeRules(lambda origin, digest: origin == LIBRARY, quarantine, CodeOrigins(home.root)),
             )
             return await work(roster, pools)
         finally:

@@ -19,7 +19,7 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
-from rappd.cli.formatting import count, size
+from rappd.cli.formatting import count
 from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
@@ -28,6 +28,7 @@ from rappd.cli.twin_view import handle
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
+from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from rappd.operations.checkpoints import CheckpointOperations
@@ -54,7 +55,7 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
     if as_json:
         print_json({"checkpoint": made})
         return
-    what = f"{count(made['files'], 'file')}, {count(made['records'], 'record')}, {size(made['size'])}"
+    what = f"{count(made['files'], 'file')}, {count(made['records'], 'record')}, {format_bytes(made['size'])}"
     print_out(f"{status_mark('good')} {strip_control(found['name'])} is kept as it is now: {what}")
     print_out(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
 
@@ -70,7 +71,7 @@ def checkpoints(name: str, as_json: bool) -> None:
         print_json({"checkpoints": rows})
     elif rows:
         shown = [
-            [row["id"], _when(row["at"]), _known(row["records"]), size(row["size"]), row["note"]]
+            [row["id"], _when(row["at"]), _known(row["records"]), format_bytes(row["size"]), row["note"]]
             for row in rows
         ]
         table(["CHECKPOINT", "MADE", "RECORDS", "SIZE", "NOTE"], shown, shrink=4, prose=True, whole=(0,))

@@ -23,8 +23,9 @@ from rappd.cli.console import (
     utf8,
     wrapped,
 )
-from rappd.cli.formatting import ago, count, size, tilde
+from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.tables import cells, middle, table
+from twins.byte_sizes import format_bytes
 
 Row = dict[str, Any]
 
@@ -228,7 +229,7 @@ def _notes(rows: Sequence[Row]) -> None:
 
 def _bytes(row: Row) -> str:
     known = row["last_known"].get("workspace_bytes")
-    return "" if known is None else size(known)
+    return "" if known is None else format_bytes(known)
 
 
 def _since(moment: object) -> str:

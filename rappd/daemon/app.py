@@ -13,20 +13,20 @@ from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
-from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import Home, machine_name
-from rappd.daemon.local_models import WorkerServerCheck, offered_server
+from rappd.daemon.live_settings import LiveSettings, provider_settings
+from rappd.daemon.local_models import WorkerServerCheck
 from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.pending_notices import PendingNotices
-from rappd.daemon.provider_settings import provider_settings
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turn_stream import TurnStreams
+from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
 from rappd.operations.calls import CallOperations
@@ -39,7 +39,6 @@ from rappd.operations.legacy import LegacyOperations
 from rappd.operations.peers import PeerOperations
 from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
-from rappd.settings.validation import refuse_unfit
 from rappd.settings.write import write as write_setting
 from rappd.store.reader import Reader
 from rappd.store.store import Store
@@ -58,11 +57,10 @@ _FIRST_LOOK_SECONDS = 0.5
 
 
 class Daemon:
-    """Opened by ``House.open``; listeners are handed one of these and know nothing beneath it."""
+    """Opened by ``Daemon.open``; listeners are handed one of these and know nothing beneath it."""
 
     def __init__(self, home: Home, settings: Settings, identity: IdentityKey, store: Store) -> None:
         self.home = home
-        self.settings = settings
         self.identity = identity
         self.store = store
         self.started_at = time.time()
@@ -85,7 +83,6 @@ class Daemon:
         )
         self.supervisor = WorkerSupervisor(on_output=self._worker_said, sandbox=sandbox_wish(settings))
         self.open_surface = settings.on("http.open_surface")
-        self.origins: frozenset[str] = frozenset(settings.items("http.origins"))
         workspace = Workspace.at(
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
         )
@@ -119,14 +116,19 @@ class Daemon:
         )
         self.anchoring = Anchoring(home.database, identity, store)
         self.federation = FederationService(
-            home, settings, identity, self.name, store, self.dispatcher, self.tenants, self.anchoring
+            LocalNode(home, settings, identity, self.name),
+            store,
+            self.dispatcher,
+            self.tenants,
+            self.anchoring,
         )
         self.readiness = Readiness(store, self.federation)
         self.activity.peers = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
         self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
-        self.legacy = LegacyOperations(lambda: self.settings, self.set)
+        self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
+        self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
         self.services.peers = PeerToolGateway(self.federation, self.calls)
         self._background: set[asyncio.Task[Any]] = set()
         operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
@@ -145,6 +147,11 @@ class Daemon:
     def node(self) -> str:
         """The machine's name with four characters of its key: what screens show."""
         return f"{self.name}_{self.identity.fingerprint[:4]}"
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.live_settings.current
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -169,10 +176,7 @@ class Daemon:
         await asyncio.to_thread(
             startup.recover, self.home.root, self.host.workspace, self.eggs.verbs, machine=self.name
         )
-        try:
-            await self.federation.load_peers()
-        except ReportableError as problem:  # a damaged table: it tries again, and the brainstem works without
-            self.federation.failure = problem
+        await self.federation.load_peers()
         await self.supervisor.start()
         self.providers.start()
         self.tell(await self.host.start(), quiet=True)
@@ -198,35 +202,6 @@ class Daemon:
         self.activity.agents_changed(self.host, changes, quiet=quiet)
         if changes and not quiet:
             self.federation.agents_changed()
-
-    async def set(self, name: str, text: str) -> None:
-        """Writes a setting down and, where it can, lets it take effect at once."""
-        await asyncio.to_thread(write_setting, self.home, name, text)
-        await self.reload_settings()
-
-    async def reload_settings(self) -> None:
-        """Reads the settings anew; only live ones take effect. Raises ``UsageProblemError``, and keeps those before."""
-        before = provider_settings(self.settings, self.home)
-        settings = await asyncio.to_thread(Settings.load, self.home)
-        refuse_unfit(settings)
-        self.settings = self.services.settings = settings
-        self.origins = frozenset(self.settings.items("http.origins"))
-        after = provider_settings(self.settings, self.home)
-        if after != before:
-            await self.providers.configure(after)
-        for tenant in self.tenants.all():
-            tenant.apply(self.settings)
-
-    async def use_local_server(self, server: str = "") -> str:
-        """Takes the model server that was found on this machine, as its owner said; returns its label.
-
-        ``server`` is the label that the owner saw, "" for whichever is offered. Raises ``ConflictError``.
-        """
-        label = await offered_server(self.providers, server)
-        await asyncio.to_thread(write_setting, self.home, "provider.local_server", label)
-        await self.reload_settings()
-        await self.providers.look()
-        return label
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""

@@ -7,11 +7,12 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from envelopes.errors import ReportableError
 from envelopes.identity.anchor import read_anchor
-from rappd.cli.formatting import count, size, tilde
+from rappd.cli.formatting import count, tilde
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.errors import StoreError
@@ -23,6 +24,7 @@ from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import open_reading
 from rappd.store.former_journal import check_journal
 from rappd.store.schema import VERSION, version_of
+from twins.byte_sizes import format_bytes
 from twins.fs.refused_links import refused_links_of_home
 from twins.workspace.workspace import Workspace
 
@@ -44,10 +46,10 @@ def check_data(visit: CheckContext) -> Iterator[Finding]:
         )
     if free < _ENOUGH_BYTES:
         yield Finding(
-            "Data", "bad", f"{tilde(home.root)} is nearly full, {size(free)} left", "free some space"
+            "Data", "bad", f"{tilde(home.root)} is nearly full, {format_bytes(free)} left", "free some space"
         )
     elif not loose:
-        yield Finding("Data", "good", f"{tilde(home.root)}, private, {size(free)} free")
+        yield Finding("Data", "good", f"{tilde(home.root)}, private, {format_bytes(free)} free")
 
 
 def check_settings(visit: CheckContext) -> Iterator[Finding]:
@@ -102,26 +104,17 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
     if not path.exists() and not path.with_name(NAME).exists():
         return
     try:
-        connection = _open_database(path)
+        with closing(_open_database(path)) as connection:
+            check_journal(path, connection)
+            anchor = _anchor_problems(visit, connection)
+            verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
     except StoreError as error:
         yield Finding("Record", "bad", str(error).rstrip("."), error.do)
         return
     except sqlite3.DatabaseError as error:
         yield Finding("Record", "bad", f"rappd.db cannot be read: {error}{_signed(visit)}", _FROM_BACKUP)
         return
-    try:
-        check_journal(path, connection)
-        anchor = _anchor_problems(visit, connection)
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]
-    except StoreError as error:
-        yield Finding("Record", "bad", str(error).rstrip("."), error.do)
-        return
-    except sqlite3.DatabaseError as error:
-        yield Finding("Record", "bad", f"rappd.db cannot be read: {error}{_signed(visit)}", _FROM_BACKUP)
-        return
-    finally:
-        connection.close()
     if verdict == "ok":
         yield Finding("Record", "good", f"{count(records, 'record')}; to check each: rappd threads verify")
         for what in anchor:

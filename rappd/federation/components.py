@@ -1,22 +1,29 @@
-"""The components that serve other machines, as a protocol. ``FederationService`` implements it."""
+"""The parts that serve other machines: those that are there at once, and those that are built after the start."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from envelopes.identity.keys import IdentityKey
 from neighborhoods.peer_store import PeerStore
+from rappd.daemon.home import Home
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.settings.load import Settings
 from rappd.store.inbox_table import InboxTable
 from rappd.store.outbox_table import OutboxTable
+from rappd.store.peer_table import PeerTable
 from rappd.store.token_table import TokenTable
+from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
     from envelopes.envelope import Envelope
-    from envelopes.identity.keys import IdentityKey
     from neighborhoods.auth.tls import ServerTrust
     from neighborhoods.delivery.outbox import Outbox
-    from neighborhoods.discovery.address_resolver import AddressCandidate, AddressResolver
+    from neighborhoods.discovery.address_resolver import AddressResolver
     from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.mdns_service import MdnsService
     from neighborhoods.discovery.peers_file import PeersFile
@@ -26,16 +33,9 @@ if TYPE_CHECKING:
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_client import PeerClient
     from neighborhoods.transport.peer_connection import Answer
-    from rappd.daemon.home import Home
-    from rappd.dispatch.dispatcher import Dispatcher
     from rappd.federation.advertised_capabilities import CapabilityCatalog
     from rappd.federation.inbound import InboundHandler
-    from rappd.federation.node_identity import NodeIdentity
-    from rappd.federation.outgoing_eggs import OutgoingEggs
     from rappd.federation.request_auth import RequestAuthenticator
-    from rappd.settings.load import Settings
-    from rappd.store.store import Store
-    from rappd.tenants.tenants import Tenants
 
 
 class EggInbox(Protocol):
@@ -59,28 +59,49 @@ class EggInbox(Protocol):
         ...
 
 
-class FederationComponents(ABC):
-    """The first are there from the beginning, the others once ``opening`` is through."""
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    """This machine: its home, its settings, its key and what it is called."""
 
     home: Home
     settings: Settings
     identity: IdentityKey
     name: str
-    id: str
-    port: int
-    loopback_port: int
-    store: Store
+
+    @property
+    def id(self) -> str:
+        """The sender of its envelopes."""
+        return own_id(self.identity.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class FederationTables:
+    """The tables of the store that concern other machines."""
+
+    peers: PeerTable
+    tokens: TokenTable
+    outbox: OutboxTable
+    inbox: InboxTable
+
+
+@dataclass(frozen=True, slots=True)
+class FederationBase:
+    """The parts that are there before the store can be read."""
+
+    node: LocalNode
     dispatcher: Dispatcher
     tenants: Tenants
+    tables: FederationTables
     peer_store: PeerStore
-    inbox_rows: InboxTable
-    outbox_rows: OutboxTable
-    token_rows: TokenTable
     outgoing_eggs: OutgoingEggs
-    announced: dict[str, dict[str, Any]]
+    announced: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The data of each peer's last HELLO, by fingerprint."""
 
-    material: NodeIdentity
+
+@dataclass(frozen=True, slots=True)
+class FederationComponents:
+    """The parts that ``build_components`` makes, once the store can be read."""
+
     trust: ServerTrust
     credentials: RequestAuthenticator
     catalogue: CapabilityCatalog
@@ -94,38 +115,38 @@ class FederationComponents(ABC):
     presence: Presence
     pairings: PairingService
 
-    @abstractmethod
+
+class PeerEvents(Protocol):
+    """Events of other machines that the parts report. ``FederationService`` handles them."""
+
     def requests(self, peer: Peer) -> Answer:
         """Works on what a peer asks over a line."""
+        ...
 
-    @abstractmethod
     def on_sign_of_life(self, fingerprint: str, address: str) -> None:
         """A sign of life that proved its key."""
+        ...
 
-    @abstractmethod
     def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
         """A peer said HELLO; what the reply has to bring."""
+        ...
 
-    @abstractmethod
-    async def candidates(self, peer: Peer) -> list[AddressCandidate]:
-        """Returns the addresses at which a peer may be reached."""
-
-    @abstractmethod
     async def probe(self, fingerprint: str) -> float:
         """Says HELLO to a peer; milliseconds."""
+        ...
 
-    @abstractmethod
     async def push(self, fingerprint: str, reply: Envelope) -> None:
         """An answer that its asker did not wait for."""
+        ...
 
-    @abstractmethod
     async def answered(self, fingerprint: str, reply: Envelope) -> bool:
         """A DONE or ERROR came to this machine's own listener."""
+        ...
 
-    @abstractmethod
     async def on_answer(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:
         """Something of the outbox came to an end."""
+        ...
 
-    @abstractmethod
     def over(self, row: OutgoingEnvelope) -> None:
         """Handles the end of an outbox row, once it is on the disk."""
+        ...

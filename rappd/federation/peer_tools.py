@@ -59,6 +59,7 @@ class PeerToolGateway:
             raise RefusedError(
                 "Other machines are asked for this machine's owner only.", do="Ask them yourself."
             )
+        await self._machines.available()
         if operation == "peers.list":
             return {"peers": [self._row(peer) for peer in self._machines.peer_store.all()]}
         if operation != "peers.ask":
@@ -97,7 +98,11 @@ class PeerToolGateway:
         if self._offered_of != m.peer_store.version:
             self._offered_of = m.peer_store.version
             self._offered = [peer for peer in m.peer_store.all() if peer.offered]
-        peers = [peer for peer in self._offered if m.presence.presence(peer.fingerprint).state == "here"]
+        if not m.ready.is_set():
+            return []
+        peers = [
+            peer for peer in self._offered if m.parts.presence.presence(peer.fingerprint).state == "here"
+        ]
         share = max(1, MOST_TOOLS // max(1, len(peers)))
         return [(peer, agent) for peer in peers for agent in self._agents_of(peer)[:share]][:MOST_TOOLS]
 
@@ -140,7 +145,7 @@ class PeerToolGateway:
     ) -> Envelope:
         m = self._machines
         outer = context.envelope.extensions
-        asked = m.dispatcher.record_call(context, sender=m.id, recipient=to, data=data)
+        asked = m.dispatcher.record_call(context, sender=m.node.id, recipient=to, data=data)
         came, begun = outer.get(PATH), context.envelope.id
         path = tuple(came) if isinstance(came, list) else ()
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
@@ -179,7 +184,7 @@ class PeerToolGateway:
         m = self._machines
         return {
             "name": peer.name,
-            "presence": m.presence.presence(peer.fingerprint).state,
+            "presence": m.parts.presence.presence(peer.fingerprint).state,
             "agents": names_told(m.announced.get(peer.fingerprint)),
         }
 

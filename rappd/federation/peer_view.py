@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
     """A paired machine: here or away, and how it was reached."""
-    reading = m.presence.presence(peer.fingerprint)
+    reading = m.parts.presence.presence(peer.fingerprint)
     said = m.announced.get(peer.fingerprint, {})
-    address = m.carrier.address(peer) or peer.address
+    address = m.parts.carrier.address(peer) or peer.address
     return {
         "name": peer.name,
         "fingerprint": peer.fingerprint,
@@ -30,11 +30,11 @@ def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
         "presence": reading.state,
         "ms": round(reading.ms, 1) if reading.ms is not None else None,
         "since": _seconds(reading.since),
-        "reached": m.resolver.reached_by(peer.fingerprint, address) or "",
+        "reached": m.parts.resolver.reached_by(peer.fingerprint, address) or "",
         "address": address,
         "agents": len(said.get("capabilities", ())),
         "waiting": waiting,
-        "trouble": m.troubles.get(peer.fingerprint) or m.outbox.trouble(peer.fingerprint),
+        "trouble": m.troubles.get(peer.fingerprint) or m.parts.outbox.trouble(peer.fingerprint),
         "scopes": list(peer.scopes),
         "offered": peer.offered,
         "called": peer.called,

@@ -9,12 +9,9 @@ import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ERROR, HELLO, Envelope, new_id
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import IdentityKey
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
@@ -22,29 +19,32 @@ from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import EGG, WAITING
 from rappd.daemon.anchoring import Anchoring
-from rappd.daemon.home import Home
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import ConflictError, RappdError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.components import EggInbox, FederationComponents
+from rappd.federation.components import (
+    EggInbox,
+    FederationBase,
+    FederationComponents,
+    FederationTables,
+    LocalNode,
+)
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.revocations import Revocations
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
-from rappd.settings.load import Settings
 from rappd.store.connections import explain
 from rappd.store.inbox_table import InboxTable, Unfinished
-from rappd.store.outbox_table import OutboxTable
+from rappd.store.outbox_table import CallTable, OutboxTable
 from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
 from rappd.store.token_table import TokenTable
 from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
-    from neighborhoods.discovery.address_resolver import AddressCandidate
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_connection import Answer
 
@@ -60,35 +60,29 @@ RETRY_SECONDS = 5.0
 TIDY_SECONDS = 6 * 3600.0
 
 
-class FederationService(FederationComponents):
+class FederationService:
     """``ready`` is set once ``start`` is through. All calls come from the event loop."""
 
     def __init__(
-        self,
-        home: Home,
-        settings: Settings,
-        identity: IdentityKey,
-        name: str,
-        store: Store,
-        dispatcher: Dispatcher,
-        tenants: Tenants,
-        anchoring: Anchoring,
+        self, node: LocalNode, store: Store, dispatcher: Dispatcher, tenants: Tenants, anchoring: Anchoring
     ) -> None:
-        self.home, self.settings, self.identity, self.name = home, settings, identity, name
-        self.store, self.dispatcher, self.tenants = store, dispatcher, tenants
-        self.id = own_id(identity.fingerprint)
+        self.node, self.store, self.dispatcher, self.tenants = node, store, dispatcher, tenants
         self.port = 0
-        self.loopback_port = settings.number("port")
+        self.loopback_port = node.settings.number("port")
         self.revocations = Revocations(anchoring)
-        self.peer_rows = PeerTable(store, self.revocations.note)
-        self.token_rows = TokenTable(store, self.revocations.note)
-        self.outbox_rows = OutboxTable(store)
-        self.inbox_rows = InboxTable(store)
-        self.peer_store = PeerStore(self.peer_rows)
+        note = self.revocations.note
+        self.tables = FederationTables(
+            PeerTable(store, note), TokenTable(store, note), OutboxTable(store), InboxTable(store)
+        )
+        self.peer_store = PeerStore(self.tables.peers)
+        self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
+        self._base = FederationBase(
+            node, dispatcher, tenants, self.tables, self.peer_store, self.outgoing_eggs
+        )
+        self.announced = self._base.announced
+        self._parts: FederationComponents | None = None
         self.witness = AnchorWitness(anchoring, self.peer_store)
         self.pending_replies = PendingReplies()
-        self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
-        self.announced: dict[str, dict[str, Any]] = {}
         self.troubles: dict[str, str] = {}
         """The reason why a reachable peer is not used, by fingerprint."""
         self.eggs: EggInbox | None = None
@@ -96,8 +90,14 @@ class FederationService(FederationComponents):
         self._settled = asyncio.Event()  # ready, or failed at least once
         self.failure: ReportableError | None = None
         """The reason why it could not start yet; it tries again."""
-        self._started = False
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def parts(self) -> FederationComponents:
+        """The parts that ``start`` builds. Raises ``ReportableError`` before that."""
+        if self._parts is None:
+            raise self.failure or ConflictError("Other machines cannot be reached yet.", do="rappd logs")
+        return self._parts
 
     async def start(self, port: int) -> None:
         """Opens everything; ``port`` is where the federation listener listens, 0 when it is closed."""
@@ -111,23 +111,29 @@ class FederationService(FederationComponents):
         self.peer_store.listen(self._peer_changed)
         self._know_peers()
         for peer in self.peer_store.all():
-            self.presence.watch(peer.fingerprint, peer.seen_at)
+            self.parts.presence.watch(peer.fingerprint, peer.seen_at)
         try:
             await self.witness.open()
         except ReportableError as problem:
             log.error("anchors of other machines cannot be read: %s", problem)
-        self.presence.start()
-        self.sightings.listen(self.presence.on_sighting)
-        if self.settings.on("peers.nearby"):
-            self.nearby.start()
+        self.parts.presence.start()
+        self.parts.sightings.listen(self.parts.presence.on_sighting)
+        if self.node.settings.on("peers.nearby"):
+            self.parts.nearby.start()
         await self._clear_up_eggs()
         self.ready.set()
         self._settled.set()
         await self._catch_up(unfinished)
 
     async def load_peers(self) -> None:
-        """Reads the peers, without those whose trust was ended. Raises ``StoreError``."""
-        await self.revocations.restore(self.token_rows, self.peer_rows)
+        """Reads the peers, without those whose trust was ended; what fails is tried again by ``start``."""
+        try:
+            await self._load_peers()
+        except ReportableError as problem:  # a damaged table: the brainstem works without
+            self.failure = problem
+
+    async def _load_peers(self) -> None:
+        await self.revocations.restore(self.tables.tokens, self.tables.peers)
         await self.peer_store.load()
 
     async def _opened(self) -> list[Unfinished]:
@@ -138,13 +144,17 @@ class FederationService(FederationComponents):
         while True:
             try:
                 if self.failure is not None:
-                    await self.load_peers()
-                await build_components(self)
-                self._started = True
-                unfinished = await self.inbox_rows.unfinished()
-                await requeue_interrupted_calls(self)
+                    await self._load_peers()
+                parts = await build_components(
+                    self._base, self, port=self.port, loopback_port=self.loopback_port
+                )
+                self._parts = parts
+                unfinished = await self.tables.inbox.unfinished()
+                await requeue_interrupted_calls(self._base, CallTable(self.store), parts.outbox)
             except (ReportableError, OSError) as error:
-                problem = error if isinstance(error, ReportableError) else explain(error, self.home.database)
+                problem = (
+                    error if isinstance(error, ReportableError) else explain(error, self.node.home.database)
+                )
                 if str(problem) != str(self.failure):
                     log.error("other machines cannot be reached: %s", problem)
                 self.failure = problem
@@ -154,8 +164,8 @@ class FederationService(FederationComponents):
                 self.failure = None
                 return unfinished
 
-    async def available(self) -> FederationService:
-        """Itself, once ``start`` is through. Raises why it cannot start, or ``ConflictError`` when that takes too long."""
+    async def available(self) -> FederationComponents:
+        """The parts, once ``start`` is through. Raises why it cannot start, or ``ConflictError`` when that takes too long."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._settled.wait()
@@ -163,22 +173,22 @@ class FederationService(FederationComponents):
             raise ConflictError("Other machines cannot be reached yet.", do="rappd logs") from None
         if self.failure is not None:
             raise self.failure
-        return self
+        return self.parts
 
     async def close(self) -> None:
         """Stops everything. Accepted requests stay recorded and are resumed after the next start."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if not self._started:
+        if self._parts is None:
             return
         await self._hand_anchors()
-        await self.receiver.close()
-        await self.presence.close()
-        await self.nearby.close()
-        await self.outbox.stop()
-        await self.pairings.close()
-        await self.carrier.close()
+        await self.parts.receiver.close()
+        await self.parts.presence.close()
+        await self.parts.nearby.close()
+        await self.parts.outbox.stop()
+        await self.parts.pairings.close()
+        await self.parts.carrier.close()
         await self.witness.close()
 
     def caller(self, peer: Peer) -> Caller:
@@ -192,33 +202,23 @@ class FederationService(FederationComponents):
             now = self.peer_store.get(peer.fingerprint)
             if now is None or now.certificate != peer.certificate:
                 ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
-                return self.receiver.refuse(envelope, ended)
+                return self.parts.receiver.refuse(envelope, ended)
             self.on_sign_of_life(peer.fingerprint, "")
-            armed = await self.credentials.armed(envelope, self.caller(now))
-            return await self.receiver.receive(envelope, armed)
+            armed = await self.parts.credentials.armed(envelope, self.caller(now))
+            return await self.parts.receiver.receive(envelope, armed)
 
         return answer
 
     def on_sign_of_life(self, fingerprint: str, address: str) -> None:
         """A sign of life that proved its key."""
-        self.presence.heard_from(fingerprint)
+        self.parts.presence.heard_from(fingerprint)
         if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
-            self.presence.hurry(fingerprint)  # it may trust this machine by now; what it can do is not known
-        self.outbox.heard_from(fingerprint)
+            self.parts.presence.hurry(
+                fingerprint
+            )  # it may trust this machine by now; what it can do is not known
+        self.parts.outbox.heard_from(fingerprint)
         if address and not self.peer_store.was_seen(fingerprint, address):
             self.spawn(self.peer_store.seen(fingerprint, address))
-
-    async def candidates(self, peer: Peer) -> list[AddressCandidate]:
-        """Returns the addresses at which a peer may be reached."""
-        return await self.resolver.candidates(peer.fingerprint, peer.address)
-
-    def rappid(self) -> str:
-        """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
-        try:
-            found = orjson.loads(self.tenants.host.workspace.files.read("rappid.json", 1 << 20))
-            return str(found["rappid"])[:300]
-        except (OSError, ValueError, KeyError, TypeError):
-            return ""
 
     async def probe(self, fingerprint: str) -> float:
         """Says HELLO to a peer; milliseconds. Raises ``ReportableError`` when it is away, or refuses."""
@@ -275,30 +275,32 @@ class FederationService(FederationComponents):
         """Announces changed capabilities: at once to connected peers, to others when they ask."""
         if self.ready.is_set():
             for peer in self.peer_store.all():
-                if self.carrier.has_line(peer.fingerprint):
-                    self.presence.hurry(peer.fingerprint)
+                if self.parts.carrier.has_line(peer.fingerprint):
+                    self.parts.presence.hurry(peer.fingerprint)
 
     async def introduction_at(self, address: str) -> tuple[dict[str, Any], bytes]:
         """Returns the node card and the certificate of the machine at an address."""
-        hello = Envelope(new_id(), self.id, "broadcast", HELLO, {"capabilities": [], "name": self.name})
+        hello = Envelope(
+            new_id(), self.node.id, "broadcast", HELLO, {"capabilities": [], "name": self.node.name}
+        )
         return await say_hello(address, encode(hello))
 
     async def push(self, fingerprint: str, reply: Envelope) -> None:
         """An answer that its asker did not wait for goes by the outbox."""
         if self.peer_store.get(fingerprint) is not None:
-            await self.outbox.put(fingerprint, reply, "an answer")
+            await self.parts.outbox.put(fingerprint, reply, "an answer")
 
     async def answered(self, fingerprint: str, reply: Envelope) -> bool:
         """A DONE or ERROR came to this machine's own listener."""
         waited = self.pending_replies.answered(fingerprint, reply)
-        kept = await self.outbox.answered(fingerprint, reply)
+        kept = await self.parts.outbox.answered(fingerprint, reply)
         return waited or kept
 
     async def on_answer(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:
         """Something of the outbox came to an end: it is written down on its thread, once."""
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
-        told = reply or Envelope(row.id, own_id(row.peer), self.id, ERROR, _unanswered(row))
+        told = reply or Envelope(row.id, own_id(row.peer), self.node.id, ERROR, _unanswered(row))
         await self.dispatcher.record_reply(told, row.thread, late=True)
 
     def over(self, row: OutgoingEnvelope) -> None:
@@ -310,10 +312,10 @@ class FederationService(FederationComponents):
         """Another value whenever a screen would show other machines differently: who is there, who asks."""
         if not self.ready.is_set():
             return ()
-        asking = tuple((one.id, one.state) for one in self.pairings.asking())
-        here = tuple(self.presence.presence(peer.fingerprint).state for peer in self.peer_store.all())
+        asking = tuple((one.id, one.state) for one in self.parts.pairings.asking())
+        here = tuple(self.parts.presence.presence(peer.fingerprint).state for peer in self.peer_store.all())
         said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
-        found = hash(tuple((one.fingerprint, one.name) for one in self.sightings.machines()))
+        found = hash(tuple((one.fingerprint, one.name) for one in self.parts.sightings.machines()))
         return self.peer_store.version, asking, here, said, found
 
     def spawn(self, work: Any) -> None:
@@ -323,9 +325,9 @@ class FederationService(FederationComponents):
         task.add_done_callback(self._ended)
 
     async def _say_hello(self, peer: Peer, more: dict[str, Any], wait: float) -> Envelope:
-        said = {**self.catalogue.hello(self.caller(peer)), **more}
-        hello = Envelope(new_id(), self.id, own_id(peer.fingerprint), HELLO, said)
-        return await self.carrier.probe(peer, encode(hello), wait=wait)
+        said = {**self.parts.catalogue.hello(self.caller(peer)), **more}
+        hello = Envelope(new_id(), self.node.id, own_id(peer.fingerprint), HELLO, said)
+        return await self.parts.carrier.probe(peer, encode(hello), wait=wait)
 
     async def _hand_anchors(self) -> None:
         """At a clean stop: those that are here get the newest anchor, if that takes no time."""
@@ -337,7 +339,7 @@ class FederationService(FederationComponents):
         offers = [
             (peer, offer)
             for peer in self.peer_store.all()
-            if self.presence.presence(peer.fingerprint).state == "here"
+            if self.parts.presence.presence(peer.fingerprint).state == "here"
             and (offer := self.witness.offer(peer, now=True))
         ]
         with contextlib.suppress(TimeoutError):
@@ -347,35 +349,35 @@ class FederationService(FederationComponents):
     def _peer_changed(self, what: str, peer: Peer) -> None:
         self._know_peers()
         if what == "changed":
-            self.presence.hurry(peer.fingerprint)  # it may do other things now, and is told
+            self.parts.presence.hurry(peer.fingerprint)  # it may do other things now, and is told
         elif what == "paired":
-            self.trust.pin(peer.certificate)
-            self.presence.watch(peer.fingerprint, peer.seen_at)
-            self.outbox.cleared(peer.fingerprint)
+            self.parts.trust.pin(peer.certificate)
+            self.parts.presence.watch(peer.fingerprint, peer.seen_at)
+            self.parts.outbox.cleared(peer.fingerprint)
         elif what == "revoked":
             log.warning("security: the trust in %s (%s) was ended", peer.name, peer.fingerprint[:16])
             self.spawn(self._unpin(peer.certificate))
-            self.credentials.forget(peer.fingerprint)
-            self.presence.forget(peer.fingerprint)
+            self.parts.credentials.forget(peer.fingerprint)
+            self.parts.presence.forget(peer.fingerprint)
             self.announced.pop(peer.fingerprint, None)
             self.troubles.pop(peer.fingerprint, None)
-            self.spawn(self.carrier.part_from(peer.fingerprint))
+            self.spawn(self.parts.carrier.part_from(peer.fingerprint))
 
     def _know_peers(self) -> None:
         peers = self.peer_store.all()
-        self.resolver.remember({one.fingerprint: one.address for one in peers})
-        self.sightings.pin(one.fingerprint for one in peers)
+        self.parts.resolver.remember({one.fingerprint: one.address for one in peers})
+        self.parts.sightings.pin(one.fingerprint for one in peers)
 
     async def _unpin(self, certificate: bytes) -> None:
-        await asyncio.to_thread(self.trust.unpin, certificate)
+        await asyncio.to_thread(self.parts.trust.unpin, certificate)
         if self.peer_store.by_pin(sha256(certificate).digest()) is not None:  # trusted anew meanwhile
-            await asyncio.to_thread(self.trust.pin, certificate)
+            await asyncio.to_thread(self.parts.trust.pin, certificate)
 
     async def _clear_up_eggs(self) -> None:
         """Deletes what the last run left behind: bytes without an outbox row and half-received eggs."""
         try:
             ids = await asyncio.to_thread(self.outgoing_eggs.ids)
-            rows = [row for id in ids for row in await self.outbox_rows.find_outgoing(id)]
+            rows = [row for id in ids for row in await self.tables.outbox.find_outgoing(id)]
             waiting = {row.id for row in rows if row.state in WAITING}
             await asyncio.to_thread(self.outgoing_eggs.keep_only, waiting)
             if self.eggs is not None:
@@ -387,16 +389,16 @@ class FederationService(FederationComponents):
         await self.tenants.host.ready.wait()
         by_prefix = {peer.prefix: self.caller(peer) for peer in self.peer_store.all()}
         rows: list[tuple[str, bytes]] = [(row.state, row.body) for row in unfinished if row.body]
-        await self.receiver.resume(by_prefix.get, rows)
-        await self.outbox.resume()
+        await self.parts.receiver.resume(by_prefix.get, rows)
+        await self.parts.outbox.resume()
         self.spawn(self._tidy())
 
     async def _tidy(self) -> None:
         """Forgets, now and then, what nobody asks for any more."""
         while True:
             at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
-            await self.inbox_rows.forget_before(at)
-            await self.outbox_rows.forget_before(at)
+            await self.tables.inbox.forget_before(at)
+            await self.tables.outbox.forget_before(at)
             await asyncio.sleep(TIDY_SECONDS)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

@@ -6,15 +6,17 @@ import asyncio
 import os
 import time
 
-from rappd.federation.components import FederationComponents
+from rappd.federation.components import FederationBase, FederationComponents, PeerEvents
 
 
-async def build_components(m: FederationComponents) -> None:
-    """Sets every part; the book is read already. The federation listener opens afterwards."""
+async def build_components(
+    base: FederationBase, events: PeerEvents, *, port: int, loopback_port: int
+) -> FederationComponents:
+    """Every part; the peers are read already. ``port`` is where the federation listener opens afterwards."""
     await asyncio.to_thread(_import)
     from neighborhoods.auth.tls import ServerTrust
     from neighborhoods.delivery.egg_sender import EggSender
-    from neighborhoods.delivery.outbox import Outbox
+    from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
     from neighborhoods.discovery.address_resolver import AddressResolver
     from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.mdns_service import MdnsService
@@ -29,57 +31,70 @@ async def build_components(m: FederationComponents) -> None:
     from rappd.federation.pairing_adapter import pairing_parts
     from rappd.federation.request_auth import RequestAuthenticator
 
-    m.material = await asyncio.to_thread(material, m.home, m.identity)
-    pins = [peer.certificate for peer in m.peer_store.all()]
-    m.trust = await asyncio.to_thread(ServerTrust, m.material.tls, pins)
-    m.credentials = await RequestAuthenticator.open(m.identity, m.peer_store, m.token_rows, m.inbox_rows)
-    introduction = m.material.introduction(m.identity, m.name, m.port or 7443)
-    m.catalogue = CapabilityCatalog(m.tenants, m.name, introduction)
-    m.receiver = InboundHandler(
-        m.dispatcher,
-        m.tenants,
-        m.catalogue,
-        m.identity.fingerprint,
-        answered=m.answered,
-        push=m.push,
-        greeted=m.greeted,
+    node, tables, peers = base.node, base.tables, base.peer_store
+    own = await asyncio.to_thread(material, node.home, node.identity)
+    trust = await asyncio.to_thread(ServerTrust, own.tls, [peer.certificate for peer in peers.all()])
+    introduction = own.introduction(node.identity, node.name, port or 7443)
+    catalogue = CapabilityCatalog(base.tenants, node.name, introduction)
+    receiver = InboundHandler(
+        base.dispatcher,
+        base.tenants,
+        catalogue,
+        node.identity.fingerprint,
+        answered=events.answered,
+        push=events.push,
+        greeted=events.greeted,
     )
-    m.sightings = DiscoveredNodes()
-    trial = m.settings.on("peers.loopback")
-    m.written = PeersFile(
-        m.home.root / "peers.json",
+    sightings = DiscoveredNodes()
+    trial = node.settings.on("peers.loopback")
+    written = PeersFile(
+        node.home.root / "peers.json",
         environment=os.environ.get("BRAINSTEM_PEERS", ""),
         allow_loopback=trial,
-        own_port=m.loopback_port,
+        own_port=loopback_port,
     )
-    m.nearby = MdnsService(
-        m.sightings, name=m.name, fingerprint=m.identity.fingerprint, port=m.port, loopback=trial
+    nearby = MdnsService(
+        sightings, name=node.name, fingerprint=node.identity.fingerprint, port=port, loopback=trial
     )
-    m.resolver = AddressResolver(m.sightings, m.written, m.nearby)
-    m.presence = Presence(m.probe)
-    m.carrier = PeerClient(
-        Connector(m.candidates, m.material.tls),
-        m.material.tls,
-        m.requests,
-        m.on_sign_of_life,
-        doubted=m.presence.hurry,
+    resolver = AddressResolver(sightings, written, nearby)
+    presence = Presence(events.probe)
+    carrier = PeerClient(
+        Connector(lambda peer: resolver.candidates(peer.fingerprint, peer.address), own.tls),
+        own.tls,
+        events.requests,
+        events.on_sign_of_life,
+        doubted=presence.hurry,
     )
-    m.outbox = Outbox(
-        m.outbox_rows,
-        m.carrier,
-        clock=lambda: time.time_ns() // 1000,
-        book=m.peer_store.get,
-        on_answer=m.on_answer,
-        on_over=m.over,
-        eggs=EggSender(m.carrier, m.outgoing_eggs.path),
-        verbs=lambda fingerprint: m.announced.get(fingerprint, {}).get("verbs", ()),
-    )
-    m.pairings = PairingService(
-        m.identity,
-        lambda: introduction,
-        *pairing_parts(m.peer_store, m.resolver),
-        known=lambda name: None,
-        within=m.settings.number("peers.pairing_seconds"),
+    return FederationComponents(
+        trust=trust,
+        credentials=await RequestAuthenticator.open(node.identity, peers, tables.tokens, tables.inbox),
+        catalogue=catalogue,
+        receiver=receiver,
+        carrier=carrier,
+        outbox=Outbox(
+            tables.outbox,
+            carrier,
+            OutboxOwner(
+                peers.get,
+                events.on_answer,
+                events.over,
+                verbs=lambda fingerprint: base.announced.get(fingerprint, {}).get("verbs", ()),
+            ),
+            OutboxTiming(clock=lambda: time.time_ns() // 1000),
+            eggs=EggSender(carrier, base.outgoing_eggs.path),
+        ),
+        sightings=sightings,
+        written=written,
+        nearby=nearby,
+        resolver=resolver,
+        presence=presence,
+        pairings=PairingService(
+            node.identity,
+            lambda: introduction,
+            *pairing_parts(peers, resolver),
+            known=lambda name: None,
+            within=node.settings.number("peers.pairing_seconds"),
+        ),
     )
 
 

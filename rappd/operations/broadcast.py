@@ -50,7 +50,8 @@ class BroadcastOperations:
         ``state``: done, failed (it said so), away, late (``wait`` passed), stopped (another was faster). Who
         is late or not needed is told to stop. Nothing of it is queued: what comes late is worth nothing.
         """
-        m = await self._machines.available()
+        m = self._machines
+        await m.available()
         peers = self._peers(selectors)
         wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
         asked = {
@@ -79,12 +80,13 @@ class BroadcastOperations:
 
     async def hello(self) -> dict[str, Any]:
         """Says HELLO to every peer; ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``."""
-        m = await self._machines.available()
+        m = self._machines
+        await m.available()
 
         async def say(peer: Peer) -> Envelope:
-            said = m.catalogue.hello(m.caller(peer))
-            hello = Envelope(new_id(), m.id, own_id(peer.fingerprint), HELLO, said)
-            reply = await m.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+            said = m.parts.catalogue.hello(m.caller(peer))
+            hello = Envelope(new_id(), m.node.id, own_id(peer.fingerprint), HELLO, said)
+            reply = await m.parts.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
             if reply.verb == HELLO:
                 m.told(peer.fingerprint, reply.data)
             return reply

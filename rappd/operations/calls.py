@@ -7,6 +7,7 @@ import contextlib
 import time
 from typing import Any
 
+import orjson
 from msgspec.structs import replace
 
 from envelopes.codecs.emergence import encode
@@ -100,7 +101,7 @@ class CallOperations:
         m = self._machines
         ident = id or new_id()
         trace = {TRACEPARENT: trace_of(ident)}
-        asked = Envelope(ident, m.id, own_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
+        asked = Envelope(ident, m.node.id, own_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
         session = f"call {id or new_id()}"
         placed = m.dispatcher.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
         m.dispatcher.record_outgoing(placed, HOST)
@@ -130,7 +131,7 @@ class CallOperations:
         with m.pending_replies.expected(peer.fingerprint, asked.id) as expected:
             try:
                 reply = await retried(
-                    lambda left: m.carrier.send(peer, sent, wait=left, on_stream=on_stream),
+                    lambda left: m.parts.carrier.send(peer, sent, wait=left, on_stream=on_stream),
                     within=wait + 1,
                 )
             except RetriableError as problem:
@@ -150,7 +151,7 @@ class CallOperations:
     ) -> None:
         """Puts a HELP that could not be delivered into the outbox; ``accepted``: one that is worked on."""
         sent = self._outward(asked, DEFAULT_WAIT, path, trace)
-        await self._machines.outbox.put(
+        await self._machines.parts.outbox.put(
             peer.fingerprint, sent, _what(asked.data), self._ttl(), accepted=accepted
         )
 
@@ -160,30 +161,32 @@ class CallOperations:
         peer = m.peer_store.find(selector)
         if not is_uuid4(id):
             raise UsageProblemError("id is not the ID of a call.", do="Send the id that the call has.")
-        await m.carrier.tell(peer, encode(Envelope(id, m.id, own_id(peer.fingerprint), "CANCEL", {})))
+        await m.parts.carrier.tell(
+            peer, encode(Envelope(id, m.node.id, own_id(peer.fingerprint), "CANCEL", {}))
+        )
         return {"stopping": {"id": id, "peer": peer.name}}
 
     async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
         """Returns the outbox: what waits for other machines, and recent results."""
         m = self._machines
         await m.available()
-        rows = await m.outbox.listing(waiting=waiting)
+        rows = await m.parts.outbox.listing(waiting=waiting)
         return {"outbox": [outbox_row(m.peer_store, row) for row in rows if row.verb in (HELP, EGG)]}
 
     async def retry(self, id: str) -> dict[str, Any]:
         """Tries one now."""
-        return {"retried": outbox_row(self._machines.peer_store, await self._machines.outbox.retry(id))}
+        return {"retried": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.retry(id))}
 
     async def drop(self, id: str) -> dict[str, Any]:
         """Nobody wants one any more."""
-        return {"dropped": outbox_row(self._machines.peer_store, await self._machines.outbox.drop(id))}
+        return {"dropped": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.drop(id))}
 
     async def _legacy(self, selector: str) -> Entry | None:
         """The published brainstem of that name, address or URL, if one was added."""
         wanted = selector.strip().lower().rstrip("/")
         if self._machines.peer_store.named(wanted) is not None:
             return None  # what is meant for a trusted machine never goes over plain http
-        for entry in await self._machines.resolver.legacy():
+        for entry in await self._machines.parts.resolver.legacy():
             if wanted in (
                 entry.name.lower(),
                 entry.host.lower(),
@@ -198,7 +201,7 @@ class CallOperations:
         m = self._machines
         data = call_data(text, "", None)
         name = entry.name or entry.host
-        asked = Envelope(new_id(), m.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
+        asked = Envelope(new_id(), m.node.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
         placed = m.dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
         m.dispatcher.record_outgoing(placed, HOST)
         started = time.monotonic()
@@ -208,7 +211,7 @@ class CallOperations:
                 text,
                 session=placed.thread,
                 wait=wait,
-                from_rappid=await asyncio.to_thread(m.rappid),
+                from_rappid=await asyncio.to_thread(self._rappid),
                 nonce=asked.id,
             )
         except ReportableError as problem:
@@ -234,13 +237,21 @@ class CallOperations:
         return agents if isinstance(agents, list) else []
 
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
-        own = self._machines.identity.fingerprint[:16]
+        own = self._machines.node.identity.fingerprint[:16]
         extensions: dict[str, Any] = {THREAD: asked.thread, DEADLINE: round(wait, 3), PATH: [*path, own]}
         extensions[TRACEPARENT] = trace_of(asked.id, trace or str(asked.extensions.get(TRACEPARENT) or ""))
         return Envelope(asked.id, asked.sender, asked.recipient, HELP, asked.data, extensions)
 
+    def _rappid(self) -> str:
+        """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
+        try:
+            found = orjson.loads(self._machines.tenants.host.workspace.files.read("rappid.json", 1 << 20))
+            return str(found["rappid"])[:300]
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
     def _ttl(self) -> float:
-        return self._machines.settings.number("peers.keep_hours") * 3600.0
+        return self._machines.node.settings.number("peers.keep_hours") * 3600.0
 
     def row(
         self,

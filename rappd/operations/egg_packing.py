@@ -16,7 +16,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.layout import TwinLayout
@@ -85,7 +85,7 @@ class EggPacking:
             overwrite=order.overwrite,
             progress=progress,
         )
-        told = f"{done.name} is packed: {done.path}, {done.files} files, {amount(done.size)}."
+        told = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
         return {"packed": _packed(done), "message": told}
 
     def lay_before_bond(self, root: Path) -> Path:

@@ -31,7 +31,7 @@ class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
     def __init__(self, machines: FederationService, eggs: DaemonEggOperations) -> None:
-        super().__init__(machines.home, eggs, EggTable(machines.store))
+        super().__init__(machines.node.home, eggs, EggTable(machines.store))
         self._machines = machines
 
     async def pack_for(self, order: PackRequest, selector: str) -> dict[str, Any]:
@@ -67,20 +67,20 @@ class EggTransferOperations(ReceivedEggs):
         if not sealed:  # what waits for days should not turn out to be no egg then
             await asyncio.to_thread(self._eggs.verbs.inspect, path)
         name = path.name.removesuffix(SUFFIX)
-        note = Envelope(new_id(), m.id, own_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
+        note = Envelope(new_id(), m.node.id, own_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
         row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
-        return await self._told(peer, name, await m.outbox.try_now(row, within=TURN_SECONDS))
+        return await self._told(peer, name, await m.parts.outbox.try_now(row, within=TURN_SECONDS))
 
     async def _queue(
         self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str
     ) -> OutgoingEnvelope:
         """The row of the outbox; its bytes are on the disk before it."""
         m = self._machines
-        seconds = m.settings.number("peers.keep_hours") * 3600.0
+        seconds = m.node.settings.number("peers.keep_hours") * 3600.0
         try:
             await asyncio.to_thread(m.outgoing_eggs.stage, note.id, path, recipient)
-            await m.outbox.put(peer.fingerprint, note, name[:120], seconds)
-            row = await m.outbox_rows.by_id(peer.fingerprint, note.id)
+            await m.parts.outbox.put(peer.fingerprint, note, name[:120], seconds)
+            row = await m.tables.outbox.by_id(peer.fingerprint, note.id)
         except BaseException:
             await asyncio.to_thread(m.outgoing_eggs.remove, note.id)
             raise
@@ -93,8 +93,8 @@ class EggTransferOperations(ReceivedEggs):
             raise PeerFailedError(
                 row.trouble or f"{peer.name} did not take the egg.", do="Ask its owner; nothing waits."
             )
-        if row.state in ("queued", "delivered") and m.outbox.stopped(peer.fingerprint, eggs=True):
-            await m.outbox.drop(row.id)
+        if row.state in ("queued", "delivered") and m.parts.outbox.stopped(peer.fingerprint, eggs=True):
+            await m.parts.outbox.drop(row.id)
             raise PeerRefusedError(row.trouble or f"Nothing goes to {peer.name}.", do="rappd peers list")
         sent: dict[str, Any] = {
             "peer": peer.name,
@@ -119,5 +119,5 @@ class EggTransferOperations(ReceivedEggs):
             from twins.lifecycle.lookup import find_active
 
             workspace = find_active(m.tenants.layout, order.twin).workspace
-        note = f"packed by {m.name} {m.identity.fingerprint} for {peer.name} {peer.fingerprint}"
+        note = f"packed by {m.node.name} {m.node.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)

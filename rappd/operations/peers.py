@@ -28,12 +28,12 @@ class PeerOperations:
     async def listing(self) -> dict[str, Any]:
         """Peers, then what was found and is not trusted, who asks, and how each way of finding does."""
         m = await self._ready()
-        waiting = await m.outbox_rows.peers_waiting()
-        written = await m.written.entries()
+        waiting = await m.tables.outbox.peers_waiting()
+        written = await m.parts.written.entries()
         rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.peer_store.all()]
-        rows += [legacy_row(entry) for entry in await m.resolver.legacy()]
+        rows += [legacy_row(entry) for entry in await m.parts.resolver.legacy()]
         rows += [found_row(sighting) for sighting in self._found()]
-        known = {m.identity.fingerprint, *(row["fingerprint"] for row in rows if row["fingerprint"])}
+        known = {m.node.identity.fingerprint, *(row["fingerprint"] for row in rows if row["fingerprint"])}
         places = {row["address"] for row in rows}
         rows += [
             written_row(entry)
@@ -42,16 +42,16 @@ class PeerOperations:
         ]
         return {
             "peers": rows,
-            "asking": [asking_row(one, m.pairings) for one in m.pairings.asking()],
+            "asking": [asking_row(one, m.parts.pairings) for one in m.parts.pairings.asking()],
             "rungs": [
                 {"rung": one.source, "found": one.found, "trouble": one.trouble or self._silent(one.source)}
-                for one in await m.resolver.sources()
+                for one in await m.parts.resolver.sources()
             ],
             "door": {"port": m.port, "open": m.port > 0},
             "self": {
-                "name": m.name,
-                "fingerprint": m.identity.fingerprint,
-                "short": m.identity.fingerprint[:4],
+                "name": m.node.name,
+                "fingerprint": m.node.identity.fingerprint,
+                "short": m.node.identity.fingerprint[:4],
             },
         }
 
@@ -59,8 +59,8 @@ class PeerOperations:
         """One peer, and what of it this machine may use."""
         m = await self._ready()
         peer = m.peer_store.find(selector)
-        await m.written.entries()  # how it is reached may stand there
-        waiting = (await m.outbox_rows.peers_waiting()).get(peer.fingerprint, 0)
+        await m.parts.written.entries()  # how it is reached may stand there
+        waiting = (await m.tables.outbox.peers_waiting()).get(peer.fingerprint, 0)
         said = m.announced.get(peer.fingerprint, {})
         agents = said.get("agents") if isinstance(said.get("agents"), list) else []
         return {
@@ -70,15 +70,15 @@ class PeerOperations:
     async def add(self, address: str) -> dict[str, Any]:
         """Writes an address down; ``http://`` ones are published brainstems. Says who answers there."""
         m = await self._ready()
-        entry = await m.written.add(address)
+        entry = await m.parts.written.add(address)
         if entry.legacy:
             return {"added": {"address": entry.url, "legacy": True, "name": entry.name, "fingerprint": ""}}
         found: NodeCard | None = None
         with contextlib.suppress(NoSuchPeerError):  # it may be away; then it is written down without its name
             found = await self._introduced(entry.address)
         if found is not None:
-            await m.written.add(address, name=found.name, fingerprint=found.fingerprint)
-            m.resolver.learn(entry.address, found.fingerprint)
+            await m.parts.written.add(address, name=found.name, fingerprint=found.fingerprint)
+            m.parts.resolver.learn(entry.address, found.fingerprint)
         return {
             "added": {
                 "address": entry.address,
@@ -92,7 +92,7 @@ class PeerOperations:
         """Takes a written-down address out again."""
         m = await self._ready()
         try:
-            removed = await m.written.remove(address)
+            removed = await m.parts.written.remove(address)
         except ValueError:  # no address at all
             removed = False
         if not removed:
@@ -115,36 +115,36 @@ class PeerOperations:
                     do="Look it up there: rappd peers list --json",
                 )
             peer = await m.peer_store.pair(introduction, whose or "friend", address)
-            m.resolver.learn(address, introduction.fingerprint)
+            m.parts.resolver.learn(address, introduction.fingerprint)
             return {"pairing": {"state": "paired", "peer": peer.name, "address": address, "attempt": ""}}
         if code:
-            attempt = await m.pairings.use_code(address, introduction, code, whose or "friend")
+            attempt = await m.parts.pairings.use_code(address, introduction, code, whose or "friend")
         else:
-            attempt = await m.pairings.ask(introduction, address, whose)
+            attempt = await m.parts.pairings.ask(introduction, address, whose)
         return self._row(attempt)
 
     async def offer_code(self, whose: Whose) -> dict[str, Any]:
         """A code to type on the other machine."""
         m = await self._ready()
-        return self._row(await m.pairings.offer_code(whose))
+        return self._row(await m.parts.pairings.offer_code(whose))
 
     async def pairing(self, attempt: str, known: str) -> dict[str, Any]:
         """Returns the state of a pairing as soon as it differs from ``known``."""
         m = await self._ready()
         if known:
             state: Any = known
-            return self._row(await m.pairings.wait(attempt, state, STATE_WAIT))
-        return self._row(m.pairings.get(attempt))
+            return self._row(await m.parts.pairings.wait(attempt, state, STATE_WAIT))
+        return self._row(m.parts.pairings.get(attempt))
 
     async def confirm(self, attempt: str, same: bool, whose: Whose | None) -> dict[str, Any]:
         """The owner says whether the words are the same."""
         m = await self._ready()
-        return self._row(await m.pairings.confirm(attempt, same, whose))
+        return self._row(await m.parts.pairings.confirm(attempt, same, whose))
 
     async def stop(self, attempt: str) -> dict[str, Any]:
         """The owner wants no pairing."""
         m = await self._ready()
-        return self._row(await m.pairings.stop(attempt))
+        return self._row(await m.parts.pairings.stop(attempt))
 
     async def rename(self, selector: str, name: str) -> dict[str, Any]:
         """Calls a peer something else here."""
@@ -169,18 +169,19 @@ class PeerOperations:
         return {"revoked": {"name": peer.name, "fingerprint": peer.fingerprint}}
 
     async def _ready(self) -> FederationService:
-        return await self._machines.available()
+        await self._machines.available()
+        return self._machines
 
     def _silent(self, source: str) -> str:
-        off = source == "nearby" and not self._machines.settings.on("peers.nearby")
+        off = source == "nearby" and not self._machines.node.settings.on("peers.nearby")
         return "switched off (peers.nearby)" if off else ""
 
     def _found(self) -> list[DiscoveredNode]:
         m = self._machines
-        own = m.identity.fingerprint
+        own = m.node.identity.fingerprint
         return [
             one
-            for one in m.sightings.machines()
+            for one in m.parts.sightings.machines()
             if one.fingerprint != own and m.peer_store.get(one.fingerprint) is None
         ]
 
@@ -210,15 +211,15 @@ class PeerOperations:
 
         m = self._machines
         wanted = selector.strip().lower()
-        asking = [one for one in m.pairings.asking() if one.peer is not None]
+        asking = [one for one in m.parts.pairings.asking() if one.peer is not None]
         claimed = [(one.name, one.fingerprint, [one.address]) for one in asking]
         claimed += [
             (one.name, one.fingerprint, [join(host, one.port) for host in one.addresses])
-            for one in m.sightings.machines()
+            for one in m.parts.sightings.machines()
         ]
         claimed += [
             (entry.name, entry.fingerprint, [entry.address])
-            for entry in await m.written.entries()
+            for entry in await m.parts.written.entries()
             if not entry.legacy
         ]
         claimed += [
@@ -254,7 +255,7 @@ class PeerOperations:
         return introduction
 
     def _row(self, attempt: PairingSession) -> dict[str, Any]:
-        return {"pairing": asking_row(attempt, self._machines.pairings)}
+        return {"pairing": asking_row(attempt, self._machines.parts.pairings)}
 
 
 class IdentityMismatchError(NoSuchPeerError):

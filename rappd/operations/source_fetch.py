@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +13,7 @@ import aiohttp
 import orjson
 
 from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_walk import LinkFreeFolder, pass_over
 from rappd.errors import RappdError, UsageProblemError
 from rappd.settings.load import Settings
 from twins.fs.portable_names import folded
@@ -94,17 +95,20 @@ def _in_folder(folder: Path) -> list[OfferedAgent]:
 def _agent_files(root: Path) -> list[Path]:
     """Agent files below ``root``, hidden folders and links left out."""
     found = []
-    looked_at = 0
-    for folder, inner, names in os.walk(root):
-        inner[:] = [name for name in inner if not name.startswith(".")]
-        looked_at += len(inner) + len(names)
-        if looked_at > MAX_LOOKED_AT:
-            raise SourceUnreachableError(
-                f"{root} holds more than {MAX_LOOKED_AT} files.", do="Give the agents' own folder."
-            )
-        paths = [Path(folder, name) for name in names if name.endswith("_agent.py")]
-        found += [path for path in paths if not path.name.startswith(".") and _DISK.is_file(path)]
+    with LinkFreeFolder(root) as folder:
+        below = folder.walk(enters=lambda path: not _is_hidden(path), failed=pass_over)
+        for looked_at, (path, status) in enumerate(below, 1):
+            if looked_at > MAX_LOOKED_AT:
+                raise SourceUnreachableError(
+                    f"{root} holds more than {MAX_LOOKED_AT} files.", do="Give the agents' own folder."
+                )
+            if path.endswith("_agent.py") and stat.S_ISREG(status.st_mode) and not _is_hidden(path):
+                found.append(root / path)
     return found
+
+
+def _is_hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")
 
 
 def _read(path: Path) -> bytes:

@@ -31,12 +31,14 @@ class TokenOperations:
 
     async def listing(self) -> dict[str, Any]:
         """Lists issued tokens, the latest first."""
-        m = await self._machines.available()
-        return {"tokens": [self._row(token) for token in await m.token_rows.tokens()]}
+        m = self._machines
+        await m.available()
+        return {"tokens": [self._row(token) for token in await m.tables.tokens.tokens()]}
 
     async def issue(self, name: str, caps: Sequence[str], days: float) -> dict[str, Any]:
         """A token for a program that has no key of its own; ``name`` is what it is called here."""
-        m = await self._machines.available()
+        m = self._machines
+        await m.available()
         if not _LABEL.fullmatch(name):
             raise UsageProblemError(
                 f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
@@ -44,22 +46,29 @@ class TokenOperations:
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), name, allowed, now, seconds)
         text = await asyncio.to_thread(
-            mint_issued_token, m.identity, name=name, caps=allowed, now=now, seconds=seconds, jti=token.jti
+            mint_issued_token,
+            m.node.identity,
+            name=name,
+            caps=allowed,
+            now=now,
+            seconds=seconds,
+            jti=token.jti,
         )
-        await m.credentials.issue(token)
+        await m.parts.credentials.issue(token)
         return {"token": {**self._row(token), "text": text}}
 
     async def capability(
         self, to: str, caps: Sequence[str], days: float, uses: int | None = None
     ) -> dict[str, Any]:
         """A permission for the machine ``to``, a peer or a whole fingerprint, which it may pass on narrower."""
-        m = await self._machines.available()
+        m = self._machines
+        await m.available()
         holder = self._fingerprint(to)
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), holder, allowed, now, seconds)
         text = await asyncio.to_thread(
             mint_root,
-            m.identity,
+            m.node.identity,
             to=holder,
             caps=allowed,
             now=now,
@@ -67,7 +76,7 @@ class TokenOperations:
             uses=_uses(uses),
             jti=token.jti,
         )
-        await m.credentials.issue(token)
+        await m.parts.credentials.issue(token)
         return {"token": {**self._row(token), "uses": uses, "text": text}}
 
     async def narrow(
@@ -78,12 +87,13 @@ class TokenOperations:
         Raises ``BadTokenError`` for a chain that does not hold or was given to another machine, ``BadCapabilityError``
         when nothing of ``caps`` is in it.
         """
-        m = await self._machines.available()
+        m = self._machines
+        await m.available()
         holder, now = self._fingerprint(to), time.time()
         links = await asyncio.to_thread(
             narrow,
             chain,
-            m.identity,
+            m.node.identity,
             to=holder,
             caps=_allowed(caps),
             now=now,
@@ -94,12 +104,13 @@ class TokenOperations:
 
     async def revoke(self, jti: str) -> dict[str, Any]:
         """Takes one back, at once. One that another machine made is taken back by its whole ID."""
-        m = await self._machines.available()
+        m = self._machines
+        await m.available()
         wanted = jti.strip().lower()
-        known = [one for one in await m.token_rows.tokens() if one.jti == wanted]
+        known = [one for one in await m.tables.tokens.tokens() if one.jti == wanted]
         if not known and not is_uuid(wanted):
             raise NotFoundError(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
-        await m.credentials.revoke(wanted)
+        await m.parts.credentials.revoke(wanted)
         return {"revoked": {"jti": wanted, "name": self._name(known[0].name) if known else ""}}
 
     def _row(self, token: IssuedToken) -> dict[str, Any]:

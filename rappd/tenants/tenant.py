@@ -15,6 +15,7 @@ from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import Senses
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change, is_structural
+from agents.contract.description import AgentStorage, CodeRules
 from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
 from agents.runtime.registry import AgentRegistry
@@ -120,15 +121,11 @@ class Tenant:
         self._pools.request_context = self._quarantine.standing
         self._origins = CodeOrigins(private_root)
         self.registry = AgentRegistry(
-            pools=self._pools,
-            folders=lambda: folders_of(workspace, self.sources),
-            kept=workspace.kept / "good",
-            deps=workspace.deps,
-            trusted=self._trusts,
-            held=self._quarantine,
-            files=workspace.files,
-            origins=self._origins,
-            installer=self._install,
+            self._pools,
+            lambda: folders_of(workspace, self.sources),
+            AgentStorage(workspace.files, workspace.kept / "good", workspace.deps),
+            CodeRules(self._trusts, self._quarantine, self._origins),
+            self._install,
         )
         self.senses = Senses(workspace.senses, held=self._quarantine.reason, files=workspace.files)
         self.runner = AgentRunner(self._pools, self.settings)

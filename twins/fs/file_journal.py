@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +20,11 @@ class Location(msgspec.Struct, frozen=True):
 
     base: str
     path: str
+
+
+def name_of(folder: Path, home: Path) -> str:
+    """A folder's name in records: relative to the home, so that it holds after a move; else absolute."""
+    return folder.relative_to(home).as_posix() if folder.is_relative_to(home) else str(folder)
 
 
 class Move(msgspec.Struct, frozen=True):

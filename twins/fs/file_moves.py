@@ -6,8 +6,8 @@ import errno
 import hashlib
 import os
 
+from agents.storage.safe_walk import FileKind, FoundFile, LinkFreeFolders, split
 from twins.fs.file_journal import Location, Move
-from twins.fs.link_free_walk import FileKind, FoundFile, LinkFreeFolders, split
 from twins.installer.errors import PlanChangedError
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK})

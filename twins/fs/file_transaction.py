@@ -21,9 +21,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_folder, write_atomically
+from agents.storage.safe_walk import LinkFreeFolders, split
 from twins.fs.file_journal import Journal, Location
 from twins.fs.file_moves import make, take_back
-from twins.fs.link_free_walk import LinkFreeFolders, split, walks
 from twins.installer.errors import PlanChangedError
 from twins.installer.quarantine import QuarantineList
 
@@ -70,7 +70,7 @@ def _forward(staging: Path, journal: Journal, held: QuarantineList, home: Path) 
     try:
         if journal.holds:
             held.hold_all(journal.holds)
-        with walks(home) as opened:
+        with LinkFreeFolders(home) as opened:
             touched: set[Location] = set()
             for move in journal.moves:
                 make(move, opened)
@@ -94,7 +94,7 @@ def _finish(staging: Path, journal: Journal, home: Path) -> list[str]:
 
 
 def _back(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> None:
-    with walks(home) as opened:
+    with LinkFreeFolders(home) as opened:
         touched: set[Location] = set()
         for move in reversed(journal.moves):
             take_back(move, opened)
@@ -118,7 +118,7 @@ def _sync_all(folders: Iterable[Location], opened: LinkFreeFolders) -> None:
 
 def _remove_empty(folders: Iterable[Location], home: Path) -> list[str]:
     left = []
-    with walks(home) as opened:
+    with LinkFreeFolders(home) as opened:
         for spot in reversed(list(folders)):
             above, name = split(spot.path)
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.errors import TwinConflictError, TwinError
 
 
@@ -56,7 +56,8 @@ def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
     """The outward error for a failure of the disk. ``needs``: bytes that were to be written."""
     if error.errno in _FULL:
         return DiskFullError(
-            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(needs)}, rerun."
+            f"The disk is full; {name} is not hatched, not even half.",
+            do=f"Free {format_bytes(needs)}, rerun.",
         )
     where = error.filename if isinstance(error.filename, str) else ""
     reason = (error.strerror or str(error) or "it failed").lower()

@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agents.storage.atomic_write import sync_tree
+from agents.storage.safe_walk import LinkFreeFolders
 from twins.eggs.parsed_egg import Destination
 from twins.errors import BadEggError
-from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_journal import Journal, Location, Move, name_of
 from twins.fs.file_transaction import apply_journal
-from twins.fs.link_free_walk import LinkFreeFolders, name_of, walks
 from twins.installer import restored_conversations
 from twins.installer.metadata import StagedTree, changes_workspace, check_identity, record_hatching
 from twins.installer.planning import Action, Plan, Row
@@ -23,7 +24,6 @@ from twins.installer.staging import (
     abandon,
     check_disk_space,
     hash_of,
-    make_durable,
     make_staging,
     new_id,
     stage_file,
@@ -75,7 +75,7 @@ def hatch_plan(
         record_hatching(tree)
         receipt = _receipt(tree, ident, egg, home)
         journal = _HatchWriter(tree, staging, receipt, receipts, held, home).journal(has_frames)
-        make_durable(staging)
+        sync_tree(staging)
         alone_there: AbstractContextManager[None] = nullcontext()
         if not plan.ground.new and root.is_dir():
             alone_there = exclusive_lock(root)
@@ -183,7 +183,7 @@ class _HatchWriter:
             for file in receipt.files
             if file.held
         ]
-        with walks(self._home) as opened:
+        with LinkFreeFolders(self._home) as opened:
             self._moves(journal, opened)
         if has_frames:
             self._move_own(journal, _FRAMES, self._receipts.frames(receipt.id).name)

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import orjson
 
+from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.parsed_egg import Destination, Role
 from twins.errors import BadEggError, BadFileError, HostileEggError
-from twins.fs.link_free_walk import FileKind, LinkFreeFolder
 from twins.installer.planning import Action, Plan
 from twins.installer.receipts import published_receipt
 from twins.installer.rules import RECEIPT_FILE, to_threads

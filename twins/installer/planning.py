@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,10 +12,10 @@ from typing import Any
 
 import orjson
 
+from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.eggs.ancestry import ancestors
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError
-from twins.fs.link_free_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders, walks
 from twins.installer.permissions import reaches_for, variables_of
 from twins.installer.quarantine import QuarantineList
 from twins.installer.rules import Category, category_of, role_here, runs, to_threads, why_never
@@ -174,7 +173,7 @@ def make_plan(
     _check_names(opened.parts)
     chosen = frozenset(overwrite)
     maker = _Rows(opened, ground, chosen, standing, held)
-    with walks(_ROOT) as opened_walks:
+    with LinkFreeFolders(_ROOT) as opened_walks:
         rows = tuple(maker.row(part, opened_walks) for part in opened.parts)
     digest = _digest(opened, ground, chosen, standing, rows)
     return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches, maker.variables)
@@ -286,8 +285,7 @@ def _by_folded(walk: LinkFreeFolder, folder: str) -> dict[str, list[str]]:
     """The names in a folder by what all their spellings have in common; empty when it is no folder."""
     found: dict[str, list[str]] = {}
     try:
-        with os.scandir(walk.folder(folder)) as entries:
-            names = sorted(entry.name for entry in entries)
+        names = sorted(name for name, _ in walk.entries(folder))
     except OSError:
         return found
     for name in names:

@@ -20,8 +20,8 @@ import msgspec
 import orjson
 
 from agents.storage.atomic_write import write_atomically
+from agents.storage.safe_walk import LinkFreeFolder
 from twins.errors import BadFileError
-from twins.fs.link_free_walk import LinkFreeFolder
 from twins.installer.cached_file import CachedFile
 from twins.workspace.identity_file import utc
 from twins.workspace.layout import exclusive_lock

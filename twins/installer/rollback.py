@@ -9,15 +9,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
+from agents.storage.atomic_write import sync_tree
+from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
-from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_journal import Journal, Location, Move, name_of
 from twins.fs.file_moves import lay
 from twins.fs.file_transaction import apply_journal
-from twins.fs.link_free_walk import FileKind, LinkFreeFolder, LinkFreeFolders, files_below, name_of, walks
 from twins.installer.errors import ChangedSinceError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
-from twins.installer.staging import abandon, hash_of, make_durable, make_staging, new_id, stage_file
+from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
 from twins.workspace.identity_file import utc
 from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import is_placeholder
@@ -84,7 +85,7 @@ class _Rollback:
         self._receipts = receipts
         self._root = home / receipt.workspace
         self._done = RollbackResult(receipt.id, receipt.name)
-        with walks(home) as opened:
+        with LinkFreeFolders(home) as opened:
             self.changed = self._changed_whole() if self._is_whole else self._changed_files(opened)
 
     def run(self, held: QuarantineList, at: datetime) -> RollbackResult:
@@ -97,10 +98,10 @@ class _Rollback:
             if self._is_whole:
                 self._take_whole(journal, staging)
             else:
-                with walks(self._home) as opened:
+                with LinkFreeFolders(self._home) as opened:
                     self._put_back(journal, staging, opened)
             self._close(journal, staging, at)
-            make_durable(staging)
+            sync_tree(staging)
             if self._is_whole or not root.is_dir():
                 done.notes += apply_journal(staging, journal, held, self._home)
             else:
@@ -134,8 +135,8 @@ class _Rollback:
                 do="rappd twins list --archived",
             )
         known = {file.path: file.sha256 for file in self._receipt.files}
-        there = set(files_below(root))
         with LinkFreeFolder(root) as walk:
+            there = set(walk.files())
             found = {path: walk.sha256(path) for path in there}
         changed = {path for path, sha256 in found.items() if sha256 != known.get(path)}
         made = {path for path in changed - known.keys() if is_placeholder(path, found[path])}

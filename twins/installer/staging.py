@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import secrets
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,12 +15,11 @@ from threading import Lock, get_ident
 import msgspec
 
 from agents.storage.atomic_write import sync_folder
-from agents.storage.safe_open import UnsafeFileError, open_regular, open_root
-from twins.byte_sizes import amount
+from agents.storage.safe_walk import LinkFreeFolder, split
+from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.errors import BadEggError
 from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
-from twins.fs.link_free_walk import LinkFreeFolder, split
 from twins.installer.errors import DiskFullError
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
@@ -31,7 +28,6 @@ Progress = Callable[[str, int, int], None]
 
 _SPARE = 4 << 20  # what journals and receipts may need besides
 _LARGE = 1 << 20  # bytes of a file that the disk begins to write at once
-_FEW = 32  # files that are quicker synced one by one
 
 
 class StagedFile(msgspec.Struct, frozen=True):
@@ -70,7 +66,8 @@ def check_disk_space(beside: Path, needed: int, name: str) -> None:
     missing = needed + _SPARE - found.f_bavail * found.f_frsize
     if missing > 0:
         raise DiskFullError(
-            f"The disk is full; {name} is not hatched, not even half.", do=f"Free {amount(missing)}, rerun."
+            f"The disk is full; {name} is not hatched, not even half.",
+            do=f"Free {format_bytes(missing)}, rerun.",
         )
 
 
@@ -161,55 +158,7 @@ def hash_of(path: Path) -> StagedFile:
         return StagedFile(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
 
 
-def make_durable(staging: Path) -> None:
-    """Returns once everything below ``staging`` is on the disk."""
-    paths = list(_below(staging))
-    if len(paths) > _FEW and _sync_disk(staging):
-        return
-    for path, is_folder in paths:
-        try:
-            handle = open_root(path, follow=False) if is_folder else _opened(Path(path))
-        except UnsafeFileError:  # a link or a pipe that a twin's folder keeps has nothing to be synced
-            continue
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _opened(path: Path) -> int:
-    folder = open_root(path.parent, follow=False)
-    try:
-        return open_regular(folder, (path.name,))[0]
-    finally:
-        os.close(folder)
-
-
 def _write(handle: int, chunk: bytes) -> None:
     rest = memoryview(chunk)
     while rest:
         rest = rest[os.write(handle, rest) :]
-
-
-def _below(folder: Path) -> Iterator[tuple[str, bool]]:
-    for above, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            yield os.path.join(above, name), False  # noqa: PTH118 - a Path per file is too slow here
-        yield above, True
-
-
-def _sync_disk(folder: Path) -> bool:
-    """One call for many files, where the system has it (Linux)."""
-    if not sys.platform.startswith("linux"):
-        return False
-    handle = open_root(folder, follow=False)
-    try:
-        call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-        if call is None:
-            return False
-        if call(handle) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(folder))
-        return True
-    finally:
-        os.close(handle)

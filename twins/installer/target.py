@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEggError, TwinConflictError
-from twins.fs.link_free_walk import FileKind, LinkFreeFolder, files_below
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.identity_file import Identity
 from twins.workspace.layout import TwinLayout
@@ -168,8 +168,8 @@ def _host_ground(host: Workspace) -> InstallTarget:
 
 def _empty_brainstem(host: Workspace) -> InstallTarget:
     ground = _host_ground(host)
-    there = files_below(ground.root) if ground.root.exists() else []
     with LinkFreeFolder(ground.root) as walk:
+        there = walk.files() if ground.root.exists() else []
         untouched = not ground.moved and all(
             path == "soul.md" and walk.content(path) == DEFAULT_SOUL.encode() for path in there
         )

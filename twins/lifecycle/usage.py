@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from agents.storage.safe_walk import LinkFreeFolder, pass_over
 from twins.errors import NoSuchTwinError
 
 
@@ -41,20 +42,13 @@ def measure(root: Path) -> DiskUsage:
         touched = root.stat().st_mtime
     except FileNotFoundError as error:
         raise NoSuchTwinError(f"{root.name[:16]} is not there any more.", do="rappd twins list") from error
-    folders = [os.fspath(root)]
-    agents_folder = os.path.join(root, "agents")  # noqa: PTH118 - a thousand twins are walked in one go
-    while folders:
-        folder = folders.pop()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    about = entry.stat(follow_symlinks=False)
-                    touched = max(touched, about.st_mtime)
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                        continue
-                    size += about.st_size
-                    files += 1
-                    if entry.name.endswith("_agent.py") and folder.startswith(agents_folder):
-                        agents.append(entry.name)
+    with suppress(OSError), LinkFreeFolder(root) as folder:
+        for path, about in folder.walk(failed=pass_over):
+            touched = max(touched, about.st_mtime)
+            if stat.S_ISDIR(about.st_mode):
+                continue
+            size += about.st_size
+            files += 1
+            if path.endswith("_agent.py") and path.startswith("agents/"):
+                agents.append(path.rpartition("/")[2])
     return DiskUsage(size, files, tuple(sorted(agents)), touched)

@@ -19,20 +19,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agents.storage.atomic_write import sync_tree
+from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.frames import MEMBER as CONVERSATIONS
 from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.workspaces import MEMORY, SOUL, whole_workspace
 from twins.errors import BadEggError, TwinConflictError
-from twins.fs.file_journal import Journal, Location, Move
+from twins.fs.file_journal import Journal, Location, Move, name_of
 from twins.fs.file_transaction import apply_journal
-from twins.fs.link_free_walk import FileKind, LinkFreeFolder, name_of
 from twins.fs.portable_names import shown, why_not_portable
 from twins.installer.errors import DiskFullError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
 from twins.installer.recovery import recover_all
-from twins.installer.staging import abandon, make_durable, make_staging, new_id, stage_file, stage_parts
+from twins.installer.staging import abandon, make_staging, new_id, stage_file, stage_parts
 from twins.workspace.bonds import FILE as BONDS
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
 from twins.workspace.identity_file import FILE as IDENTITY
@@ -141,7 +142,7 @@ def _change_places(
     staging = make_staging(root.parent, ident)
     try:
         _RestoreBuilder(root, staging / "new", difference, at).build()
-        make_durable(staging)
+        sync_tree(staging)
         if _stamps(root) != stamps:
             raise TwinConflictError("The twin changed meanwhile; it was left as it is.", do="Try again.")
         with exclusive_lock(root):
@@ -203,8 +204,7 @@ class _RestoreBuilder:
 
     def _bring_folder(self, path: str, source: LinkFreeFolder, target: LinkFreeFolder) -> bool:
         """Brings what stays of a folder; whether there is anything of it now, or was nothing before."""
-        with os.scandir(source.folder(path)) as entries:
-            found = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in entries)
+        found = sorted(source.entries(path))
         brought = not found
         for name, status in found:
             inner = f"{path}/{name}" if path else name
@@ -284,17 +284,7 @@ def _is_same(walk: LinkFreeFolder, path: str, part: Part) -> bool:
 
 def _holds_what_stays(path: str, source: LinkFreeFolder, goes: set[str]) -> bool:
     """True when a folder holds a file that no egg would."""
-    waiting = [path]
-    while waiting:
-        folder = waiting.pop()
-        with os.scandir(source.folder(folder)) as entries:
-            for entry in entries:
-                inner = f"{folder}/{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(inner)
-                elif entry.is_file(follow_symlinks=False) and inner not in goes:
-                    return True
-    return False
+    return any(stat.S_ISREG(status.st_mode) and inner not in goes for inner, status in source.walk(path))
 
 
 def _link(path: str, mode: int, source: LinkFreeFolder, target: LinkFreeFolder) -> None:
@@ -322,20 +312,12 @@ def _chmod(walk: LinkFreeFolder, path: str, mode: int) -> None:
 
 def _stamps(root: Path) -> Stamps:
     """Everything below a folder that is no folder: when it last changed, its size, which file it is."""
-    found: Stamps = {}
     with LinkFreeFolder(root) as walk:
-        waiting = [""]
-        while waiting:
-            folder = waiting.pop()
-            with os.scandir(walk.folder(folder)) as entries:
-                for entry in entries:
-                    path = f"{folder}/{entry.name}" if folder else entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(path)
-                        continue
-                    status = entry.stat(follow_symlinks=False)
-                    found[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-    return found
+        return {
+            path: (status.st_mtime_ns, status.st_size, status.st_ino)
+            for path, status in walk.walk()
+            if not stat.S_ISDIR(status.st_mode)
+        }
 
 
 def _swap(root: Path, staging: Path, home: Path, ident: str) -> Journal:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.storage.safe_open import open_folder, open_regular, open_root
+from agents.storage.safe_walk import LinkFreeFolder
 from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import record_event
@@ -78,7 +78,7 @@ def fork(
         identity.write(staged)
         record_event(workspace, "birth", at=at, note=f"forked from {original.rappid.text}")
         held.copy(original.workspace.root, places.active(rappid.key))
-        return Fork(settle(places, staged, identity), copying.files, copying.left)
+        return Fork(settle(places, staged, identity), copying.files, sorted(copying.left))
 
 
 class _ForkCopy:
@@ -90,50 +90,41 @@ class _ForkCopy:
 
     def tree(self, source: Path, target: Path) -> None:
         """Everything below ``source`` that a fork takes along. Raises ``BadFileError`` naming what resists."""
-        handle = open_root(source, follow=False)
+        with LinkFreeFolder(source) as files:
+            for path, status in files.walk(enters=self._takes, failed=self._skip):
+                if stat.S_ISDIR(status.st_mode):
+                    (target / path).mkdir(mode=0o700)
+                elif self._takes(path):
+                    self._entry(files, path, status.st_mode, target / path)
+
+    def _takes(self, path: str) -> bool:
+        why = _why_left(path) or ("too deep" if path.count("/") > _MAX_DEPTH else "")
+        if why:
+            self.left.append((path, why))
+        return not why
+
+    def _skip(self, path: str, error: OSError) -> None:
+        if error.errno not in _CHANGED:
+            raise BadFileError(
+                f"{path or 'Its folder'} cannot be copied: {error.strerror}; nothing was forked.",
+                do="Look at the file.",
+            ) from error
+        self.left.append((path, "changed meanwhile"))
+
+    def _entry(self, files: LinkFreeFolder, path: str, mode: int, target: Path) -> None:
+        if not stat.S_ISREG(mode):
+            self.left.append((path, "a link" if stat.S_ISLNK(mode) else "not a file"))
+            return
         try:
-            self._entries(handle, target, "", 0)
-        finally:
-            os.close(handle)
-
-    def _entries(self, handle: int, target: Path, above: str, depth: int) -> None:
-        for name in sorted(os.listdir(handle)):
-            path = f"{above}{name}"
-            why = _why_left(path, name) or ("too deep" if depth > _MAX_DEPTH else "")
-            try:
-                why = why or self._entry(handle, name, target / name, path, depth)
-            except OSError as error:
-                if error.errno not in _CHANGED:
-                    raise BadFileError(
-                        f"{path} cannot be copied: {error.strerror}; nothing was forked.",
-                        do="Look at the file.",
-                    ) from error
-                why = "changed meanwhile"
-            if why:
-                self.left.append((path, why))
-
-    def _entry(self, handle: int, name: str, target: Path, path: str, depth: int) -> str:
-        mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
-        if stat.S_ISREG(mode):
-            return self._file(handle, name, target)
-        if not stat.S_ISDIR(mode):
-            return "a link" if stat.S_ISLNK(mode) else "not a file"
-        inner = open_folder(handle, (name,))
-        try:
-            target.mkdir(mode=0o700)
-            self._entries(inner, target, f"{path}/", depth + 1)
-        finally:
-            os.close(inner)
-        return ""
-
-    def _file(self, handle: int, name: str, target: Path) -> str:
-        descriptor, found = open_regular(handle, (name,))
-        with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
-            shutil.copyfileobj(source, copy, _CHUNK)
-            os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
-        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
-        self.files += 1
-        return ""
+            descriptor, found = files.open(path)
+            with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
+                shutil.copyfileobj(source, copy, _CHUNK)
+                os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
+            os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+        except OSError as error:
+            self._skip(path, error)
+        else:
+            self.files += 1
 
 
 def _free_name(places: TwinLayout, name: str) -> str:
@@ -144,7 +135,8 @@ def _free_name(places: TwinLayout, name: str) -> str:
     return free
 
 
-def _why_left(path: str, name: str) -> str:
+def _why_left(path: str) -> str:
+    name = path.rpartition("/")[2]
     if re.fullmatch(_NEVER, name):
         return "a secret, or made anew"
     if path in _OWN_PAPERS:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from agents.storage.atomic_write import sync_folder, sync_tree
 from agents.storage.locking import lock
 from twins.errors import BadRappidError, NoSuchTwinError, TwinConflictError
 
@@ -93,10 +94,7 @@ class TwinLayout(msgspec.Struct, frozen=True):
         Raises ``TwinConflictError`` when the place is taken.
         """
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder, _, files in os.walk(staged, topdown=False):
-            for name in files:
-                _sync(Path(folder, name), os.O_RDONLY | os.O_NOFOLLOW)
-            _sync(Path(folder), _FOLDER)
+        sync_tree(staged)
         try:
             staged.rename(target)
         except OSError as error:
@@ -105,7 +103,7 @@ class TwinLayout(msgspec.Struct, frozen=True):
                     f"A twin lives at {target.name[:16]} already.", do="rappd twins list"
                 ) from error
             raise
-        _sync(target.parent, _FOLDER)
+        sync_folder(target.parent)
 
     def _sweep(self) -> None:
         """Removes what processes that died left in staging; a living one holds its folder locked."""
@@ -159,11 +157,3 @@ def _component(key: str) -> str:
     if not key or len(key) > 200 or key.startswith(".") or not key.isprintable() or set(key) & {"/", "\\"}:
         raise BadRappidError(f"{key[:60]!r} is not the name of a twin's folder.", do="rappd twins list")
     return key
-
-
-def _sync(path: Path, flags: int) -> None:
-    handle = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

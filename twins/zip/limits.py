@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.errors import HostileEggError
 from twins.zip.names import LEAVE_IT
 
@@ -48,11 +48,13 @@ class Allowance:
                 f"This egg holds more than {limits.members} files; refused whole", do=LEAVE_IT
             )
         if self._unpacked > limits.total or max(sizes, default=0) > limits.member_size:
-            raise HostileEggError(f"This egg unpacks to {amount(self._unpacked)}; refused whole", do=LEAVE_IT)
+            raise HostileEggError(
+                f"This egg unpacks to {format_bytes(self._unpacked)}; refused whole", do=LEAVE_IT
+            )
         if self._unpacked > max(limits.harmless, limits.ratio * self._packed):
             times = self._unpacked // self._packed
             raise HostileEggError(
-                f"This egg unpacks to {amount(self._unpacked)}, {times} times its size; refused whole",
+                f"This egg unpacks to {format_bytes(self._unpacked)}, {times} times its size; refused whole",
                 do=LEAVE_IT,
             )
         return total

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.errors import BadEggError, HostileEggError
 from twins.zip.central_directory import read_directory
 from twins.zip.chunks import PIECE
@@ -158,7 +158,7 @@ class Archive:
         member = self.member(name)
         if member.size > limit:
             raise BadEggError(
-                f"{shown(name)} is too large ({amount(member.size)}); nothing was written", do=LEAVE_IT
+                f"{shown(name)} is too large ({format_bytes(member.size)}); nothing was written", do=LEAVE_IT
             )
         return b"".join(self.chunks(name))
 

@@ -196,7 +196,7 @@ def caller(request: web.Request) -> tuple[Caller, str]:
     shown = request.headers.get("Authorization", "")
     token = shown[len(_SCHEME) :].strip() if shown[: len(_SCHEME)].lower() == _SCHEME else ""
     machines = request.app[FEDERATION]
-    found, name = machines.credentials.who(token, certificate)
+    found, name = machines.parts.credentials.who(token, certificate)
     if found.peer or found.caps:
         mark_authenticated(request)
     if found.peer:

@@ -93,11 +93,11 @@ def build(machines: FederationService) -> web.Application:
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
     app[FEDERATION] = machines
     app[ENTRANCE] = ConnectionAdmission(
-        machines.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
+        machines.parts.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
     )
     app[HELLO_LIMIT] = RateLimit(60, 60)
     app[SIGNED_LIMIT] = RateLimit(600, 60)
-    app[pairing.PAIRING] = machines.pairings
+    app[pairing.PAIRING] = machines.parts.pairings
     app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
     app.on_shutdown.append(_hang_up)
     for table in (envelopes, pairing, eggs):
@@ -109,7 +109,7 @@ async def _hang_up(app: web.Application) -> None:
     """Lines end first: the listener would wait for them. Their peers ask again, and find the answers recorded."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.0):
-            await app[FEDERATION].carrier.hang_up()
+            await app[FEDERATION].parts.carrier.hang_up()
 
 
 @web.middleware

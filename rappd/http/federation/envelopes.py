@@ -53,8 +53,8 @@ async def one(request: web.Request) -> web.StreamResponse:
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
-        return _answer(machines.receiver.refuse(envelope, problem))
-    reply = await machines.receiver.receive(envelope, armed, stream=wants_pieces(request))
+        return _answer(machines.parts.receiver.refuse(envelope, problem))
+    reply = await machines.parts.receiver.receive(envelope, armed, stream=wants_pieces(request))
     if isinstance(reply, StreamedReply):
         return await in_pieces(request, reply.pieces())
     return _answer(reply or envelope.reply(ACK, {"state": "done"}))
@@ -80,9 +80,9 @@ async def fetch(request: web.Request) -> web.StreamResponse:
     """The reply to an envelope of the caller's, or an ACK while it is being handled."""
     machines = request.app[FEDERATION]
     sender, ident = _own(request), request.match_info["id"]
-    if (work := machines.receiver.find(sender, ident)) is not None:
+    if (work := machines.parts.receiver.find(sender, ident)) is not None:
         return _answer(Envelope(ident, work.recipient, sender, ACK, {"state": "started"}))
-    reply = await machines.receiver.recorded(sender, ident)
+    reply = await machines.parts.receiver.recorded(sender, ident)
     if reply is None:
         raise _unknown()
     return _answer(reply)
@@ -92,7 +92,7 @@ async def fetch(request: web.Request) -> web.StreamResponse:
 async def stream(request: web.Request) -> web.StreamResponse:
     """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
     after = request.headers.get("Last-Event-ID", "0")
-    pieces = await request.app[FEDERATION].receiver.pieces(
+    pieces = await request.app[FEDERATION].parts.receiver.pieces(
         _own(request),
         request.match_info["id"],
         int(after[:9]) if after.isascii() and after.isdecimal() else 0,
@@ -108,7 +108,7 @@ async def capabilities(request: web.Request) -> web.Response:
     who, _ = caller(request)
     if not who.peer and not who.caps:
         raise _stranger()
-    found = await request.app[FEDERATION].catalogue.capabilities(request.match_info["id"], who)
+    found = await request.app[FEDERATION].parts.catalogue.capabilities(request.match_info["id"], who)
     if found is None:
         raise NotFoundError("There is nothing of that name for you.", do="Ask the owner to share it.")
     return ok(found)
@@ -128,7 +128,7 @@ class _By:
         known = self.who.peer or self.who.caps
         limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
         try:
-            armed = await app[FEDERATION].credentials.armed(envelope, self.who)
+            armed = await app[FEDERATION].parts.credentials.armed(envelope, self.who)
         except ReportableError:
             if not known:
                 limit.take(self.request.remote or "")
@@ -156,13 +156,13 @@ async def _accepted(machines: FederationService, by: _By, found: Envelope | Malf
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
-        return machines.receiver.refuse(envelope, problem)
-    return await machines.receiver.accept(envelope, armed)
+        return machines.parts.receiver.refuse(envelope, problem)
+    return await machines.parts.receiver.accept(envelope, armed)
 
 
 def _refusal(machines: FederationService, problem: ReportableError) -> Envelope:
     shaped: Any = problem  # one shape for all of them: status, code, text, do
-    return wire.refusal_of(shaped, sender=machines.id)
+    return wire.refusal_of(shaped, sender=machines.node.id)
 
 
 def _own(request: web.Request) -> str:
@@ -208,11 +208,11 @@ async def line(request: web.Request) -> web.StreamResponse:
     )
     await socket.prepare(request)
     opened = PeerConnection(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
-    machines.carrier.adopt(peer, opened)
+    machines.parts.carrier.adopt(peer, opened)
     try:
         await opened.run()
     finally:
-        machines.carrier.dropped(peer, opened)
+        machines.parts.carrier.dropped(peer, opened)
     return socket
 
 

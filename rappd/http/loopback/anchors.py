@@ -25,7 +25,8 @@ async def anchors(request: web.Request) -> web.Response:
 @operator_only
 async def ask(request: web.Request) -> web.Response:
     """Asks each machine of the same owner which anchors of this one it keeps."""
-    machines = await request.app[DAEMON].federation.available()
+    machines = request.app[DAEMON].federation
+    await machines.available()
     return ok({"witnesses": await machines.ask_witnesses()})
 
 
@@ -33,6 +34,7 @@ async def ask(request: web.Request) -> web.Response:
 @operator_only
 async def forget(request: web.Request) -> web.Response:
     """Drops the anchors that are kept of `peer`, evidence included."""
-    machines = await request.app[DAEMON].federation.available()
+    machines = request.app[DAEMON].federation
+    await machines.available()
     node = machines.witness.find(text_field(await json_object(request), "peer"))
     return ok({"forgotten": await machines.witness.forget(node)})

@@ -71,4 +71,4 @@ async def use_local(request: web.Request) -> web.Response:
     server = (await json_object(request)).get("server", "")
     if not isinstance(server, str):
         raise InvalidBodyError("server must be a string", do='Send {"server": "…"}, or nothing.')
-    return ok({"status": "ok", "server": await daemon.use_local_server(server)})
+    return ok({"status": "ok", "server": await daemon.live_settings.use_local_server(server)})

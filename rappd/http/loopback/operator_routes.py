@@ -150,7 +150,7 @@ async def set_setting(request: web.Request) -> web.Response:
     name, text = text_field(body, "name"), body.get("value")
     if not isinstance(text, str):
         raise InvalidBodyError("value must be a string", do='Send {"name": "…", "value": "…"}.')
-    await daemon.set(name, text)
+    await daemon.live_settings.set(name, text)
     return ok({"status": "ok", "setting": setting_row(daemon.settings.value(name))})
 
 
@@ -158,7 +158,7 @@ async def set_setting(request: web.Request) -> web.Response:
 @operator_only
 async def reload(request: web.Request) -> web.Response:
     """Reads the settings files anew."""
-    await request.app[DAEMON].reload_settings()
+    await request.app[DAEMON].live_settings.reload()
     return ok({"status": "ok"})
 
 

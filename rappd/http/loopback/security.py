@@ -55,7 +55,11 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
                 if request.method == "OPTIONS":
                     return _with_cors(web.Response(status=204), origin)
         response = await handler(request)
-        if origin is not None and origin in request.app[DAEMON].origins and not response.prepared:
+        if (
+            origin is not None
+            and origin in request.app[DAEMON].live_settings.origins
+            and not response.prepared
+        ):
             _with_cors(response, origin)
         return response
     except ReportableError as found:
@@ -162,14 +166,14 @@ def _check_site(request: web.Request, origin: str | None) -> None:
     Programs that are no browsers send nothing, people who type an address ``none``. Another port of this
     machine is another site's page here, though browsers call it the same site.
     """
-    if not request.path.startswith("/api/") or origin in request.app[DAEMON].origins:
+    if not request.path.startswith("/api/") or origin in request.app[DAEMON].live_settings.origins:
         return
     if request.headers.get("Sec-Fetch-Site", "none").strip().lower() not in _OWN_SITES:
         raise RefusedError("Pages of other sites may not use services.", do="Add the site to http.origins.")
 
 
 def _check_origin(request: web.Request, origin: str | None) -> None:
-    if origin is None or _own_origin(request, origin) or origin in request.app[DAEMON].origins:
+    if origin is None or _own_origin(request, origin) or origin in request.app[DAEMON].live_settings.origins:
         return
     if request.method not in _SAFE:
         raise RefusedError(

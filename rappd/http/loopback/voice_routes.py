@@ -125,4 +125,4 @@ def _kept_password(request: web.Request) -> str:
 
 
 async def _set(daemon: Daemon, name: str, on: bool) -> None:
-    await daemon.set(name, "on" if on else "off")
+    await daemon.live_settings.set(name, "on" if on else "off")

@@ -10,14 +10,16 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from agents.errors import ModelUnavailableError
-from agents.providers.openai_sdk import Azure, OpenAIServer
+from agents.providers.openai_sdk import Azure, OpenAIServer, RequestLimits, ServerAddress, ServerWording
 
 KEY = "sk-secret-1234567890abcdef"
 
 
 @pytest.fixture
 async def model(server):
-    provider = OpenAIServer(f"{server.url}/v1", model="small", api_key=KEY, name="Ollama", do="start Ollama")
+    provider = OpenAIServer(
+        ServerAddress(f"{server.url}/v1", "small", KEY), ServerWording("Ollama", do="start Ollama")
+    )
     yield provider
     await provider.close()
 
@@ -183,7 +185,9 @@ async def test_a_refusal_says_what_to_do(server, model, ask, status, do):
 
 async def test_nobody_there(unused_tcp_port, ask):
     model = OpenAIServer(
-        f"http://127.0.0.1:{unused_tcp_port}/v1", model="m", name="Ollama", do="start Ollama", max_retries=0
+        ServerAddress(f"http://127.0.0.1:{unused_tcp_port}/v1", "m"),
+        ServerWording("Ollama", do="start Ollama"),
+        RequestLimits(max_retries=0),
     )
     with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
@@ -193,14 +197,18 @@ async def test_nobody_there(unused_tcp_port, ask):
 
 async def test_too_slow(server, ask):
     server.will(server.hangs())
-    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0, timeout=0.05)
+    model = OpenAIServer(
+        ServerAddress(f"{server.url}/v1", "m"), ServerWording("Ollama"), RequestLimits(0, 0.05)
+    )
     with pytest.raises(ModelUnavailableError, match=r"Ollama took longer than 0\.05 s"):
         await model.complete(ask())
 
 
 async def test_waiting_between_retries_counts_as_time_too(server, ask):
     server.will(server.fails(500, retry_after="9"))
-    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", timeout=0.2)
+    model = OpenAIServer(
+        ServerAddress(f"{server.url}/v1", "m"), ServerWording("Ollama"), RequestLimits(timeout=0.2)
+    )
     with pytest.raises(ModelUnavailableError, match="took longer"):
         await model.complete(ask())
 
@@ -251,7 +259,7 @@ async def test_a_stream_cut_in_the_middle(server, model, ask):
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_an_answer_cut_in_the_middle(server, ask, streaming):
     server.will(server.breaks_off())
-    model = OpenAIServer(f"{server.url}/v1", model="m", name="Ollama", max_retries=0)
+    model = OpenAIServer(ServerAddress(f"{server.url}/v1", "m"), ServerWording("Ollama"), RequestLimits(0))
     with pytest.raises(ModelUnavailableError, match="Ollama doesn't answer"):
         await model.complete(ask(stream=streaming))
 
@@ -283,7 +291,7 @@ async def test_another_address_and_key_from_the_next_answer_on(server, other_ser
 async def test_azure_url_has_deployment_and_key_header(server, ask):
     server.will(server.says("From Azure.", model="gpt-4o-2024-08-06"))
     azure = Azure(server.url, "my-gpt", KEY, "2024-10-21")
-    model = OpenAIServer(model="", name="Azure OpenAI", azure=azure)
+    model = OpenAIServer(azure, ServerWording("Azure OpenAI"))
     completion = await model.complete(ask())
     assert (completion.text, completion.model) == ("From Azure.", "gpt-4o-2024-08-06")
     assert server.targets == ["/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21"]
@@ -297,7 +305,7 @@ async def test_no_key_sends_nobody_elses(server, ask, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "somebody-elses")
     server.will(server.says("ok"))
-    model = OpenAIServer(f"{server.url}/v1", model="m")
+    model = OpenAIServer(ServerAddress(f"{server.url}/v1", "m"))
     await model.complete(ask())
     assert "somebody-elses" not in str(server.headers)
     await model.close()
@@ -307,7 +315,7 @@ async def test_a_login_in_the_address_is_sent_but_never_shown(server, ask, caplo
     caplog.set_level(logging.DEBUG)
     server.will(server.fails(403, "no"))
     address = server.url.replace("http://", "http://me:pass-word-1@")
-    model = OpenAIServer(f"{address}/v1", model="m", name="proxy")
+    model = OpenAIServer(ServerAddress(f"{address}/v1", "m"), ServerWording("proxy"))
     with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     assert server.headers[0]["Authorization"].startswith("Basic ")
@@ -321,7 +329,7 @@ async def test_the_key_is_in_no_error_and_no_log(server, ask, caplog, unused_tcp
     url = f"http://127.0.0.1:{unused_tcp_port}/v1" if how == "nobody" else f"{server.url}/v1"
     echo = f"Incorrect API key provided: {KEY}"
     server.will(server.streams({"error": {"message": echo}}) if how == "stream" else server.fails(401, echo))
-    model = OpenAIServer(url, model="m", api_key=KEY, max_retries=0)
+    model = OpenAIServer(ServerAddress(url, "m", KEY), limits=RequestLimits(0))
     with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask(stream=how == "stream"))
     problem = caught.value
@@ -336,7 +344,7 @@ async def test_the_key_is_in_no_error_and_no_log(server, ask, caplog, unused_tcp
 
 async def test_nothing_blocks_the_loop_on_first_use_or_later(server, ask):
     server.will(server.says("one"), server.streams(delta(content="two")))
-    model = OpenAIServer(f"{server.url}/v1", model="m")
+    model = OpenAIServer(ServerAddress(f"{server.url}/v1", "m"))
     with blockbuster_ctx():
         assert (await model.complete(ask())).text == "one"
         assert (await model.complete(ask(stream=True))).text == "two"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import agents.rapps
+from agents.rapps.make_bundles import STORE, generated_files
 from agents.rapps.rapplication import read_rapplication
 
 SHIPPED = Path(agents.rapps.__path__[0])
@@ -31,6 +33,23 @@ def test_the_bundle_is_sound_and_goes_to_its_places(ident: str) -> None:
     ]
     assert rapp.has_ui
     assert rapp.has_service
+
+
+@pytest.mark.parametrize("ident", NAMES)
+def test_shipped_bundle_is_as_it_is_generated(ident: str) -> None:
+    for path, text in generated_files(SHIPPED / ident):
+        assert path.read_text() == text, "run: python -m agents.rapps.make_bundles"
+
+
+def test_generated_agent_follows_a_change_of_the_service(tmp_path: Path) -> None:
+    bundle = shutil.copytree(SHIPPED / "kanban", tmp_path / "kanban")
+    service = bundle / "service" / "kanban_service.py"
+    service.write_text(service.read_text().replace('"To do"', '"Later"'))
+    (agent, text), (manifest, content), *_ = generated_files(bundle)
+    assert '_COLUMNS = ("Later",' in text.split(STORE[0])[1].split(STORE[1])[0]
+    agent.write_text(text)
+    manifest.write_text(content)
+    assert read_rapplication(bundle).id == "kanban"
 
 
 @pytest.mark.parametrize("ident", NAMES)

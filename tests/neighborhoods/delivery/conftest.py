@@ -17,7 +17,7 @@ from aiohttp import web
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
 from neighborhoods.delivery.errors import DeclinedError, RetriableError
-from neighborhoods.delivery.outbox import Outbox
+from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
 from neighborhoods.delivery.peer_queue import RetryPolicy
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import NeighborhoodError, NotPairedError, PeerOfflineError
@@ -336,11 +336,8 @@ class Home:
         return Outbox(
             self.rows,
             self.way,
-            clock=self.clock,
-            book=self.book.get,
-            on_answer=self._write_down,
-            verbs=lambda _: self.verbs,
-            pace=self.pace,
+            OutboxOwner(self.book.get, self._write_down, verbs=lambda _: self.verbs),
+            OutboxTiming(self.clock, self.pace),
         )
 
     async def _write_down(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rappd.cli import console, tables
 from rappd.cli.console import print_json
-from rappd.cli.formatting import ago, count, sentence, size, tilde, took
+from rappd.cli.formatting import ago, count, sentence, tilde, took
+from twins.byte_sizes import format_bytes
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=90)
 
@@ -142,7 +143,7 @@ def test_a_command_is_never_broken_across_lines(monkeypatch: pytest.MonkeyPatch)
         (ago(3 * 86400), "3 days ago"), (ago(-5), "0 s ago"),
         (took(0.0004), "1 ms"), (took(0.04), "40 ms"), (took(0.81), "0.8 s"), (took(12.4), "12 s"),
         (took(125), "2 min 5 s"), (took(9.96), "10 s"),
-        (size(410), "410 bytes"), (size(3.1e6), "3.1 MB"), (size(212e9), "212 GB"), (size(999_960), "1.0 MB"),
+        (format_bytes(410), "410 bytes"), (format_bytes(3.1e6), "3.1 MB"), (format_bytes(212e9), "212 GB"), (format_bytes(999_960), "1.0 MB"),
         (count(1, "agent"), "1 agent"), (count(2000, "record"), "2,000 records"),
         (sentence("One thing. And another. "), "One thing"), (sentence("What?  Yes. No."), "What?"),
         (tilde(Path.home() / "x"), "~/x"), (tilde("/else"), "/else"),

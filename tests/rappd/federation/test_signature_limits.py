@@ -34,7 +34,7 @@ def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> _By:
     app = app or {
         HELLO_LIMIT: RateLimit(5, 60),
         SIGNED_LIMIT: RateLimit(5, 60),
-        FEDERATION: SimpleNamespace(credentials=checks),
+        FEDERATION: SimpleNamespace(parts=SimpleNamespace(credentials=checks)),
         ENTRANCE: SimpleNamespace(mark_authenticated=lambda protocol: None),
     }
     request = SimpleNamespace(app=app, remote="192.0.2.1", protocol=None)

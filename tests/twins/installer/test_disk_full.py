@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.twins.installer.a_home import GARDENER, AHome, egg, leftovers, lies, part
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.installer.errors import DiskFullError, NotWritableError
 
 
@@ -29,7 +29,7 @@ def test_an_egg_that_cannot_fit_is_not_begun(home: AHome) -> None:
     [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (3_100_000, "3.1 MB"), (1_200_000_000, "1.2 GB"), (10**15, "1000 TB")],
 )  # fmt: skip
 def test_sizes_are_said_as_people_read_them(count: int, text: str) -> None:
-    assert amount(count) == text
+    assert format_bytes(count) == text
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import ParsedEgg, Part, Role
 from twins.eggs.readers.egg_json import parse_object
 from twins.eggs.readers.inspect import ReportLine
@@ -74,7 +74,7 @@ class Difference:
             ReportLine("", f"{what}: {old or 'none'} → {new or 'none'}") for what, old, new in self.facts
         ]
         for one in self.files:
-            sizes = " → ".join(amount(size) for size in (one.before, one.after) if size is not None)
+            sizes = " → ".join(format_bytes(size) for size in (one.before, one.after) if size is not None)
             found.append(ReportLine("", f"{one.what:<8} {one.target}  {one.role.value}, {sizes}"))
             found += [ReportLine("", f"    {line}") for line in one.text]
         return [*found, ReportLine("", f"{self.same} files are the same.")]

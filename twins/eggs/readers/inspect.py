@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import spoken
@@ -97,7 +97,7 @@ def inspect(opened: ParsedEgg) -> dict[str, Any]:
 def lines(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
     """The same for people, the most important first. ``signer``: what whose key signed it is called here."""
     family = opened.family
-    head = [opened.name, spoken(family.kind), amount(opened.size)]
+    head = [opened.name, spoken(family.kind), format_bytes(opened.size)]
     if opened.packed_at:
         head.append(f"packed {_day(opened.packed_at)}")
     found = [ReportLine("", ", ".join(head)), *verdict(opened, signer=signer)]

@@ -14,8 +14,8 @@ from twins.eggs.ancestry import Ancestors
 from twins.eggs.readers.member_paths import is_code
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
+from twins.eggs.writers.source_tree import SourceTree, Verdict
 from twins.errors import BadFileError, HostileEggError, TwinConflictError
-from twins.fs.source_tree import SourceTree, Verdict
 from twins.workspace.identity_file import Identity
 from twins.zip.names import folded, safe_path, shown
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from io import StringIO
 
 from twins.eggs.writers.secret_scan import looks_secret
-from twins.fs.source_tree import SourceTree
+from twins.eggs.writers.source_tree import SourceTree
 from twins.workspace.workspace import Workspace
 
 MAX_BYTES = 1 << 20

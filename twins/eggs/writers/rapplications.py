@@ -17,9 +17,9 @@ from agents.contract.file_discovery import SUFFIX
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.source_tree import SourceTree
 from twins.eggs.writers.workspaces import MEMORY, SOUL, agents_of
 from twins.errors import BadFileError, HostileEggError, NoSuchFileError
-from twins.fs.source_tree import SourceTree
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES, Identity, indented
 from twins.workspace.rappid import Rappid, label

@@ -13,8 +13,8 @@ from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import MAX_BYTES as MAX_ENV_BYTES
 from twins.eggs.writers.env_blanking import blanked
 from twins.eggs.writers.exclusions import ExclusionReason
+from twins.eggs.writers.source_tree import SourceTree
 from twins.errors import NoSuchTwinError
-from twins.fs.source_tree import SourceTree
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES as MAX_IDENTITY_BYTES
 from twins.workspace.identity_file import Identity

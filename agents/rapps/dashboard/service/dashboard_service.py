@@ -29,49 +29,16 @@ except ImportError:  # no such locks on this system: one process at a time there
 
 name = "dashboard"
 
+_SHOWN = 100
+
+
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "dashboard" / "dashboard.json"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _NAME = re.compile(r"\w[\w .:%-]{0,63}")
-_SHOWN = 100
 _KEPT = 1000
 _MOST_METRICS = 200
 _one_thread = threading.Lock()
-
-
-def handle(method: str, path: str, body: Any) -> tuple[dict[str, Any], int]:
-    """One request; see above."""
-    metric = path.strip("/").strip()
-    if not metric and method.upper() == "GET":
-        return {"metrics": {key: _overview(points) for key, points in _metrics().items()}}, 200
-    match method.upper():
-        case "GET":
-            points = _metrics().get(metric)
-            if points is None:
-                return _error(f"There is no metric {metric}.", 404)
-            return {"metric": metric, "points": points[-_SHOWN:], **_overview(points)}, 200
-        case "POST":
-            return _log(metric, body if isinstance(body, dict) else {})
-        case "DELETE":
-            with _open_metrics() as metrics:
-                if metrics.pop(metric, None) is None:
-                    return _error(f"There is no metric {metric}.", 404)
-            return {"status": "success", "metric": metric}, 200
-    return _error(f"dashboard has no {method} {path or '/'}.", 404)
-
-
-def _log(metric: str, given: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    if not _NAME.fullmatch(metric):
-        return _error("A metric's name has up to 64 letters, digits, spaces or . : % -", 400)
-    value = _number(given.get("value"))
-    if value is None:
-        return _error("A value is needed, and it has to be a number.", 400)
-    with _open_metrics() as metrics:
-        if metric not in metrics and len(metrics) >= _MOST_METRICS:
-            return _error(f"There are {_MOST_METRICS} metrics already; delete one first.", 409)
-        points = metrics.setdefault(metric, [])
-        points.append({"value": value, "recorded_at": datetime.now(UTC).isoformat(timespec="milliseconds")})
-        del points[:-_KEPT]
-    return {"status": "success", "metric": metric, "value": value}, 201
 
 
 def _number(value: Any) -> int | float | None:
@@ -141,6 +108,45 @@ def _open_metrics() -> Iterator[dict[str, list[dict[str, Any]]]]:
             part.replace(_FILE)
     finally:
         os.close(folder)
+
+
+# End of the store.
+
+
+def handle(method: str, path: str, body: Any) -> tuple[dict[str, Any], int]:
+    """One request; see above."""
+    metric = path.strip("/").strip()
+    if not metric and method.upper() == "GET":
+        return {"metrics": {key: _overview(points) for key, points in _metrics().items()}}, 200
+    match method.upper():
+        case "GET":
+            points = _metrics().get(metric)
+            if points is None:
+                return _error(f"There is no metric {metric}.", 404)
+            return {"metric": metric, "points": points[-_SHOWN:], **_overview(points)}, 200
+        case "POST":
+            return _log(metric, body if isinstance(body, dict) else {})
+        case "DELETE":
+            with _open_metrics() as metrics:
+                if metrics.pop(metric, None) is None:
+                    return _error(f"There is no metric {metric}.", 404)
+            return {"status": "success", "metric": metric}, 200
+    return _error(f"dashboard has no {method} {path or '/'}.", 404)
+
+
+def _log(metric: str, given: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    if not _NAME.fullmatch(metric):
+        return _error("A metric's name has up to 64 letters, digits, spaces or . : % -", 400)
+    value = _number(given.get("value"))
+    if value is None:
+        return _error("A value is needed, and it has to be a number.", 400)
+    with _open_metrics() as metrics:
+        if metric not in metrics and len(metrics) >= _MOST_METRICS:
+            return _error(f"There are {_MOST_METRICS} metrics already; delete one first.", 409)
+        points = metrics.setdefault(metric, [])
+        points.append({"value": value, "recorded_at": datetime.now(UTC).isoformat(timespec="milliseconds")})
+        del points[:-_KEPT]
+    return {"status": "success", "metric": metric, "value": value}, 201
 
 
 def _error(message: str, status: int) -> tuple[dict[str, Any], int]:

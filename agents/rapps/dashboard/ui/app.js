@@ -126,6 +126,7 @@ function local(text) {
   return Number.isNaN(when.getTime()) ? String(text) : when.toLocaleString();
 }
 
+/* The page, the same in each bundle (agents/rapps/make_bundles.py). */
 async function ask(method, path = "", body) {
   const options = { method, headers: {} };
   if (body !== undefined) {
@@ -183,3 +184,4 @@ function watch(look) {
   again();
   document.addEventListener("visibilitychange", () => document.hidden || attempt(look));
 }
+/* End of the page. */

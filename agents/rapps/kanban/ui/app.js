@@ -145,6 +145,7 @@ function edit(task) {
   editor.showModal();
 }
 
+/* The page, the same in each bundle (agents/rapps/make_bundles.py). */
 async function ask(method, path = "", body) {
   const options = { method, headers: {} };
   if (body !== undefined) {
@@ -202,3 +203,4 @@ function watch(look) {
   again();
   document.addEventListener("visibilitychange", () => document.hidden || attempt(look));
 }
+/* End of the page. */

@@ -26,43 +26,16 @@ except ImportError:  # no such locks on this system: one process at a time there
 
 name = "webhook"
 
+_SHOWN = 50
+
+
+# The store, the same in service and agent (agents/rapps/make_bundles.py).
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook" / "webhook.jsonl"
 _BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next event moves it
-_SHOWN = 50
-_KEPT = 1000
 _MOST_BYTES = 4 << 20
+_KEPT = 1000
 _LONGEST = 256 << 10
 _one_thread = threading.Lock()
-
-
-def handle(method: str, path: str, body: Any) -> tuple[dict[str, Any], int]:
-    """One request; see above."""
-    match [method.upper(), path.strip("/")]:
-        case ["GET", "" | "events"]:
-            events = list(reversed(_events()[-_SHOWN:]))
-            return {"events": events, "count": len(events)}, 200
-        case ["POST", "ingest"]:
-            return _ingest(body)
-    return _error(f"webhook has no {method} {path or '/'}.", 404)
-
-
-def _ingest(body: Any) -> tuple[dict[str, Any], int]:
-    if not isinstance(body, dict) or not body:
-        return _error("An event is a JSON object that is not empty.", 400)
-    payload = body.get("payload", body)
-    line = {
-        "received_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "source": _short(body.get("source") or "unknown"),
-        "event_type": _short(body.get("event_type") or body.get("event") or body.get("type") or "event"),
-        "summary": _short(body.get("summary") or _summary(payload)),
-        "payload": payload,
-    }
-    text = json.dumps(line, ensure_ascii=False)
-    if len(text) > _LONGEST:
-        return _error(f"The event has more than {_LONGEST >> 10} KB.", 413)
-    with _alone():
-        _append(text)
-    return {"status": "success", "received": 1}, 201
 
 
 def _summary(payload: Any) -> str:
@@ -131,6 +104,39 @@ def _alone() -> Iterator[None]:
             yield
     finally:
         os.close(folder)
+
+
+# End of the store.
+
+
+def handle(method: str, path: str, body: Any) -> tuple[dict[str, Any], int]:
+    """One request; see above."""
+    match [method.upper(), path.strip("/")]:
+        case ["GET", "" | "events"]:
+            events = list(reversed(_events()[-_SHOWN:]))
+            return {"events": events, "count": len(events)}, 200
+        case ["POST", "ingest"]:
+            return _ingest(body)
+    return _error(f"webhook has no {method} {path or '/'}.", 404)
+
+
+def _ingest(body: Any) -> tuple[dict[str, Any], int]:
+    if not isinstance(body, dict) or not body:
+        return _error("An event is a JSON object that is not empty.", 400)
+    payload = body.get("payload", body)
+    line = {
+        "received_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "source": _short(body.get("source") or "unknown"),
+        "event_type": _short(body.get("event_type") or body.get("event") or body.get("type") or "event"),
+        "summary": _short(body.get("summary") or _summary(payload)),
+        "payload": payload,
+    }
+    text = json.dumps(line, ensure_ascii=False)
+    if len(text) > _LONGEST:
+        return _error(f"The event has more than {_LONGEST >> 10} KB.", 413)
+    with _alone():
+        _append(text)
+    return {"status": "success", "received": 1}, 201
 
 
 def _error(message: str, status: int) -> tuple[dict[str, Any], int]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from envelopes.identity.keys import IdentityKey
-from twins.byte_sizes import amount
+from twins.byte_sizes import format_bytes
 from twins.eggs import integrity
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.inspect import AT_ONCE, inspect, lines, look_at, verdict
@@ -174,7 +174,7 @@ def test_names_out_of_an_egg_are_one_readable_line(eggs: Any) -> None:
     ],
 )
 def test_amounts(octets: int, text: str) -> None:
-    assert amount(octets) == text
+    assert format_bytes(octets) == text
 
 
 def test_a_moment_that_is_none_is_shown_as_it_is(eggs: Any) -> None:

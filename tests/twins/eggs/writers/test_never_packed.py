@@ -17,8 +17,8 @@ from tests.twins.eggs.writers.nest import WHOLE, Nest, contents
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import EggFormat
+from twins.eggs.writers.source_tree import SourceTree
 from twins.errors import BadFileError, TwinConflictError
-from twins.fs.source_tree import SourceTree
 
 CANARY = b"canary-that-must-not-fly"
 

@@ -12,17 +12,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
-from agents.storage.safe_open import open_folder, open_regular, open_root
+from agents.storage.safe_walk import MAX_DEPTH, FileKind, LinkFreeFolder
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.errors import BadFileError, TwinConflictError
 from twins.zip.names import shown
 from twins.zip.writer import PIECE
-
-MAX_DEPTH = 60
-"""Folders inside each other; an egg's names have 64 components at most."""
 
 Verdict = Callable[[str], ExclusionReason | None]
 """A path below the root, to why it stays behind; None lets it travel."""
@@ -44,10 +40,9 @@ class SourceTree:
     def __init__(self, root: Path) -> None:
         """Opens ``root``, which may itself be reached through links. Raises ``BadFileError``."""
         self.folder = root
-        self._name = root.name
-        self._folders: list[tuple[str, int]] = []
+        self._files = LinkFreeFolder(root, follow=True)
         try:
-            self._root = open_root(root)
+            self._files.folder("")
         except OSError as error:
             raise BadFileError(
                 f"{root.name} cannot be read: {error.strerror}", do="Look at the folder."
@@ -56,11 +51,8 @@ class SourceTree:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave(0)
-        os.close(self._root)
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
 
     def walk(self, start: str, verdict: Verdict) -> Iterator[SourceFile]:
         """Everything below ``start`` ("" for the root) in no particular order; nothing where it is missing.
@@ -68,42 +60,38 @@ class SourceTree:
         What stays behind is named once, a folder without what is in it. Raises ``BadFileError`` for a folder
         that cannot be read or lies too deep.
         """
-        pending = [start] if not start or self._is_folder(start) else []
-        while pending:
-            folder = pending.pop()
-            if folder.count("/") >= MAX_DEPTH:
+        refused: list[SourceFile] = []
+
+        def enters(path: str) -> bool:
+            why = verdict(path)
+            if why is not None:
+                refused.append(SourceFile(path, 0, why))
+            elif path.count("/") >= MAX_DEPTH:
                 raise BadFileError(
-                    f"{shown(folder)} lies too deep for an egg.", do="Move it up, or leave it out."
+                    f"{shown(path)} lies too deep for an egg.", do="Move it up, or leave it out."
                 )
-            for name, status in self._listed(folder):
-                path = f"{folder}/{name}" if folder else name
-                why = verdict(path)
-                if why is None and stat.S_ISLNK(status.st_mode):
-                    why = ExclusionReason.LINK
-                if why is None and stat.S_ISDIR(status.st_mode):
-                    pending.append(path)
-                    continue
-                if why is None and not stat.S_ISREG(status.st_mode):
-                    why = ExclusionReason.NO_FILE
-                yield SourceFile(path, status.st_size, why)
+            return why is None
+
+        for path, status in self._files.walk(start, enters=enters, failed=self._unreadable):
+            if not stat.S_ISDIR(status.st_mode):
+                yield SourceFile(path, status.st_size, verdict(path) or _no_file(status.st_mode))
+        yield from refused
 
     def size(self, path: str) -> int | None:
         """The bytes of a regular file; None when there is none of that name, or only a link."""
-        folder, _, name = path.rpartition("/")
         try:
-            status = os.stat(name, dir_fd=self._enter(folder), follow_symlinks=False)
+            found = self._files.find(path)
         except OSError:
             return None
-        return status.st_size if stat.S_ISREG(status.st_mode) else None
+        return found.size if found.kind is FileKind.FILE else None
 
     def open(self, path: str) -> bytes | Iterator[bytes] | None:
         """The file's content as it is now: whole up to ``PIECE`` bytes, else piece by piece; None when gone.
 
         Raises ``BadFileError``, the iterator ``TwinConflictError`` when the file shrinks meanwhile.
         """
-        folder, _, name = path.rpartition("/")
         try:
-            descriptor, status = open_regular(self._enter(folder), (name,))
+            descriptor, status = self._files.open(path)
         except OSError as error:
             if error.errno in _GONE:
                 return None
@@ -126,48 +114,18 @@ class SourceTree:
         content = self.open(path)
         return content if content is None or isinstance(content, bytes) else b"".join(content)
 
-    def _listed(self, folder: str) -> Iterator[tuple[str, os.stat_result]]:
-        try:
-            entries = os.scandir(self._enter(folder))
-        except OSError as error:
-            if error.errno in _GONE:
-                return
+    def _unreadable(self, folder: str, error: OSError) -> None:
+        if error.errno not in _GONE:
             raise BadFileError(
-                f"{shown(folder or self._name)} cannot be read: {error.strerror}", do="Look at the folder."
+                f"{shown(folder or self.folder.name)} cannot be read: {error.strerror}",
+                do="Look at the folder.",
             ) from error
-        with entries:
-            found = []
-            for entry in entries:
-                try:
-                    found.append((entry.name, entry.stat(follow_symlinks=False)))
-                except FileNotFoundError:
-                    continue
-        yield from found
 
-    def _is_folder(self, path: str) -> bool:
-        try:
-            self._enter(path)
-        except OSError:
-            return False
-        return True
 
-    def _enter(self, folder: str) -> int:
-        """A handle of ``folder``; the way to the last one stays open, since neighbours come in a row."""
-        names = folder.split("/") if folder else []
-        common = 0
-        for (held, _), name in zip(self._folders, names, strict=False):
-            if held != name:
-                break
-            common += 1
-        self._leave(common)
-        for name in names[common:]:
-            above = self._folders[-1][1] if self._folders else self._root
-            self._folders.append((name, open_folder(above, (name,))))
-        return self._folders[-1][1] if self._folders else self._root
-
-    def _leave(self, depth: int) -> None:
-        while len(self._folders) > depth:
-            os.close(self._folders.pop()[1])
+def _no_file(mode: int) -> ExclusionReason | None:
+    if stat.S_ISLNK(mode):
+        return ExclusionReason.LINK
+    return None if stat.S_ISREG(mode) else ExclusionReason.NO_FILE
 
 
 def _large(file: io.FileIO, path: str, size: int) -> Iterator[bytes]:

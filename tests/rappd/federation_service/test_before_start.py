@@ -1,0 +1,34 @@
+"""What is served of other machines while the daemon still starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.library.ask_peer_agent import AskPeerAgent
+from rappd.daemon.app import Daemon
+from rappd.daemon.home import Home
+from rappd.errors import ConflictError
+from rappd.federation.node_identity import material
+from rappd.federation.peer_tools import PeerToolGateway
+from rappd.settings.load import Settings
+
+
+async def test_peer_tools_before_start_offer_no_peer(tmp_path: Path) -> None:
+    home, other = Home(tmp_path / "desk"), Home(tmp_path / "pi")
+    for one in (home, other):
+        one.create()
+    card = material(other, other.identity()).introduction(other.identity(), "pi", 7443)
+    daemon = await Daemon.open(home, Settings.load(home))
+    try:
+        await daemon.federation.load_peers()
+        await daemon.federation.peer_store.pair(card, "mine", "192.0.2.1:7443")
+        await daemon.federation.peer_store.offer("pi", True)
+        gateway = PeerToolGateway(daemon.federation, daemon.calls)
+        assert gateway.offered() == []
+        assert gateway.ask_peer_tool()["function"]["name"] == AskPeerAgent().name
+        with pytest.raises(ConflictError, match="cannot be reached yet"):
+            _ = daemon.federation.parts
+    finally:
+        await daemon.close()
