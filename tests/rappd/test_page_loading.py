@@ -117,3 +117,30 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
     ]
     assert len(modules) == len(set(modules)), "no module under two addresses"
     assert any(address.endswith("/pages/settings.js") for address in asked), "other pages come later"
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon) -> None:
+    from playwright.sync_api import sync_playwright
+
+    address = f"http://127.0.0.1:{fake_daemon.port}/"
+    places = "Array.from(document.querySelectorAll('header nav a.place'), a => [a.hash, a.className, a.children[1].textContent])"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.route("**/*.js", lambda route: route.abort())
+        page.goto(address)
+        page.get_by_role("link", name="Settings").wait_for()
+        before, top = page.evaluate(places), page.locator("a.place").last.bounding_box()
+        page.unroute("**/*.js")
+        page.goto(address)
+        page.reload()
+        page.locator("#write:focus").wait_for()
+        after, settled = page.evaluate(places), page.locator("a.place").last.bounding_box()
+        browser.close()
+    assert len(before) == 6
+    assert before == after
+    assert top == settled, "the navigation does not move when it is drawn again"
