@@ -1,7 +1,7 @@
 /** Every builtin and constant by name, and the globals that a program starts with. */
 
 import * as arithmetic from "./arithmetic.js";
-import { compare } from "./characters.js";
+import { compare } from "../characters.js";
 import * as comparing from "./compare.js";
 import * as higher from "./higher-order.js";
 import * as host from "./host.js";
@@ -9,7 +9,7 @@ import * as jsonText from "./json-text.js";
 import * as lists from "./lists.js";
 import * as maps from "./maps.js";
 import * as texts from "./strings.js";
-import { Builtin, Scope } from "./values.js";
+import { Builtin, Scope } from "../values.js";
 
 const CONSTANTS = new Map([
   ["#t", true],

@@ -1,11 +1,11 @@
 /** JSON text as values and back. A null is nil, an array a list, an object a map. */
 
-import { isWhole, length } from "./characters.js";
-import { Fault, passed } from "./errors.js";
-import { numberIn, TooManyBits, written } from "./number-format.js";
-import { Words } from "./printer.js";
+import { isWhole, length } from "../characters.js";
+import { Fault, passed } from "../errors.js";
+import { numberIn, TooManyBits, written } from "../number-format.js";
+import { Words } from "../printer.js";
 import { textOf } from "./strings.js";
-import { kindOf, Name } from "./values.js";
+import { kindOf, Name } from "../values.js";
 
 const PIECES =
   /[ \t\n\r]+|[[\]{},:]|"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
