@@ -14,6 +14,12 @@ from rappd.http.loopback.static_files import WebAssets, static_imports
 
 _PRELOADED = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
 _MOST_REQUESTS = 60
+_METAPHOR = re.compile(
+    r"(?<![a-z])(house|door|gate|lane|bell|desk|shelf|shelve|keeper|rung|ladder|seat|crew|room|cellar|nursery)s?(?![a-z])",
+    re.IGNORECASE,
+)
+_OF_THE_JSON = re.compile(r"\b(?:rungs?|door): ")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WEB = Path(rappd.__file__).parent / "web"
 
 
@@ -37,6 +43,22 @@ def test_web_folders_hold_at_most_12_files() -> None:
     sizes = {folder.relative_to(WEB).as_posix(): len(list(folder.iterdir())) for folder in flat}
     assert len(sizes) > 10
     assert {folder: size for folder, size in sizes.items() if size > 12} == {}
+
+
+def test_web_files_use_no_metaphors_but_names_of_the_json() -> None:
+    files = [
+        path
+        for path in WEB.rglob("*")
+        if path.suffix in {".js", ".css", ".html"} and "vendor" not in path.parts
+    ]
+    assert len(files) > 100
+    found = [
+        f"{path.relative_to(WEB)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if _METAPHOR.search(_CAMEL.sub(" ", _OF_THE_JSON.sub("", line))) or _METAPHOR.search(path.stem)
+    ]
+    assert found == []
 
 
 def test_web_modules_import_only_existing_modules_without_cycles() -> None:

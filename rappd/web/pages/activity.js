@@ -5,7 +5,7 @@ import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
-import { machines } from "../components/machines/machines.js";
+import { machines } from "../components/machines/machines-state.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";

@@ -5,7 +5,7 @@ import { fill, h } from "../lib/dom.js";
 import { listen } from "../lib/listen.js";
 import { machinesView } from "../components/machines/machines-view.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
-import { outbox } from "../components/outbox/outbox.js";
+import { outbox } from "../components/outbox/outbox-state.js";
 import { outboxView } from "../components/outbox/outbox-view.js";
 import { peerPage } from "../components/peers/peer-page.js";
 import { failedFilesView } from "../components/agents/failed-files.js";

@@ -16,7 +16,7 @@ import { archivedTwins } from "../components/twins/archived-twins.js";
 import { failedFilesView } from "../components/agents/failed-files.js";
 import { twinPage } from "../components/twins/twin-page.js";
 import { twinsView } from "../components/twins/twins-view.js";
-import { twins } from "../components/twins/twins.js";
+import { twins } from "../components/twins/twins-state.js";
 
 const VIEWS = [
   ["", "Here"],

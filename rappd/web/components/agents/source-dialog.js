@@ -7,7 +7,7 @@ import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { failedFiles } from "./failed-files.js";
-import { routesOf } from "../twins/twins.js";
+import { routesOf } from "../twins/twins-state.js";
 
 /** Fetches the source and opens the dialog; failures to fetch go into `errorPlace`, on the card. */
 export function openSource(file, card, errorPlace, key = "") {

@@ -3,11 +3,11 @@
 import { h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { keyedList } from "../ui/keyed-list.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";
-import { outbox } from "./outbox.js";
+import { outbox } from "./outbox-state.js";
 import { peerCallRow } from "../peers/call-row.js";
-import { peerCalls } from "../peers/call-list.js";
+import { peerCalls } from "../peers/calls-state.js";
 
 /** Fills `place`, which stays empty while there are none; `close()` when done. */
 export function callsInProgress(place) {

@@ -3,8 +3,8 @@
 import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { stripControl, troubleOf } from "../machines/labels.js";
-import { machines } from "../machines/machines.js";
-import { outbox } from "./outbox.js";
+import { machines } from "../machines/machines-state.js";
+import { outbox } from "./outbox-state.js";
 import { called, standing, timing, isWaiting } from "./labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";

@@ -4,9 +4,9 @@ import { staleList } from "../ui/stale-list.js";
 import { h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { keyedList } from "../ui/keyed-list.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";
-import { outbox } from "./outbox.js";
+import { outbox } from "./outbox-state.js";
 import { isWaiting } from "./labels.js";
 
 const LOOK_MS = 3000;

@@ -122,20 +122,20 @@ class Parsing {
 /** Compact JSON text of nil, booleans, numbers, strings, symbols (as strings), lists and maps. */
 function dump(state, args) {
   const limit = state.limits.max_collection_items;
-  let room = limit;
+  let left = limit;
   const pieces = [];
   const waiting = [args[0]];
   while (waiting.length) {
     const value = waiting.pop();
     let piece;
-    if (Array.isArray(value) && value.length < room) {
+    if (Array.isArray(value) && value.length < left) {
       piece = "[";
       waiting.push(new Words("]"));
       for (let index = value.length - 1; index >= 0; index -= 1) {
         waiting.push(value[index]);
         if (index) waiting.push(new Words(","));
       }
-    } else if (value instanceof Map && value.size < room) {
+    } else if (value instanceof Map && value.size < left) {
       piece = "{";
       waiting.push(new Words("}"));
       let number = value.size;
@@ -149,8 +149,8 @@ function dump(state, args) {
     } else {
       piece = atomText(value);
     }
-    room -= length(piece);
-    if (room < 0) throw passed("collection_items", limit, limit + 1);
+    left -= length(piece);
+    if (left < 0) throw passed("collection_items", limit, limit + 1);
     pieces.push(piece);
   }
   return state.madeText(state.reading(pieces.join("")));

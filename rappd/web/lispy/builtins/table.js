@@ -26,8 +26,9 @@ const manifest = (state) => state.made([...NAMES]);
 
 /** The builtins of a machine that cannot ask for input, by name. */
 export const BUILTINS = new Map([["builtin-manifest", new Builtin("builtin-manifest", manifest, 0, 0)]]);
-for (const room of [arithmetic, comparing, higher, host, jsonText, lists, maps, texts])
-  for (const [name, entry] of Object.entries(room.BUILTINS)) BUILTINS.set(name, new Builtin(name, ...entry));
+for (const module of [arithmetic, comparing, higher, host, jsonText, lists, maps, texts])
+  for (const [name, entry] of Object.entries(module.BUILTINS))
+    BUILTINS.set(name, new Builtin(name, ...entry));
 
 /** Those of one that can. */
 export const INPUT_BUILTINS = new Map([
