@@ -24,6 +24,7 @@ from rappd.errors import ConflictError
 from rappd.store.operations import InboxClaim
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
+from rappd.transcript.summaries import headline
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +140,9 @@ class Dispatcher:
             session, fresh = new_id(), True
         text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
         thread = thread_id(workspace, envelope.sender, text)
-        self._store.thread(ThreadInfo(thread, workspace, envelope.sender, text, title[:80], now(), fresh))
+        self._store.thread(
+            ThreadInfo(thread, workspace, envelope.sender, text, headline(title), now(), fresh)
+        )
         return on_thread(envelope, thread)
 
     async def dispatch_exactly_once(
@@ -326,7 +329,7 @@ def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
     text = orjson.dumps(claimed or envelope.id).decode()
     thread = thread_id(workspace, envelope.sender, text)
     title = envelope.data.get("user_input") or envelope.data.get("prompt") or envelope.data.get("agent")
-    info = ThreadInfo(thread, workspace, envelope.sender, text, str(title or "")[:80], now())
+    info = ThreadInfo(thread, workspace, envelope.sender, text, headline(str(title or "")), now())
     found = on_thread(envelope, thread)
     if claimed:
         found.extensions[PEER_THREAD] = claimed

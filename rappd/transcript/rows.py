@@ -8,6 +8,7 @@ import orjson
 
 from envelopes.envelope import ERROR
 from rappd.store.records import Event, ThreadRow
+from rappd.transcript.summaries import headline
 
 
 def thread_row(thread: ThreadRow) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def envelope_row(envelope: dict[str, Any]) -> dict[str, Any]:
         "from": envelope["from"],
         "to": envelope["to"],
         "data": data,
-        "title": title[:120],
+        "title": headline(title, 120),
         "agent": data.get("agent", ""),
         "ok": envelope["verb"] != ERROR,
         "traceparent": envelope.get("_x_traceparent", ""),

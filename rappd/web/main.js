@@ -22,7 +22,7 @@ import { problemView } from "./components/ui/problem.js";
 import { toast } from "./components/ui/toast.js";
 import { failedFiles } from "./components/agents/failed-files.js";
 import { resume, stop } from "./components/chat/turn-request.js";
-import { twins } from "./components/twins/twins.js";
+import { twins } from "./components/twins/twins-state.js";
 import { stopSpeaking, speaking } from "./components/chat/voice.js";
 
 const QUIET_MS = 1000; // after which modules of other pages no longer delay the first one

@@ -14,6 +14,12 @@ from rappd.http.loopback.static_files import WebAssets, static_imports
 
 _PRELOADED = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
 _MOST_REQUESTS = 60
+_METAPHOR = re.compile(
+    r"(?<![a-z])(house|door|gate|lane|bell|desk|shelf|shelve|keeper|rung|ladder|seat|crew|room|cellar|nursery)s?(?![a-z])",
+    re.IGNORECASE,
+)
+_OF_THE_JSON = re.compile(r"\b(?:rungs?|door): ")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WEB = Path(rappd.__file__).parent / "web"
 
 
@@ -31,13 +37,28 @@ def _page(folder: Path, **modules: str) -> Path:
     return folder
 
 
-def test_web_folders_hold_at_most_12_modules() -> None:
-    folders = {path.parent for part in ("components", "lib", "pages") for path in (WEB / part).rglob("*.js")}
-    assert {
-        str(folder): len(list(folder.glob("*.js")))
-        for folder in folders
-        if len(list(folder.glob("*.js"))) > 12
-    } == {}
+def test_web_folders_hold_at_most_12_files() -> None:
+    folders = {path.parent for path in WEB.rglob("*") if path.is_file()}
+    flat = [folder for folder in folders if not any(path.is_dir() for path in folder.iterdir())]
+    sizes = {folder.relative_to(WEB).as_posix(): len(list(folder.iterdir())) for folder in flat}
+    assert len(sizes) > 10
+    assert {folder: size for folder, size in sizes.items() if size > 12} == {}
+
+
+def test_web_files_use_no_metaphors_but_names_of_the_json() -> None:
+    files = [
+        path
+        for path in WEB.rglob("*")
+        if path.suffix in {".js", ".css", ".html"} and "vendor" not in path.parts
+    ]
+    assert len(files) > 100
+    found = [
+        f"{path.relative_to(WEB)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if _METAPHOR.search(_CAMEL.sub(" ", _OF_THE_JSON.sub("", line))) or _METAPHOR.search(path.stem)
+    ]
+    assert found == []
 
 
 def test_web_modules_import_only_existing_modules_without_cycles() -> None:
@@ -117,3 +138,31 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
     ]
     assert len(modules) == len(set(modules)), "no module under two addresses"
     assert any(address.endswith("/pages/settings.js") for address in asked), "other pages come later"
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, width: int) -> None:
+    from playwright.sync_api import sync_playwright
+
+    address = f"http://127.0.0.1:{fake_daemon.port}/"
+    places = """Array.from(document.querySelectorAll('header nav a.place'), link => [
+        link.hash, link.className, link.children[1].textContent, JSON.stringify(link.getBoundingClientRect())])"""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        page.route("**/*.js", lambda route: route.abort())
+        page.goto(address)
+        page.get_by_role("link", name="Machines").wait_for()
+        before = page.evaluate(places)
+        page.unroute("**/*.js")
+        page.goto(address)
+        page.reload()
+        page.locator("#write:focus").wait_for()
+        after = page.evaluate(places)
+        browser.close()
+    assert len(before) == 6
+    assert before == after, "the same links at the same places"

@@ -142,3 +142,12 @@ def test_a_rapplication_runs_on_an_origin_of_its_own(
         "fetch('/settings').then(answer => answer.status)",
     )
     assert status == 403
+
+
+def test_activity_marks_titles_that_are_cut(fake_daemon: RunningDaemon) -> None:
+    fake_daemon.chat("tell me " + "everything " * 30)
+    thread = fake_daemon.get("/threads", control=True).json()["threads"][0]
+    assert thread["title"].endswith("…")
+    assert len(thread["title"]) <= 80
+    titles = [event["title"] for event in fake_daemon.get("/activity", control=True).json()["events"]]
+    assert any(title.endswith("…") and len(title) <= 120 for title in titles)

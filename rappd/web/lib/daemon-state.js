@@ -8,7 +8,7 @@ const ANXIOUS_MS = 2_000;
 const LOOK_MS = 4_000;
 
 class DaemonState extends EventTarget {
-  name = stored("name", "desk");
+  name = stored("name", "rappd");
   health = null;
   awake = true;
   operator = false;

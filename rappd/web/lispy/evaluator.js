@@ -6,7 +6,7 @@
 
 import { Fault, passed, wrong } from "./errors.js";
 import { BODY, CALL, COMPLEMENT, COMPOSE, EXPAND } from "./frames.js";
-import { NoInput } from "./host.js";
+import { NoInput } from "./builtins/host.js";
 import { checkMemory, FRAME_CELLS } from "./memory.js";
 import { shortly } from "./printer.js";
 import { BEGINS, RESUMES } from "./profiles.js";

@@ -3,7 +3,7 @@
 import { BODY, FIELDS } from "./frames.js";
 import { shortly } from "./printer.js";
 import { APPLY, DONE, EVALUATE } from "./state.js";
-import { isUnchanged } from "./table.js";
+import { isUnchanged } from "./builtins/table.js";
 import { isNamed } from "./values.js";
 
 /**

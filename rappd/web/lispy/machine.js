@@ -6,15 +6,15 @@
 import { BadValue, Fault } from "./errors.js";
 import { advance } from "./evaluator.js";
 import { inSequence } from "./special-forms.js";
-import { freeze, imageText } from "./serialize.js";
+import { freeze, imageText } from "./image/serialize.js";
 import { inspect } from "./inspect.js";
 import { CEILING, limitsOf } from "./limits.js";
 import { printed, TooLong } from "./printer.js";
 import { BEGINS } from "./profiles.js";
 import { read } from "./reader.js";
 import { APPLY, DONE, EVALUATE, FAILED, FORM_NEXT, State } from "./state.js";
-import { startingGlobals } from "./table.js";
-import { thaw } from "./deserialize.js";
+import { startingGlobals } from "./builtins/table.js";
+import { thaw } from "./image/deserialize.js";
 import { isProcedure } from "./values.js";
 import { toWire } from "./value-codec.js";
 

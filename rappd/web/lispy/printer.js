@@ -26,14 +26,14 @@ const ESCAPES = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t" };
  */
 export function printed(value, most) {
   const pieces = [];
-  let room = most;
+  let left = most;
   const waiting = [value];
   while (waiting.length) {
     const next = waiting.pop();
     let piece;
     if (Array.isArray(next)) {
       piece = "(";
-      if (next.length > room) throw new TooLong(); // each item takes a character at least
+      if (next.length > left) throw new TooLong(); // each item takes a character at least
       waiting.push(CLOSE);
       for (let index = next.length - 1; index >= 0; index -= 1) {
         waiting.push(next[index]);
@@ -44,14 +44,14 @@ export function printed(value, most) {
       waiting.push(CLOSE, next.cdr, DOT, next.car);
     } else if (next instanceof Map) {
       piece = "(dict";
-      if (next.size > room) throw new TooLong();
+      if (next.size > left) throw new TooLong();
       waiting.push(CLOSE);
       for (const [key, held] of [...next].reverse()) waiting.push(CLOSE, held, DOT, key, OPEN_ENTRY);
     } else {
       piece = next instanceof Words ? next.text : atom(next);
     }
-    room -= length(piece);
-    if (room < 0) throw new TooLong();
+    left -= length(piece);
+    if (left < 0) throw new TooLong();
     pieces.push(piece);
   }
   return pieces.join("");

@@ -1,7 +1,7 @@
 /** The special forms of each profile, and what every kind of frame does with the value it waits for. */
 
 import * as forms from "./special-forms.js";
-import * as higher from "./higher-order.js";
+import * as higher from "./builtins/higher-order.js";
 import * as rappterbook from "./rappterbook.js";
 
 /** By profile and by name. */

@@ -5,9 +5,10 @@ import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
-import { machines } from "../components/machines/machines.js";
+import { machines } from "../components/machines/machines-state.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
+import { viewLinks } from "../components/layout/view-links.js";
 import { callsInProgress } from "../components/outbox/calls-in-progress.js";
 import { attemptIn } from "../components/ui/problem.js";
 
@@ -39,19 +40,7 @@ export function mount(main) {
     open?.close();
     open = null;
     const [view = "", id] = rest ?? [];
-    fill(
-      views,
-      VIEWS.map(([path, title]) =>
-        h(
-          "a",
-          {
-            href: `#/activity${path && `/${path}`}`,
-            "aria-current": path === (view === "thread" ? "threads" : view) ? "page" : null,
-          },
-          title,
-        ),
-      ),
-    );
+    fill(views, viewLinks("activity", VIEWS, view === "thread" ? "threads" : view));
     if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
     if (view === "threads") open = threads(body);
     else if (view === "thread" && id) open = thread(body, id);

@@ -2,12 +2,14 @@
 
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
+import { listen } from "../lib/listen.js";
 import { machinesView } from "../components/machines/machines-view.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
-import { outbox } from "../components/outbox/outbox.js";
+import { outbox } from "../components/outbox/outbox-state.js";
 import { outboxView } from "../components/outbox/outbox-view.js";
 import { peerPage } from "../components/peers/peer-page.js";
 import { failedFilesView } from "../components/agents/failed-files.js";
+import { viewLinks } from "../components/layout/view-links.js";
 
 const VIEWS = [
   ["", "All"],
@@ -36,20 +38,7 @@ export function mount(main) {
     const waiting = outbox.waiting.length;
     if (drawn === `${view} ${waiting}`) return;
     drawn = `${view} ${waiting}`;
-    fill(
-      views,
-      VIEWS.map(([path, title]) =>
-        h(
-          "a",
-          {
-            href: `#/machines${path && `/${path}`}`,
-            "aria-current": path === (view === "peer" ? "" : view) ? "page" : null,
-          },
-          title,
-          path === "outbox" && waiting > 0 && ` ${waiting}`,
-        ),
-      ),
-    );
+    fill(views, viewLinks("machines", VIEWS, view === "peer" ? "" : view, { outbox: waiting || "" }));
   };
   const draw = () => {
     open?.close();
@@ -64,8 +53,7 @@ export function mount(main) {
     else if (view === "peer" && key) open = peerPage(body, key);
     else open = machinesView(body);
   };
-  outbox.addEventListener("change", drawViews);
-  daemon.addEventListener("operator", draw);
+  const listeners = [listen("change", [outbox], drawViews), listen("operator", [daemon], draw)];
   return {
     go(now) {
       if (rest && rest.join() === now.join()) return;
@@ -79,8 +67,7 @@ export function mount(main) {
     close() {
       open?.close();
       ends?.();
-      outbox.removeEventListener("change", drawViews);
-      daemon.removeEventListener("operator", draw);
+      for (const end of listeners) end();
       troubles.close();
     },
   };

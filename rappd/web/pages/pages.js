@@ -1,7 +1,7 @@
 /** The pages in the order of the navigation. A new page is an entry here and its module. */
 
-import { machines } from "../components/machines/machines.js";
-import { twins } from "../components/twins/twins.js";
+import { machines } from "../components/machines/machines-state.js";
+import { twins } from "../components/twins/twins-state.js";
 import * as chat from "./chat.js";
 
 /**

@@ -11,11 +11,12 @@ import { importFiles } from "../components/agents/agent-import.js";
 import { families, lineage } from "../components/twins/lineage.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
+import { viewLinks } from "../components/layout/view-links.js";
 import { archivedTwins } from "../components/twins/archived-twins.js";
 import { failedFilesView } from "../components/agents/failed-files.js";
 import { twinPage } from "../components/twins/twin-page.js";
 import { twinsView } from "../components/twins/twins-view.js";
-import { twins } from "../components/twins/twins.js";
+import { twins } from "../components/twins/twins-state.js";
 
 const VIEWS = [
   ["", "Here"],
@@ -46,19 +47,7 @@ export function mount(main, { tryIt }) {
     open?.close();
     open = null;
     const [view = "", key] = rest ?? [];
-    fill(
-      views,
-      VIEWS.map(([path, title]) =>
-        h(
-          "a",
-          {
-            href: `#/twins${path && `/${path}`}`,
-            "aria-current": path === (view === "twin" ? "" : view) ? "page" : null,
-          },
-          title,
-        ),
-      ),
-    );
+    fill(views, viewLinks("twins", VIEWS, view === "twin" ? "" : view));
     if (!daemon.operator) return fill(body, operatorNotice("see your twins and open eggs"));
     if (view === "lineage") open = lineageView(body);
     else if (view === "eggs") open = eggsView(body);

@@ -123,7 +123,14 @@ async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: 
         assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
 
 
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .chat-scroll, .page, dialog, .dialog-body")]
+async def test_twins_views_share_one_row_at_390_px(site: Any) -> None:
+    async with site.opened("#/twins/archived", viewport={"width": 390, "height": 844}) as page:
+        links = page.locator("nav.views a")
+        await expect(links).to_have_count(5)
+        assert len(set(await links.evaluate_all("all => all.map(link => link.offsetTop)"))) == 1
+
+
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .chat-scroll, .page, .log, dialog, .dialog-body")]
     .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
 SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
     "input[type=text], input[type=search], .choice-line")]

@@ -391,7 +391,7 @@ def test_cartridge_narrow_screen_has_one_column(desk: Page, tmp_path: Path, sche
         )
         assert not wide
         if name == "Step":
-            desk.get_by_text("Where it stands").click()
+            desk.get_by_text("Position").click()
     expect(desk.get_by_label("Your answer")).to_be_visible()
     small = desk.evaluate(
         """[...document.querySelectorAll('.cartridge button, .cartridge select, .cartridge summary')]

@@ -92,10 +92,10 @@ async def test_machines_refresh_keeps_buttons_and_open_menu(site: Any) -> None:
         rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
         sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
         await page.evaluate(
-            "import('/web/components/machines/machines.js').then(({ machines }) => machines.touch())"
+            "import('/web/components/machines/machines-state.js').then(({ machines }) => machines.touch())"
         )
         await expect(page.locator(".no-twins .ways")).to_contain_text("A VPN (tun0) hides this machine.")
-        await expect(page.locator(".no-twins .hindrance")).to_contain_text(
+        await expect(page.locator(".no-twins .discovery-problem")).to_contain_text(
             "Other machines cannot reach this one"
         )
         await expect(page.get_by_role("menuitem", name="Show a code")).to_be_focused()
@@ -105,7 +105,7 @@ async def test_discovery_problems_stand_above_list(site: Any) -> None:
     rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI), rungs=rungs))
     async with site.opened("#/machines") as page:
-        await expect(page.locator(".hindrance")).to_have_text(
+        await expect(page.locator(".discovery-problem")).to_have_text(
             "! Local network: A VPN (tun0) hides this machine."
         )
         await expect(page.locator(".ways")).to_be_hidden()

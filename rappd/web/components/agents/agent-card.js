@@ -9,7 +9,7 @@ import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
 import { openSource } from "./source-dialog.js";
 import { toast } from "../ui/toast.js";
-import { routesOf } from "../twins/twins.js";
+import { routesOf } from "../twins/twins-state.js";
 
 const UNDO_SECONDS = 10;
 const ORIGINS = { yours: "yours", shipped: "came with rappd" };

@@ -6,7 +6,7 @@ import { h, icon } from "../../lib/dom.js";
 import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
 import { failedFiles } from "./failed-files.js";
-import { routesOf } from "../twins/twins.js";
+import { routesOf } from "../twins/twins-state.js";
 
 /** Told to this as `change` whenever the agents may have changed. */
 export const agentsChanged = new EventTarget();

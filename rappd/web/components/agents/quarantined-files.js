@@ -4,7 +4,7 @@ import { get, Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { openSource } from "./source-dialog.js";
-import { routesOf } from "../twins/twins.js";
+import { routesOf } from "../twins/twins-state.js";
 
 /** The quarantined files of the brainstem, or of the twin `key`, that `files` does not list. */
 export async function quarantinedFiles(files, key = "") {

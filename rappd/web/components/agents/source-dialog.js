@@ -7,7 +7,7 @@ import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { failedFiles } from "./failed-files.js";
-import { routesOf } from "../twins/twins.js";
+import { routesOf } from "../twins/twins-state.js";
 
 const ENV = "This file is kept, not used. Once approved, every agent here gets its variables.";
 const CODE = "This file is kept, not run. Once approved it runs whenever it is asked.";

@@ -4,7 +4,7 @@ import { post } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
-import { routesOf, twins } from "../twins/twins.js";
+import { routesOf, twins } from "../twins/twins-state.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIZES = { egg: 0, hatchling: 15, juvenile: 18, adult: 21, elder: 21 };

@@ -1,7 +1,7 @@
-/** Cartridges on their way in: chosen, dropped, taken from the daemon, or kept in this browser. */
+/** Opens cartridges: chosen, dropped, taken from the daemon, or kept in this browser. */
 
 import { Problem, get, post } from "../../lib/api.js";
-import { Cartridge } from "./cartridge.js";
+import { Cartridge } from "./cartridge-state.js";
 import { withSignatures } from "../eggs/egg-upload.js";
 import { store, stored, storedNames } from "../../lib/storage.js";
 
@@ -55,7 +55,7 @@ export async function openFiles(files) {
   await open(file.name, new Uint8Array(await file.arrayBuffer()), beside && (await beside.text()));
 }
 
-/** Opens one that lies beside the agents of the daemon, or of one of its twins, by its key. */
+/** Opens one in the folder of the agents of the daemon, or of one of its twins, by its key. */
 export async function openHere(name, twin) {
   const path = name.split("/").map(encodeURIComponent).join("/");
   const { cartridge } = await get(`/cartridges/${path}?${new URLSearchParams({ twin })}`);

@@ -7,7 +7,7 @@ import { cartridgeOutput } from "./cartridge-output.js";
 import { cartridgeSaving } from "./cartridge-saving.js";
 import { cartridgePosition } from "./cartridge-position.js";
 import { advice, standing } from "./labels.js";
-import { FUEL } from "./cartridge.js";
+import { FUEL } from "./cartridge-state.js";
 import { fill, h, icon, withCode } from "../../lib/dom.js";
 
 /** Fills `place` with `cartridge`; `leave()` goes back to the others. `close()` when done. */
@@ -82,7 +82,7 @@ export function cartridgePanel(place, cartridge, leave) {
       head.element,
       h(
         "section",
-        { class: "cartridge-desk", "aria-label": "Running it" },
+        { class: "cartridge-run", "aria-label": "Running it" },
         h("div", { class: "cartridge-buttons" }, main, step, saving.button, over),
         status,
         todo,

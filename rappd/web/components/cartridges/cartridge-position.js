@@ -8,7 +8,7 @@ const SHOWN = 40;
 export function cartridgePosition(cartridge) {
   const next = h("p", { class: "cartridge-next" });
   const inside = h("div", {});
-  const element = h("details", { class: "fold" }, h("summary", {}, "Where it stands"), inside);
+  const element = h("details", { class: "fold" }, h("summary", {}, "Position"), inside);
   const draw = () => {
     const stands = cartridge.state === "paused";
     next.hidden = element.hidden = !stands;
@@ -25,7 +25,7 @@ export function cartridgePosition(cartridge) {
         ),
     );
   };
-  return { element: h("div", { class: "cartridge-stands" }, next, element), draw };
+  return { element: h("div", { class: "cartridge-position" }, next, element), draw };
 }
 
 function listed(title, lines) {

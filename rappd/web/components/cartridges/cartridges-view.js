@@ -22,7 +22,9 @@ export function cartridgesView(place) {
     shown?.close();
     const arrived = shown !== null;
     fill(errorPlace);
-    shown = opened.current ? cartridgePanel(body, opened.current, leave) : shelf(body, errorPlace, take);
+    shown = opened.current
+      ? cartridgePanel(body, opened.current, leave)
+      : cartridgeList(body, errorPlace, take);
     if (arrived) body.querySelector("h2")?.focus({ preventScroll: true });
   };
   const leave = () => opened.take(null, "");
@@ -38,7 +40,7 @@ export function cartridgesView(place) {
 }
 
 /** The list of cartridges that can be opened. */
-function shelf(place, errorPlace, take) {
+function cartridgeList(place, errorPlace, take) {
   const left = h("div", {});
   const here = h("div", {});
   const drawLeft = () => {
@@ -60,7 +62,7 @@ function shelf(place, errorPlace, take) {
     place,
     h(
       "div",
-      { class: "cartridge-door" },
+      { class: "cartridge-open" },
       h("h2", { class: "visually-hidden", tabindex: -1 }, "Cartridges"),
       h(
         "p",
@@ -71,7 +73,7 @@ function shelf(place, errorPlace, take) {
       chooseEgg("Open a cartridge", { taken: take }),
       h("p", { class: "soft" }, "Or drop it here; with its .sig file, if it has one."),
     ),
-    h("div", { class: "cartridge-shelf" }, left, group("On this machine", here)),
+    h("div", { class: "cartridge-lists" }, left, group("On this machine", here)),
   );
   const list = staleList(here, {
     name: "cartridges",
@@ -86,7 +88,7 @@ function shelf(place, errorPlace, take) {
         : h(
             "p",
             { class: "soft" },
-            withCode("None lies beside your agents or your twins'. `rappd cartridge new` makes one."),
+            withCode("There are none among your agents or your twins'. `rappd cartridge new` makes one."),
           ),
   });
   return list;

@@ -5,7 +5,7 @@ import { h } from "../../lib/dom.js";
 import { nameOf, chatTarget } from "./chat-target.js";
 import { go } from "../../lib/router.js";
 import { openDialog } from "../ui/dialog.js";
-import { twins } from "../twins/twins.js";
+import { twins } from "../twins/twins-state.js";
 
 /** Opens the dialog; a choice leads to Chat. */
 export function openChatTargets() {
@@ -16,7 +16,7 @@ export function openChatTargets() {
     build: (close) =>
       h(
         "ul",
-        { class: "dialog-body partners" },
+        { class: "dialog-body chat-targets" },
         [...known].map((key) => h("li", {}, choice(key, close))),
       ),
   });

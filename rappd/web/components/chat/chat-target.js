@@ -2,7 +2,7 @@
 
 import { stored } from "../../lib/storage.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { twins } from "../twins/twins.js";
+import { twins } from "../twins/twins-state.js";
 
 /** Storage key of the conversation with a chat target, shared by all tabs. */
 export const storageName = (key) => (key ? `conversation.${key}` : "conversation");

@@ -11,7 +11,7 @@ import { turnView } from "./turn-view.js";
 import { toast } from "../ui/toast.js";
 import { failedFilesView } from "../agents/failed-files.js";
 import { send } from "./turn-request.js";
-import { routesOf, twins } from "../twins/twins.js";
+import { routesOf, twins } from "../twins/twins-state.js";
 
 const ALWAYS = ["what can you do?", "what time is it?", "what do you remember about me?"];
 

@@ -6,7 +6,7 @@ import { store, stored } from "../../lib/storage.js";
 import { draftOf } from "./chat-target.js";
 import { announce } from "../../lib/live-region.js";
 import { send, stop } from "./turn-request.js";
-import { twins } from "../twins/twins.js";
+import { twins } from "../twins/twins-state.js";
 import { canListen, stopSpeaking, listen, speaking } from "./voice.js";
 
 const SPOKEN_NOTE = "speech-note";

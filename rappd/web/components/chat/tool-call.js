@@ -19,7 +19,7 @@ export function callView(call) {
       drawn = now;
       fill(time, state(call));
       fill(inside, parts(call, thread));
-      if (call.ok) element.name = "calls"; // beside the column there is room for one at a time
+      if (call.ok) element.name = "calls"; // beside the column one fits at a time
       if (call.ok === false && !element.classList.contains("failed")) {
         element.classList.add("failed");
         element.open = true;

@@ -4,7 +4,7 @@ import { Problem, follow, post } from "../../lib/api.js";
 import { allConversations } from "./conversation.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { announce } from "../../lib/live-region.js";
-import { routesOf } from "../twins/twins.js";
+import { routesOf } from "../twins/twins-state.js";
 import { speak } from "./voice.js";
 
 const WAITS_MS = [500, 1000, 2000, 4000, 8000];

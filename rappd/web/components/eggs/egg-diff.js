@@ -9,7 +9,7 @@ import { attemptIn } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
 import { announce } from "../../lib/live-region.js";
 import { sides } from "../ui/diff-view.js";
-import { twins } from "../twins/twins.js";
+import { twins } from "../twins/twins-state.js";
 
 /** `drops(target)` says what a drop there does for it, or null; `close()` when done. */
 export function eggDiff() {

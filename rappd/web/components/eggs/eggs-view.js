@@ -7,7 +7,7 @@ import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
 import { fill, h } from "../../lib/dom.js";
 import { kindOf } from "./labels.js";
-import { hatchings, undoHatching } from "./hatching.js";
+import { hatchings, undoHatching } from "./hatch-notice.js";
 import { signersList } from "./signers.js";
 
 /** Fills `place`. `drops(target)` says what a drop there does; `close()` when done. */

@@ -5,7 +5,7 @@ import { count } from "../../lib/format.js";
 import { openFiles } from "../cartridges/cartridge-opening.js";
 import { fill, h } from "../../lib/dom.js";
 import { uploadEgg } from "./egg-upload.js";
-import { hatched } from "./hatching.js";
+import { hatched } from "./hatch-notice.js";
 import { isHere, overwriteChoices, planRows } from "./plan-rows.js";
 import { planHead } from "./plan-head.js";
 import { attemptIn, problemView } from "../ui/problem.js";

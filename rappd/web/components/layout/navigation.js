@@ -3,11 +3,11 @@
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
 import { openShortcuts } from "./keyboard-shortcuts.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { menuButton } from "../ui/menu.js";
 import { nameOf, chatTarget } from "../chat/chat-target.js";
 import { openChatTargets } from "../chat/chat-target-dialog.js";
-import { twins } from "../twins/twins.js";
+import { twins } from "../twins/twins-state.js";
 
 /** Fills the navigation; `mark(id)` highlights a page. */
 export function navigation(element, pages) {

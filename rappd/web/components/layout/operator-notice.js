@@ -3,7 +3,7 @@
 import { daemon } from "../../lib/daemon-state.js";
 import { h, withCode } from "../../lib/dom.js";
 
-/** `can` completes the sentence "To …, run `rappd open` on desk and follow its link." */
+/** `can` completes the sentence "To …, run `rappd open` on this machine and follow its link." */
 export function operatorNotice(can) {
   return h(
     "p",

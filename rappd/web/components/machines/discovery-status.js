@@ -18,15 +18,15 @@ const NOTHING = {
 };
 
 /** All sources in order, as a list of terms. */
-export function discoverySources(rungs) {
+export function discoverySources(sources) {
   return h(
     "dl",
     { class: "ways" },
-    rungs.map(({ rung, found, trouble }) =>
+    sources.map(({ rung: source, found, trouble }) =>
       h(
         "div",
         {},
-        h("dt", {}, TITLES[rung] ?? stripControl(rung)),
+        h("dt", {}, TITLES[source] ?? stripControl(source)),
         h(
           "dd",
           {},
@@ -34,7 +34,7 @@ export function discoverySources(rungs) {
             ? [h("span", { class: "sign warn" }, "! "), stripControl(trouble)]
             : found
               ? count(found, "machine")
-              : (NOTHING[rung] ?? "nothing"),
+              : (NOTHING[source] ?? "nothing"),
         ),
       ),
     ),
@@ -42,12 +42,16 @@ export function discoverySources(rungs) {
 }
 
 /** Problems of discovery as lines above the list; null for none. */
-export function discoveryProblems(rungs, door) {
-  const lines = rungs
+export function discoveryProblems(sources, listener) {
+  const lines = sources
     .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it
-    .map(({ rung, trouble }) => `${TITLES[rung] ?? stripControl(rung)}: ${stripControl(trouble)}`);
-  if (door.known && !door.open)
+    .map(
+      ({ rung: source, trouble }) => `${TITLES[source] ?? stripControl(source)}: ${stripControl(trouble)}`,
+    );
+  if (listener.known && !listener.open)
     lines.push("Other machines cannot reach this one: it does not listen on the network.");
   if (!lines.length) return null;
-  return lines.map((line) => h("p", { class: "hindrance" }, h("span", { class: "sign warn" }, "! "), line));
+  return lines.map((line) =>
+    h("p", { class: "discovery-problem" }, h("span", { class: "sign warn" }, "! "), line),
+  );
 }

@@ -6,7 +6,7 @@ import { openAsk } from "../peers/peer-ask.js";
 import { openPairing } from "../pairing/pairing-dialog.js";
 import { attemptIn } from "../ui/problem.js";
 import { facts, hostOf, nameOf, named, pageOf, presence, selectorOf, short, troubleOf } from "./labels.js";
-import { machines } from "./machines.js";
+import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 

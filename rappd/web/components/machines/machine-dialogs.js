@@ -1,10 +1,10 @@
-/** Sheets about other machines: an address is added, a peer renamed, the trust in one ended. */
+/** Dialogs about other machines: an address is added, a peer renamed, the trust in one ended. */
 
 import { post } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { nameOf, named } from "./labels.js";
-import { machines } from "./machines.js";
+import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 

@@ -8,7 +8,7 @@ import { keyedList } from "../ui/keyed-list.js";
 import { openAddAddress } from "./machine-dialogs.js";
 import { discoveryProblems, discoverySources } from "./discovery-status.js";
 import { isLive, nameOf, selectorOf, stripControl } from "./labels.js";
-import { machines } from "./machines.js";
+import { machines } from "./machines-state.js";
 import { menuButton } from "../ui/menu.js";
 import { openShowCode, openTypeCode } from "../pairing/pairing-code.js";
 
@@ -53,7 +53,7 @@ export function machinesView(place) {
     groups.map(({ heading, element }) => [heading, element]),
     looked,
   );
-  const hindered = h("div", {});
+  const problems = h("div", {});
   const lookedFor = h("div", {});
   const empty = h(
     "div",
@@ -61,7 +61,7 @@ export function machinesView(place) {
     h("p", { class: "greeting" }, "No other machine yet."),
     h("p", {}, withCode("Run `make start` on another machine.")),
     h("div", { class: "twin-controls" }, addAddress("primary"), byCode()), // made once: its menu stays open
-    hindered,
+    problems,
     h("h2", { class: "looked" }, "Looked in"),
     lookedFor,
   );
@@ -81,7 +81,7 @@ export function machinesView(place) {
         h("bdi", {}, nameOf(self)),
         ", key ",
         h("code", {}, self.short),
-        machines.door.open && `, port ${machines.door.port}`,
+        machines.listener.open && `, port ${machines.listener.port}`,
         ".",
       ],
     );
@@ -90,13 +90,16 @@ export function machinesView(place) {
     lists.hidden = none;
     empty.hidden = !none;
     asking.show(machines.asking.filter(isLive));
-    const way = JSON.stringify([machines.rungs, machines.door, none]);
+    const way = JSON.stringify([machines.sources, machines.listener, none]);
     if (way !== drawn) {
       drawn = way;
-      fill(troubles, !none && discoveryProblems(machines.rungs, { ...machines.door, known: machines.known }));
-      fill(looked, looked.firstChild, !none && discoverySources(machines.rungs));
-      fill(hindered, none && discoveryProblems([], { ...machines.door, known: machines.known }));
-      fill(lookedFor, none && discoverySources(machines.rungs));
+      fill(
+        troubles,
+        !none && discoveryProblems(machines.sources, { ...machines.listener, known: machines.known }),
+      );
+      fill(looked, looked.firstChild, !none && discoverySources(machines.sources));
+      fill(problems, none && discoveryProblems([], { ...machines.listener, known: machines.known }));
+      fill(lookedFor, none && discoverySources(machines.sources));
     }
     for (const { list, fits, heading } of groups) {
       const some = fitting.filter(fits);

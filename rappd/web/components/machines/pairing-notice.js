@@ -1,7 +1,7 @@
 /** Notice on every page that another machine wants to pair. */
 
 import { hostOf, nameOf } from "./labels.js";
-import { machines } from "./machines.js";
+import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 
 const SECONDS = 20;

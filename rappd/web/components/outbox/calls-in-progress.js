@@ -1,22 +1,18 @@
 /** Calls to other machines without an answer yet, shown above Activity's list. */
 
 import { h } from "../../lib/dom.js";
+import { listen } from "../../lib/listen.js";
 import { keyedList } from "../ui/keyed-list.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";
-import { outbox } from "./outbox.js";
+import { outbox } from "./outbox-state.js";
 import { peerCallRow } from "../peers/call-row.js";
-import { peerCalls } from "../peers/call-list.js";
+import { peerCalls } from "../peers/calls-state.js";
 
 /** Fills `place`, which stays empty while there are none; `close()` when done. */
 export function callsInProgress(place) {
   const asked = keyedList("ul", "in-progress", ({ id }) => id, peerCallRow);
-  const waiting = keyedList(
-    "ul",
-    "in-progress",
-    ({ id }) => id,
-    (row) => outboxRow(row, { brief: true }),
-  );
+  const waiting = keyedList("ul", "in-progress", ({ id }) => id, briefRow);
   const part = h(
     "section",
     { class: "in-progress-part" },
@@ -32,16 +28,14 @@ export function callsInProgress(place) {
     asked.show(calls);
     waiting.show(outbox.waiting);
   };
-  const end = outbox.show();
-  const sources = [outbox, machines, peerCalls];
-  for (const source of sources) source.addEventListener("change", draw);
+  const ends = [
+    outbox.show(),
+    listen("change", [outbox, machines, peerCalls], draw),
+    asked.close,
+    waiting.close,
+  ];
   draw();
-  return {
-    close() {
-      end();
-      for (const source of sources) source.removeEventListener("change", draw);
-      asked.close();
-      waiting.close();
-    },
-  };
+  return { close: () => ends.forEach((end) => end()) };
 }
+
+const briefRow = (row) => outboxRow(row, { brief: true });

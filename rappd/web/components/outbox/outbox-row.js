@@ -2,9 +2,9 @@
 
 import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
-import { machines } from "../machines/machines.js";
-import { outbox } from "./outbox.js";
+import { stripControl, troubleOf } from "../machines/labels.js";
+import { machines } from "../machines/machines-state.js";
+import { outbox } from "./outbox-state.js";
 import { called, standing, timing, isWaiting } from "./labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
@@ -29,65 +29,45 @@ export function outboxRow(row, { brief = false } = {}) {
     errorPlace,
   );
   let drawn = "";
-  const quoted = () => (row.kind === "egg" ? called(row) : `"${stripControl(row.what)}"`);
-  const path = () => `/outbox/${encodeURIComponent(row.id)}`;
+  const quoted = row.kind === "egg" ? called(row) : `"${stripControl(row.what)}"`;
+  const to = stripControl(row.to);
+  const path = `/outbox/${encodeURIComponent(row.id)}`;
+  const button = (label, kind, onclick) =>
+    h("button", { type: "button", class: kind, "aria-label": `${label} ${called(row)}`, onclick }, label);
   const retry = () =>
     attemptIn(errorPlace, async () => {
-      await post(`${path()}/retry`);
-      toast(`Tried now: ${quoted()} to ${stripControl(row.to)}.`);
+      await post(`${path}/retry`);
+      toast(`Tried now: ${quoted} to ${to}.`);
       outbox.touch();
     });
   const drop = () =>
     attemptIn(errorPlace, async () => {
       const begun = row.state === "accepted";
-      await remove(path());
-      toast(
-        begun
-          ? `Dropped; ${stripControl(row.to)} may have begun it.`
-          : `Dropped: ${quoted()} to ${stripControl(row.to)}.`,
-      );
+      await remove(path);
+      toast(begun ? `Dropped; ${to} may have begun it.` : `Dropped: ${quoted} to ${to}.`);
       outbox.touch();
     });
   const update = (newer) => {
     row = newer;
     const here = machines.peer(row.peer)?.presence === "here";
     fill(state, standing(row, here));
-    fill(
-      soft,
-      [
-        timing(row, here),
-        row.thread &&
-          h(
-            "a",
-            { href: `#/activity/thread/${encodeURIComponent(row.thread)}` },
-            `thread ${row.thread.slice(0, 4)}`,
-          ),
-        isWaiting(row) &&
-          stripControl(row.trouble) &&
-          !/is (away|busy)\.$/.test(row.trouble) &&
-          stripControl(row.trouble),
-      ]
-        .filter(Boolean)
-        .flatMap((part, at) => (at ? [" · ", part] : [part])),
-    );
+    fill(soft, details(row, here));
     if (drawn === String(isWaiting(row))) return;
     drawn = String(isWaiting(row));
-    fill(
-      actions,
-      isWaiting(row) && [
-        h(
-          "button",
-          { type: "button", class: "secondary", "aria-label": `Retry ${called(row)}`, onclick: retry },
-          "Retry",
-        ),
-        h(
-          "button",
-          { type: "button", class: "quiet", "aria-label": `Drop ${called(row)}`, onclick: drop },
-          "Drop",
-        ),
-      ],
-    );
+    fill(actions, isWaiting(row) && [button("Retry", "secondary", retry), button("Drop", "quiet", drop)]);
   };
   update(row);
   return { element, update, close: () => undefined };
+}
+
+/** What stands under a row: when it goes and ends, its thread, and what hinders it. */
+function details(row, here) {
+  const thread = `#/activity/thread/${encodeURIComponent(row.thread)}`;
+  return [
+    timing(row, here),
+    row.thread && h("a", { href: thread }, `thread ${row.thread.slice(0, 4)}`),
+    isWaiting(row) && troubleOf(row),
+  ]
+    .filter(Boolean)
+    .flatMap((part, at) => (at ? [" · ", part] : [part]));
 }

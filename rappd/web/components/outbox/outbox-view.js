@@ -2,10 +2,11 @@
 
 import { staleList } from "../ui/stale-list.js";
 import { h } from "../../lib/dom.js";
+import { listen } from "../../lib/listen.js";
 import { keyedList } from "../ui/keyed-list.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";
-import { outbox } from "./outbox.js";
+import { outbox } from "./outbox-state.js";
 import { isWaiting } from "./labels.js";
 
 const LOOK_MS = 3000;
@@ -13,18 +14,8 @@ const RECENT = 86_400;
 
 /** Fills `place`; `close()` when done. */
 export function outboxView(place) {
-  const waiting = keyedList(
-    "ul",
-    "cards",
-    ({ id }) => id,
-    (row) => outboxRow(row),
-  );
-  const over = keyedList(
-    "ul",
-    "cards",
-    ({ id }) => id,
-    (row) => outboxRow(row),
-  );
+  const waiting = keyedList("ul", "cards", ({ id }) => id, outboxRow);
+  const over = keyedList("ul", "cards", ({ id }) => id, outboxRow);
   const none = h(
     "p",
     { class: "plain" },
@@ -49,17 +40,18 @@ export function outboxView(place) {
     },
     draw: () => (draw(), body),
   });
-  const end = outbox.show();
   const timer = setInterval(() => document.hidden || list.refresh(), LOOK_MS);
-  for (const source of [outbox, machines]) source.addEventListener("change", draw);
+  const ends = [
+    outbox.show(),
+    listen("change", [outbox, machines], draw),
+    waiting.close,
+    over.close,
+    list.close,
+  ];
   return {
     close() {
       clearInterval(timer);
-      end();
-      for (const source of [outbox, machines]) source.removeEventListener("change", draw);
-      waiting.close();
-      over.close();
-      list.close();
+      for (const end of ends) end();
     },
   };
 }

@@ -4,7 +4,7 @@ import { Problem, post } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { nameOf } from "../machines/labels.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { openPairing } from "./pairing-dialog.js";
 import { ownerChoice } from "./owner-choice.js";
 

@@ -3,7 +3,7 @@
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { hostOf, isLive, nameOf, named, pageOf, typed } from "../machines/labels.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { countdown } from "./pairing-countdown.js";
 import { followPairing } from "./pairing-poll.js";
 import { ownerChoice } from "./owner-choice.js";

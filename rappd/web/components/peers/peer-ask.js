@@ -7,7 +7,7 @@ import { store, stored } from "../../lib/storage.js";
 import { nameOf, named, selectorOf, stripControl } from "../machines/labels.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { peerCallRow } from "./call-row.js";
-import { peerCalls } from "./call-list.js";
+import { peerCalls } from "./calls-state.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
 import { openDialog } from "../ui/dialog.js";

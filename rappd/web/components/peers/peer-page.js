@@ -16,7 +16,7 @@ import {
   troubleOf,
 } from "../machines/labels.js";
 import { openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
-import { machines } from "../machines/machines.js";
+import { machines } from "../machines/machines-state.js";
 import { askPeer } from "./peer-ask.js";
 import { peerScopes } from "./peer-scopes.js";
 import { attemptIn } from "../ui/problem.js";

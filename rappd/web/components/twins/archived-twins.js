@@ -9,7 +9,7 @@ import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { routesOf, twins } from "./twins.js";
+import { routesOf, twins } from "./twins-state.js";
 
 /** Fills `place`; `close()` when done. */
 export function archivedTwins(place) {

@@ -7,7 +7,7 @@ import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
-import { routesOf, twins } from "./twins.js";
+import { routesOf, twins } from "./twins-state.js";
 
 const SHOWN = 5;
 

@@ -90,7 +90,7 @@ function branch(from, to) {
 
 function node(kin, { x, y }, width, descent, isHere) {
   const lives = kin.state === "active" || kin.state === "archived";
-  const room = width - x - 30;
+  const space = width - x - 30;
   const about = [descent, ...aboutOf(kin)].filter(Boolean).join(", ");
   const one = s(lives ? "a" : "g", {
     class: `kin ${kin.state}${isHere ? " here" : ""}`,
@@ -109,8 +109,8 @@ function node(kin, { x, y }, width, descent, isHere) {
     kin.state === "purged"
       ? s("path", { class: "cross", d: `M${x - 5} ${y - 4}l10 10m0-10l-10 10` })
       : s("circle", { class: "yolk", cx: x, cy: y + 2, r: kin.state === "elsewhere" ? 2 : 5.5 }),
-    text("kin-name", x + 24, y - 3, fitting(kin.name, "620 16px", room)),
-    text("kin-about", x + 24, y + 16, fitting(aboutOf(kin).join(", "), "14px", room, 0)),
+    text("kin-name", x + 24, y - 3, fitting(kin.name, "620 16px", space)),
+    text("kin-about", x + 24, y + 16, fitting(aboutOf(kin).join(", "), "14px", space, 0)),
   );
   return one;
 }
@@ -170,11 +170,11 @@ function asText(members, parents, here) {
   return lists.get(-1);
 }
 
-/** As much of `words` as fits into `room` px; what is too long loses its middle, its last `tail` stays. */
-function fitting(words, font, room, tail = 1 / 3) {
+/** As much of `words` as fits into `space` px; what is too long loses its middle, its last `tail` stays. */
+function fitting(words, font, space, tail = 1 / 3) {
   paper.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
   let shown = words;
-  for (let most = words.length - 1; most > 4 && paper.measureText(shown).width > room; most -= 1) {
+  for (let most = words.length - 1; most > 4 && paper.measureText(shown).width > space; most -= 1) {
     const end = Math.floor(most * tail);
     shown = `${words.slice(0, most - end)}…${words.slice(words.length - end)}`;
   }

@@ -7,7 +7,7 @@ import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { routesOf, twins } from "./twins.js";
+import { routesOf, twins } from "./twins-state.js";
 
 /** Fetches the soul and opens the dialog. Raises `Problem`. `changed()` after each change. */
 export async function openSoul({ key, name }, changed = () => twins.touch()) {

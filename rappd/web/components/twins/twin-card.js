@@ -4,14 +4,14 @@ import { post } from "../../lib/api.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { fill, h } from "../../lib/dom.js";
 import { menuButton } from "../ui/menu.js";
-import { dragsOut, eggLine, eggOf } from "../eggs/packing.js";
+import { dragsOut, eggLine, eggOf } from "../eggs/packed-egg.js";
 import { attemptIn } from "../ui/problem.js";
 import { openSoul } from "./soul-dialog.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { facts, pageOf, state, chatLink } from "./labels.js";
 import { openFork, openRename } from "./twin-dialogs.js";
-import { routesOf, twins } from "./twins.js";
+import { routesOf, twins } from "./twins-state.js";
 
 /** The card of a row. `update(row)` when there is a newer one, `close()` when it goes. */
 export function twinCard(row) {

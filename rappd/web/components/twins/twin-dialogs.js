@@ -7,7 +7,7 @@ import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { KINDS } from "./labels.js";
-import { routesOf, twins } from "./twins.js";
+import { routesOf, twins } from "./twins-state.js";
 
 /** "New twin". */
 export function openNewTwin() {

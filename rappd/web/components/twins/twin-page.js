@@ -10,13 +10,13 @@ import { fill, h, icon } from "../../lib/dom.js";
 import { quarantinedFiles, quarantinedList } from "../agents/quarantined-files.js";
 import { agentsChanged, chooseFile } from "../agents/agent-import.js";
 import { lineage } from "./lineage.js";
-import { eggLine } from "../eggs/packing.js";
+import { eggLine } from "../eggs/packed-egg.js";
 import { attemptIn } from "../ui/problem.js";
 import { bringBack } from "./archived-twins.js";
 import { openSoul } from "./soul-dialog.js";
 import { twinActions } from "./twin-card.js";
 import { facts, state } from "./labels.js";
-import { routesOf, twins } from "./twins.js";
+import { routesOf, twins } from "./twins-state.js";
 
 /** Fills `place` with the twin `key`; `close()` when done. */
 export function twinPage(place, key, tryIt) {

@@ -5,7 +5,7 @@ import { chooseEgg } from "../eggs/egg-import.js";
 import { fill, h } from "../../lib/dom.js";
 import { twinCard } from "./twin-card.js";
 import { openNewTwin } from "./twin-dialogs.js";
-import { twins } from "./twins.js";
+import { twins } from "./twins-state.js";
 
 const TICK_MS = 30_000;
 const MANY = 9; // from so many on one may look for a name

@@ -1,9 +1,9 @@
-/** Detail panel: beside the column where there is room for 320 px, else in a dialog. */
+/** Detail panel: beside the column where 320 px are free, else in a dialog. */
 
 import { fill, h, icon } from "../../lib/dom.js";
 import { openDialog } from "./dialog.js";
 
-const ROOM = matchMedia("(min-width: 1180px)");
+const WIDE = matchMedia("(min-width: 1180px)");
 
 let open = null;
 
@@ -14,7 +14,7 @@ let open = null;
 export function showDetail(aside, { title, content, closed, focus = true }) {
   hideDetail();
   open = { closed, dialog: null, aside, opener: document.activeElement };
-  if (!ROOM.matches) {
+  if (!WIDE.matches) {
     const mine = open;
     open.dialog = openDialog({ title, build: () => content, closed: () => open === mine && leave() });
     return;

@@ -1,10 +1,10 @@
 /** Numbers: integers of any size and finite floats. A boolean is none. */
 
-import { passed, wrong } from "./errors.js";
-import { bitLength, floorDivide, floorRemainder, quotient, SMALL } from "./number-format.js";
-import { shortly } from "./printer.js";
-import { cosine, logarithm, NoPower, power, sine } from "./float-math.js";
-import { ANY, isNumber } from "./values.js";
+import { passed, wrong } from "../errors.js";
+import { bitLength, floorDivide, floorRemainder, quotient, SMALL } from "../number-format.js";
+import { shortly } from "../printer.js";
+import { cosine, logarithm, NoPower, power, sine } from "../float-math.js";
+import { ANY, isNumber } from "../values.js";
 
 const isInteger = (value) => typeof value === "bigint";
 const isSmall = (number) => -SMALL < number && number < SMALL;

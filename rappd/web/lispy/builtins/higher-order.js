@@ -3,12 +3,22 @@
  * `RESUMES.get(kind)(state, frame, value)` takes what the procedure gave for the latest item.
  */
 
-import { wrong } from "./errors.js";
-import { COMPLEMENT, COMPOSE, DICT_FILTER, DICT_MAP, FILTER, FOR_EACH, MAP, REDUCE, SORT } from "./frames.js";
+import { wrong } from "../errors.js";
+import {
+  COMPLEMENT,
+  COMPOSE,
+  DICT_FILTER,
+  DICT_MAP,
+  FILTER,
+  FOR_EACH,
+  MAP,
+  REDUCE,
+  SORT,
+} from "../frames.js";
 import { itemsOf, sortedItems } from "./lists.js";
 import { mapOf } from "./maps.js";
-import { shortly } from "./printer.js";
-import { ANY, Combined, isProcedure, isTrue } from "./values.js";
+import { shortly } from "../printer.js";
+import { ANY, Combined, isProcedure, isTrue } from "../values.js";
 
 /** `(apply f a b '(c d))` is `(f a b c d)`. */
 function apply(state, args) {

@@ -6,14 +6,14 @@ import { daemonEvents } from "../../lib/event-stream.js";
 
 const FRESH_MS = 500;
 const NEWS_MS = 250;
-const NOTHING = { peers: [], asking: [], rungs: [], door: { port: 0, open: false }, self: {} };
+const NOTHING = { peers: [], asking: [], sources: [], listener: { port: 0, open: false }, self: {} };
 
 class Machines extends EventTarget {
   /** Every row of `GET /peers`: paired ones first, then found, written-down and published ones. */
   rows = [];
   asking = [];
-  rungs = [];
-  door = NOTHING.door;
+  sources = [];
+  listener = NOTHING.listener;
   self = NOTHING.self;
   known = false;
   #at = -Infinity; // by the clock of the page, which begins at 0
@@ -63,13 +63,16 @@ class Machines extends EventTarget {
     return this.rows.find((row) => row.paired && row.fingerprint === fingerprint);
   }
 
-  #take({ peers = [], asking = [], rungs = [], door = NOTHING.door, self = NOTHING.self }, known) {
+  #take(
+    { peers = [], asking = [], rungs: sources = [], door: listener = NOTHING.listener, self = NOTHING.self },
+    known,
+  ) {
     this.#at = known ? performance.now() : -Infinity;
     const text = JSON.stringify([
       peers,
       asking.map(({ seconds_left: _, ...rest }) => rest),
-      rungs,
-      door,
+      sources,
+      listener,
       self,
       known,
     ]);
@@ -77,7 +80,7 @@ class Machines extends EventTarget {
     this.asking = asking;
     if (text === this.#text) return;
     this.#text = text;
-    Object.assign(this, { rows: peers, rungs, door, self, known });
+    Object.assign(this, { rows: peers, sources, listener, self, known });
     this.dispatchEvent(new Event("change"));
     for (const one of asking.filter(({ attempt }) => !before.has(attempt)))
       this.dispatchEvent(new CustomEvent("asks", { detail: one }));

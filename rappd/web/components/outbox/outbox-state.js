@@ -3,6 +3,7 @@
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { listen } from "../../lib/listen.js";
 import { isWaiting } from "./labels.js";
 
 const NEWS_MS = 400;
@@ -13,6 +14,7 @@ class Outbox extends EventTarget {
   #text = "";
   #soon = 0;
   #shown = 0;
+  #ends = [];
 
   /** Asks anew. Says `change` when something is different. Raises `Problem`. */
   async look() {
@@ -32,12 +34,9 @@ class Outbox extends EventTarget {
   /** Keeps the rows fresh while somebody shows them. Returns what ends that. */
   show() {
     if (!this.#shown++)
-      for (const what of ["event", "machines"]) daemonEvents.addEventListener(what, this.#touch);
+      this.#ends = ["event", "machines"].map((type) => listen(type, [daemonEvents], this.#touch));
     this.touch();
-    return () => {
-      if (!--this.#shown)
-        for (const what of ["event", "machines"]) daemonEvents.removeEventListener(what, this.#touch);
-    };
+    return () => --this.#shown || this.#ends.forEach((end) => end());
   }
 
   /** Asks anew without waiting. */

@@ -1,8 +1,8 @@
 /** The heap and the scopes of an image, and the values in it. What does not hold together is refused. */
 
-import { isWhole } from "./characters.js";
-import { BadImage, Fault } from "./errors.js";
-import { mostDigits, SMALL_BITS } from "./number-format.js";
+import { isWhole } from "../characters.js";
+import { BadImage, Fault } from "../errors.js";
+import { mostDigits, SMALL_BITS } from "../number-format.js";
 import {
   Closure,
   COMBINATIONS,
@@ -13,8 +13,8 @@ import {
   Name,
   Pair,
   Scope,
-} from "./values.js";
-import { atomFromWire } from "./value-codec.js";
+} from "../values.js";
+import { atomFromWire } from "../value-codec.js";
 
 const SPARE = 1_000; // the words of an error around a name
 

@@ -1,12 +1,12 @@
 /** Writing a machine down, as `lispy-image/1.0`: see `agents/lispy/image/__init__.py`. */
 
-import { compare, length } from "./characters.js";
-import { FIELDS } from "./frames.js";
-import { SMALL } from "./number-format.js";
-import { APPLY, DONE, EVALUATE, LANGUAGE } from "./state.js";
-import { isUnchanged } from "./table.js";
-import { Builtin, Closure, Combined, Macro, Name, Pair } from "./values.js";
-import { atomToWire } from "./value-codec.js";
+import { compare, length } from "../characters.js";
+import { FIELDS } from "../frames.js";
+import { SMALL } from "../number-format.js";
+import { APPLY, DONE, EVALUATE, LANGUAGE } from "../state.js";
+import { isUnchanged } from "../builtins/table.js";
+import { Builtin, Closure, Combined, Macro, Name, Pair } from "../values.js";
+import { atomToWire } from "../value-codec.js";
 
 export const SCHEMA = "lispy-image/1.0";
 

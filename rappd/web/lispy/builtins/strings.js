@@ -1,11 +1,11 @@
 /** Strings and symbols. Places and lengths count characters. */
 
-import { length, slice } from "./characters.js";
-import { passed, wrong } from "./errors.js";
+import { length, slice } from "../characters.js";
+import { passed, wrong } from "../errors.js";
 import { append, itemsOf } from "./lists.js";
-import { numberIn, TooManyBits } from "./number-format.js";
-import { displayed, shortly, TooLong } from "./printer.js";
-import { ANY, isNumber, Name, Pair } from "./values.js";
+import { numberIn, TooManyBits } from "../number-format.js";
+import { displayed, shortly, TooLong } from "../printer.js";
+import { ANY, isNumber, Name, Pair } from "../values.js";
 
 // Blank characters: those of Python's str.isspace.
 const SPACES = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";

@@ -1,10 +1,10 @@
 /** Equality, order and kinds of values. */
 
-import { compare } from "./characters.js";
-import { areEqual, isSame } from "./equality.js";
-import { wrong } from "./errors.js";
-import { shortly } from "./printer.js";
-import { ANY, isNumber, isProcedure, Name, Pair } from "./values.js";
+import { compare } from "../characters.js";
+import { areEqual, isSame } from "../equality.js";
+import { wrong } from "../errors.js";
+import { shortly } from "../printer.js";
+import { ANY, isNumber, isProcedure, Name, Pair } from "../values.js";
 
 function equal(state, args) {
   for (let index = 1; index < args.length; index += 1)

@@ -1,11 +1,11 @@
 /** JSON text as values and back. A null is nil, an array a list, an object a map. */
 
-import { isWhole, length } from "./characters.js";
-import { Fault, passed } from "./errors.js";
-import { numberIn, TooManyBits, written } from "./number-format.js";
-import { Words } from "./printer.js";
+import { isWhole, length } from "../characters.js";
+import { Fault, passed } from "../errors.js";
+import { numberIn, TooManyBits, written } from "../number-format.js";
+import { Words } from "../printer.js";
 import { textOf } from "./strings.js";
-import { kindOf, Name } from "./values.js";
+import { kindOf, Name } from "../values.js";
 
 const PIECES =
   /[ \t\n\r]+|[[\]{},:]|"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
@@ -122,20 +122,20 @@ class Parsing {
 /** Compact JSON text of nil, booleans, numbers, strings, symbols (as strings), lists and maps. */
 function dump(state, args) {
   const limit = state.limits.max_collection_items;
-  let room = limit;
+  let left = limit;
   const pieces = [];
   const waiting = [args[0]];
   while (waiting.length) {
     const value = waiting.pop();
     let piece;
-    if (Array.isArray(value) && value.length < room) {
+    if (Array.isArray(value) && value.length < left) {
       piece = "[";
       waiting.push(new Words("]"));
       for (let index = value.length - 1; index >= 0; index -= 1) {
         waiting.push(value[index]);
         if (index) waiting.push(new Words(","));
       }
-    } else if (value instanceof Map && value.size < room) {
+    } else if (value instanceof Map && value.size < left) {
       piece = "{";
       waiting.push(new Words("}"));
       let number = value.size;
@@ -149,8 +149,8 @@ function dump(state, args) {
     } else {
       piece = atomText(value);
     }
-    room -= length(piece);
-    if (room < 0) throw passed("collection_items", limit, limit + 1);
+    left -= length(piece);
+    if (left < 0) throw passed("collection_items", limit, limit + 1);
     pieces.push(piece);
   }
   return state.madeText(state.reading(pieces.join("")));

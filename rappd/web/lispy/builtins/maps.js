@@ -1,9 +1,9 @@
 /** Maps from strings to values, in the order their keys came. Nothing changes one: it is copied. */
 
-import { wrong } from "./errors.js";
+import { wrong } from "../errors.js";
 import { itemAt, itemsOf } from "./lists.js";
-import { shortly } from "./printer.js";
-import { ANY, Pair } from "./values.js";
+import { shortly } from "../printer.js";
+import { ANY, Pair } from "../values.js";
 
 /** `value`, if it is a map. */
 export function mapOf(name, value) {

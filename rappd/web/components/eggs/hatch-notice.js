@@ -9,7 +9,7 @@ import { go } from "../../lib/router.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { twins } from "../twins/twins.js";
+import { twins } from "../twins/twins-state.js";
 
 const SECONDS = 20; // there is something to choose, and nowhere else a way from here to the code that waits
 

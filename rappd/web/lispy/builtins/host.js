@@ -1,11 +1,11 @@
 /** Output, input that was handed in, errors, and what a program may know about its machine. */
 
-import { length } from "./characters.js";
-import { passed, wrong } from "./errors.js";
-import { displayed, TooLong } from "./printer.js";
-import { LANGUAGE } from "./state.js";
+import { length } from "../characters.js";
+import { passed, wrong } from "../errors.js";
+import { displayed, TooLong } from "../printer.js";
+import { LANGUAGE } from "../state.js";
 import { asText } from "./strings.js";
-import { ANY } from "./values.js";
+import { ANY } from "../values.js";
 
 /** `next-input` was applied, and nothing is there yet; the state says so too. */
 export class NoInput extends Error {}

@@ -1,7 +1,7 @@
 /**
  * Eggs packed from here: each twin's latest, how to save it, and how to drag it out.
  *
- * Chromium's browsers fetch what is dragged out of them from an address, so the egg must lie packed before
+ * Chromium's browsers fetch what is dragged out of them from an address, so the egg must be packed before
  * the drag begins: the first drag of a card packs, the next one carries. Other browsers cannot; they save.
  */
 

@@ -25,9 +25,9 @@ import {
   SORT,
   UNLESS,
   WHEN,
-} from "./frames.js";
-import { merging } from "./higher-order.js";
-import { isNamed, Name } from "./values.js";
+} from "../frames.js";
+import { merging } from "../builtins/higher-order.js";
+import { isNamed, Name } from "../values.js";
 
 const SPECIAL = new Set([IF, COND, DEFINE, SET, LET, LET_STAR, AND, OR, WHEN, UNLESS, PIPE, DOTIMES]);
 

@@ -1,15 +1,15 @@
 /** Reading a machine back. Nothing in an image is believed: what does not hold together is refused. */
 
-import { byteLength, isWhole } from "./characters.js";
+import { byteLength, isWhole } from "../characters.js";
 import { isSound } from "./checking.js";
-import { BadImage, BadValue, CATEGORIES, Fault } from "./errors.js";
-import { BODY, DOTIMES, FIELDS, PIPE, UNLESS, WHEN } from "./frames.js";
+import { BadImage, BadValue, CATEGORIES, Fault } from "../errors.js";
+import { BODY, DOTIMES, FIELDS, PIPE, UNLESS, WHEN } from "../frames.js";
 import { SCHEMA } from "./serialize.js";
-import { limitsOf, PUBLISHED, within } from "./limits.js";
+import { limitsOf, PUBLISHED, within } from "../limits.js";
 import { arrayIn, bad, exactly, numberIn, objectIn, Parts } from "./image-heap.js";
-import { BEGINS } from "./profiles.js";
-import { APPLY, DONE, EVALUATE, FAILED, LANGUAGE, State } from "./state.js";
-import { BUILTINS, INPUT_BUILTINS, startingGlobals } from "./table.js";
+import { BEGINS } from "../profiles.js";
+import { APPLY, DONE, EVALUATE, FAILED, LANGUAGE, State } from "../state.js";
+import { BUILTINS, INPUT_BUILTINS, startingGlobals } from "../builtins/table.js";
 
 const KEYS = [
   "schema",

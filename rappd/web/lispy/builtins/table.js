@@ -1,7 +1,7 @@
 /** Every builtin and constant by name, and the globals that a program starts with. */
 
 import * as arithmetic from "./arithmetic.js";
-import { compare } from "./characters.js";
+import { compare } from "../characters.js";
 import * as comparing from "./compare.js";
 import * as higher from "./higher-order.js";
 import * as host from "./host.js";
@@ -9,7 +9,7 @@ import * as jsonText from "./json-text.js";
 import * as lists from "./lists.js";
 import * as maps from "./maps.js";
 import * as texts from "./strings.js";
-import { Builtin, Scope } from "./values.js";
+import { Builtin, Scope } from "../values.js";
 
 const CONSTANTS = new Map([
   ["#t", true],
@@ -26,8 +26,9 @@ const manifest = (state) => state.made([...NAMES]);
 
 /** The builtins of a machine that cannot ask for input, by name. */
 export const BUILTINS = new Map([["builtin-manifest", new Builtin("builtin-manifest", manifest, 0, 0)]]);
-for (const room of [arithmetic, comparing, higher, host, jsonText, lists, maps, texts])
-  for (const [name, entry] of Object.entries(room.BUILTINS)) BUILTINS.set(name, new Builtin(name, ...entry));
+for (const module of [arithmetic, comparing, higher, host, jsonText, lists, maps, texts])
+  for (const [name, entry] of Object.entries(module.BUILTINS))
+    BUILTINS.set(name, new Builtin(name, ...entry));
 
 /** Those of one that can. */
 export const INPUT_BUILTINS = new Map([

@@ -1,10 +1,10 @@
 /** Lists and pairs. Where a list is wanted, nil and a chain of pairs that ends in one of them will do. */
 
-import { compare, length } from "./characters.js";
-import { wrong } from "./errors.js";
-import { floorDivide } from "./number-format.js";
-import { shortly } from "./printer.js";
-import { ANY, isNumber, Pair } from "./values.js";
+import { compare, length } from "../characters.js";
+import { wrong } from "../errors.js";
+import { floorDivide } from "../number-format.js";
+import { shortly } from "../printer.js";
+import { ANY, isNumber, Pair } from "../values.js";
 
 /** The items of a list, which must not be changed; a chain of pairs costs a step a pair. */
 export function itemsOf(state, name, value) {
