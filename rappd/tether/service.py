@@ -357,6 +357,8 @@ class TetherService:
         self.window, self._asking, self._outcome, self._closing = None, None, {}, None
 
     def _window_over(self) -> None:
+        if self.window is not None:
+            self.window.close()
         if self._asking is not None:
             self._asking[0].expire()
         self._spawn(self._close_if_unused())

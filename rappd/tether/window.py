@@ -43,6 +43,10 @@ class PairingWindow:
         """Seconds until it closes; 0 when it has."""
         return max(0.0, self.until - self.clock()) if self.open else 0.0
 
+    def close(self) -> None:
+        """Ends it now."""
+        self.until = self.clock()
+
     def keys(self) -> tuple[bytes, bytes]:
         """The proof keys: of the QR code's token and of the typed code."""
         return self.token, proofs.code_key(self.code)
