@@ -42,12 +42,12 @@ class Device(msgspec.Struct, kw_only=True):
 
     @property
     def caps(self) -> tuple[str, ...]:
-        """What it may do, as capability texts."""
+        """Capability texts of what it may do."""
         return SCOPES[self.scope] + ((WORKFLOW,) if self.workflows else ())
 
     @property
     def user_guid(self) -> str:
-        """Whose memory counts while it talks."""
+        """The user whose memory counts while it talks."""
         return self.user or DEFAULT_USER_GUID
 
     def shown(self) -> dict[str, object]:

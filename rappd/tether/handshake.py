@@ -55,7 +55,7 @@ Action = Send | Ask | Accept | End
 
 @dataclass(frozen=True, slots=True)
 class HostProof:
-    """How this machine proves itself: ``sign`` uses its P-256 key, ``certificate`` is the identity's endorsement of it."""
+    """Proves this machine: ``sign`` uses its P-256 key, ``certificate`` is the identity's endorsement of it."""
 
     sign: Callable[[bytes], bytes]
     certificate: bytes
@@ -165,7 +165,7 @@ class Handshake:
 
 
 def tame_name(found: object) -> str:
-    """What a phone calls itself, made safe to show; never empty."""
+    """The name that a phone gives itself, made safe to show; never empty."""
     text = found if isinstance(found, str) else ""
     plain = "".join(letter for letter in text if letter.isprintable())
     return " ".join(plain.split())[:NAME_LENGTH] or "phone"

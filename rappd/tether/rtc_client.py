@@ -8,10 +8,9 @@ import json
 import logging
 import secrets
 import socket
-import sys
-from pathlib import Path
 from typing import Any, Protocol
 
+from agents.runtime import programs
 from rappd.tether.errors import TetherUnavailableError
 from rappd.tether.rtc_worker import LINE_BYTES
 
@@ -19,7 +18,6 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 20.0
 ANSWER_SECONDS = 20.0
-_ROOT = Path(__file__).parents[2]
 
 
 class Channel(Protocol):
@@ -40,7 +38,7 @@ class Channel(Protocol):
 
 
 class ChannelOwner(Protocol):
-    """What is told of a channel's life. ``on_closed`` comes once."""
+    """Is told of a channel's life. ``on_closed`` comes once."""
 
     def on_open(self) -> None: ...
 
@@ -53,7 +51,7 @@ class RtcClient:
     """Starts the process with the first offer. One that ended is started anew with the next."""
 
     def __init__(self) -> None:
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: programs.RunningProgram | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._owners: dict[str, ChannelOwner] = {}
@@ -107,12 +105,8 @@ class RtcClient:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
         if self._process is not None:
-            try:
-                async with asyncio.timeout(3):
-                    await self._process.wait()
-            except TimeoutError:
-                self._process.kill()
-                await self._process.wait()
+            await asyncio.to_thread(_end, self._process)
+            self._process = None
         self._gone()
 
     async def _start(self) -> None:
@@ -120,10 +114,8 @@ class RtcClient:
             raise TetherUnavailableError("aiortc is not installed.", do="pip install 'rappd[tether]'")
         here, there = socket.socketpair()
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "rappd.tether.rtc_worker", str(there.fileno()),
-                cwd=_ROOT, pass_fds=(there.fileno(),), stdin=asyncio.subprocess.DEVNULL,
-            )  # fmt: skip
+            command = programs.python("-m", "rappd.tether.rtc_worker", str(there.fileno()))
+            self._process = await asyncio.to_thread(programs.start, command, pass_fds=(there.fileno(),))
         finally:
             there.close()
         reader, writer = await asyncio.open_connection(sock=here, limit=LINE_BYTES)
@@ -200,3 +192,10 @@ class RtcChannel:
     def close(self) -> None:
         """See ``Channel``."""
         self._client.tell(op="close", id=self._id)
+
+
+def _end(process: programs.RunningProgram) -> None:
+    """Waits for the process, which ends with its socket; kills one that does not."""
+    if process.wait(3) is None:
+        process.kill()
+        process.wait()

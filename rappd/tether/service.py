@@ -118,7 +118,7 @@ class TetherService:
         return self.window_state()
 
     def window_state(self) -> dict[str, Any]:
-        """What the operator's screen shows: links, the digits to compare, or how it ended."""
+        """The state for the operator's screen: links, the digits to compare, or how it ended."""
         window, asking = self.window, self._asking
         if window is None:
             return {"state": "closed", **self._outcome}
@@ -383,7 +383,7 @@ class _Asked:
 
     @property
     def shown(self) -> dict[str, str]:
-        """What the phone needs of it."""
+        """The fields for the phone."""
         return {
             "subject": self.subject,
             "nonce": proofs.b64(self.nonce),

@@ -84,7 +84,7 @@ class Sessions:
         self._dispatcher.record_note(note, HOST)
 
     def participants(self) -> list[dict[str, str]]:
-        """Who can be asked: the brainstem, and the twins of this machine."""
+        """Everybody that can be asked: the brainstem, and the twins of this machine."""
         rows = [{"name": self._tenants.host.title, "role": "twin"}]
         rows += [{"name": one.title, "role": "twin"} for one in self._tenants.all() if one.name != HOST]
         return rows

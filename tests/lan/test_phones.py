@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from fixtures.running_daemon import REPO
 from playwright.sync_api import Browser
 
 from lan.daemons import Daemon
@@ -16,6 +17,11 @@ from lan.network import Lan, Machine, require
 from lan.phones import Phone, chromium_on, paired_device
 
 pytestmark = pytest.mark.browser
+
+WIRE = (REPO / "docs" / "wire.md").read_text().partition("## Phones")[2]
+VECTORS = dict(
+    re.findall(r"^(commit|digest|guest|host|digits|code) +([0-9a-f ]+?)(?:  .*)?$", WIRE, re.MULTILINE)
+)
 
 
 class Place(NamedTuple):
@@ -161,6 +167,42 @@ def test_phones_three_at_once_see_the_same(place: Place) -> None:
     phones[1].page.get_by_text("This phone was removed.").wait_for()
     phones[0].write("still here")
     phones[0].is_answered(2)
+
+
+CREATES = "create an agent that counts words"
+
+
+def test_phone_reaches_no_structural_agent(tmp_path: Path) -> None:
+    require()
+    with Lan() as lan:
+        desk, machine = Daemon(lan.machine("desk"), tmp_path, LLM_FAKE="off").start(), lan.machine("phone")
+        before = {path.name for path in desk.agents.glob("*_agent.py")}
+        with chromium_on(machine, tmp_path) as browser:
+            phone = Phone(browser, desk)
+            phone.pair()
+            phone.write(CREATES)
+            phone.is_answered(1)
+        assert {path.name for path in desk.agents.glob("*_agent.py")} == before
+        desk.ask("POST", "/chat", {"user_input": CREATES})
+        assert {path.name for path in desk.agents.glob("*_agent.py")} != before
+
+
+def test_page_derives_what_the_computer_derives(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.goto(place.desk.ask("POST", "/devices/window", {})["short_links"][0])
+    found = phone.page.evaluate(
+        """async () => {
+            const page = await import("/t/proofs.js");
+            const bytes = (value, count) => new Uint8Array(count).fill(value);
+            const digest = page.digestOf({subject: "c2Vzc2lvbi0", hostPrint: bytes(1, 32), guestPrint: bytes(2, 32),
+                hostNonce: bytes(3, 16), guestNonce: bytes(4, 16), hostKey: new TextEncoder().encode("host key")});
+            const hex = bytes => Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join("");
+            return {commit: hex(page.commitment(bytes(4, 16))), digest: hex(digest),
+                guest: hex(page.proof(bytes(5, 16), "guest", digest)), host: hex(page.proof(bytes(5, 16), "host", digest)),
+                digits: page.sixDigits(digest), code: hex(page.codeKey("abcd efgh jkOi"))};
+        }"""
+    )
+    assert found == VECTORS
 
 
 def test_phone_without_udp_talks_over_a_websocket(place: Place) -> None:

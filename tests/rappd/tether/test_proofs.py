@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
+from fixtures.running_daemon import REPO
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rappd.tether import proofs
 from rappd.tether.proofs import Parts
 
+WIRE = (REPO / "docs" / "wire.md").read_text().partition("## Phones")[2]
 PARTS = Parts("c2Vzc2lvbi0", bytes([1] * 32), bytes([2] * 32), bytes([3] * 16), bytes([4] * 16), b"host key")
-DIGEST = "98d8b2cce7e11af6d6cfa9b4d2aaf137b8b3b8df911fb37a74a49facd9dc3f12"
+VECTORS = dict(
+    re.findall(r"^(commit|digest|guest|host|digits|code) +([0-9a-f ]+?)(?:  .*)?$", WIRE, re.MULTILINE)
+)
 
 
 def test_commitment_is_the_published_vector() -> None:
-    assert (
-        proofs.commitment(bytes([4] * 16)).hex()
-        == "d2b2c3e1cec814cab94e6239408dc56a11acfd695ecc72be8295ebcc18a01c28"
-    )
+    assert proofs.commitment(bytes([4] * 16)).hex() == VECTORS["commit"]
 
 
 def test_digest_proof_and_digits_are_the_published_vectors() -> None:
     digest = PARTS.digest()
-    assert digest.hex() == DIGEST
-    assert (
-        proofs.proof(bytes([5] * 16), "guest", digest).hex()
-        == "5dd2eb73be84eba4a26ea2c31e5316865f561620af96aa6afd8409928dc74a8d"
-    )
-    assert (
-        proofs.proof(bytes([5] * 16), "host", digest).hex()
-        == "01aebb08c26287b51e74af6535912657fb60cdf5056b44fabc609bf5e5fef62e"
-    )
-    assert proofs.six_digits(digest) == "934 184"
+    assert digest.hex() == VECTORS["digest"]
+    assert proofs.proof(bytes([5] * 16), "guest", digest).hex() == VECTORS["guest"]
+    assert proofs.proof(bytes([5] * 16), "host", digest).hex() == VECTORS["host"]
+    assert proofs.six_digits(digest) == VECTORS["digits"]
 
 
 def test_typed_code_and_pin_are_the_published_vectors() -> None:
-    assert (
-        proofs.code_key("ABCD-EFGH-JK01").hex()
-        == "2e344a09b5b8f6dec29eeb7170bab3e2dc9b924967897bf765a1146ca117efb6"
-    )
+    assert proofs.code_key("ABCD-EFGH-JK01").hex() == VECTORS["code"]
     assert proofs.host_pin(b"host key") == hashlib.sha256(b"host key").digest()[:16]
 
 
