@@ -175,7 +175,9 @@ CREATES = "create an agent that counts words"
 def test_phone_reaches_no_structural_agent(tmp_path: Path) -> None:
     require()
     with Lan() as lan:
-        desk, machine = Daemon(lan.machine("desk"), tmp_path, LLM_FAKE="off").start(), lan.machine("phone")
+        desk, machine = Daemon(lan.machine("desk"), tmp_path), lan.machine("phone")
+        desk.environment["LLM_FAKE"] = "off"
+        desk.start()
         before = {path.name for path in desk.agents.glob("*_agent.py")}
         with chromium_on(machine, tmp_path) as browser:
             phone = Phone(browser, desk)
