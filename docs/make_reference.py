@@ -31,6 +31,11 @@ from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 DO = {
+    "code_expired": "Ask for a new QR code: `rappd pair`.",
+    "no_such_device": "`rappd devices list` names them.",
+    "tether": "The text says more; `rappd logs` has the rest.",
+    "tether_unavailable": "Do what the message says; `rappd pair` again.",
+    "unknown_device": "Pair the phone anew: `rappd pair`.",
     "agent": "The text says more; `rappd logs` has the rest.",
     "agent_raised": "Look at the line in the agent's file, fix and save; it reloads by itself.",
     "ambiguous": "Type more of the name or id.",
@@ -43,6 +48,7 @@ DO = {
     "bad_certificate": "Update rappd there, or pair it anew.",
     "bad_code": "Type it as the other machine shows it: 417-copper-otter-violin.",
     "bad_egg": "Get the egg again. Nothing was written.",
+    "bad_offer": "Open the phone's page anew.",
     "bad_file": "Fix the file at the line named, or get it again.",
     "bad_filter": "Say the clauses as the text names them: `rappd twins archive --filter stopped_for_days=30`.",
     "bad_fingerprint": "Copy the whole fingerprint.",
@@ -142,6 +148,7 @@ DO = {
 """What to do about each code, in one sentence."""
 
 MEANING = {
+    "tether": "A phone could not be served.",
     "agent": "An agent, a worker or the model failed.",
     "envelope": "What arrived is no record.",
     "failed": "Something went wrong inside.",

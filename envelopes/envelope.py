@@ -11,6 +11,8 @@ import msgspec
 
 HELLO, HELP, DONE, ERROR = "HELLO", "HELP", "DONE", "ERROR"
 STREAM, CANCEL, ACK = "STREAM", "CANCEL", "ACK"
+NOTE = "NOTE"
+"""An event of a session that nobody answers (docs/rfcs/note.md). Never sent to another machine."""
 
 THREAD = "_x_thread"
 PEER_THREAD = "_x_peer_thread"

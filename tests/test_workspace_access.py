@@ -34,6 +34,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "runs in a worker, or reads the program's own files": (
         "rappd/http/loopback/static_files.py",
         "agents/rapps/make_bundles.py",
+        "rappd/http/tether_listener.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",
@@ -67,6 +68,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",
         "rappd/settings/load.py",
+        "rappd/tether/devices.py",
+        "rappd/tether/host_key.py",
         "rappd/settings/write.py",
         "rappd/store/anchor_file.py",
         "rappd/store/connections.py",

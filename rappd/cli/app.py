@@ -18,13 +18,6 @@ from rappd.version import __version__
 class LazyGroup(SuggestingGroup):
     """Verbs whose rooms are imported when they are called."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] == "pair" and "pair" not in COMMANDS:
-            raise _not_for_machines(args[1:])
-        return super().resolve_command(ctx, args)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -38,15 +31,6 @@ class LazyGroup(SuggestingGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-def _not_for_machines(words: Sequence[str]) -> Exception:
-    from rappd.errors import UsageProblemError
-
-    name = next((word for word in words if not word.startswith("-")), "NAME")
-    return UsageProblemError(
-        "`rappd pair` is for phones.", do=f"For machines: `rappd peers pair {name[:60]}`."
-    )
 
 
 @click.group(

@@ -45,6 +45,8 @@ from rappd.store.store import Store
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants
+from rappd.tether.service import TetherService
+from rappd.tether.sessions import Sessions
 from rappd.transcript.frames import RestoredConversations
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
@@ -130,6 +132,8 @@ class Daemon:
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
         self.services.peers = PeerToolGateway(self.federation, self.calls)
+        sessions = Sessions(self.dispatcher, store, self.tenants)
+        self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         self._background: set[asyncio.Task[Any]] = set()
         operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
         self.services.perform = operations.perform
@@ -207,6 +211,7 @@ class Daemon:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.turn_streams.close()
         await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
+        await self.tether.close()
         await self.federation.close()
         await self.eggs.close()
         for task in list(self._background):

@@ -22,6 +22,7 @@ from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
 from rappd.http.loopback import app as loopback
 from rappd.http.request_timeout import TimedRunner
+from rappd.http.tether_listener import TetherListener
 from rappd.http.twin_listeners import TwinListeners
 from rappd.settings.load import Settings
 
@@ -66,12 +67,14 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         daemon.tenants.listeners = twin_listeners = TwinListeners(daemon)
         federation_listener = FederationListener(daemon)
         daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
+        daemon.tether.listener = TetherListener(daemon.tether, settings.text("tether.address"))
         held.announce(port)
         stopped = _stop_signal()
         try:
             await daemon.start()
             federation_listener.open()
             daemon.spawn(daemon.legacy.reopen())
+            daemon.spawn(daemon.tether.start())
             _notify("READY=1")
             await on_ready(daemon)
             settle()

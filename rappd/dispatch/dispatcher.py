@@ -70,14 +70,16 @@ class Dispatcher:
         fresh: bool = False,
         named: bool = False,
         emit: Emit | None = None,
+        thread: str = "",
     ) -> Envelope:
         """Takes a HELP in and gives its DONE or ERROR back, once the answer is durable.
 
+        ``thread``: a thread that exists, in place of the session's.
         ``fresh``: nobody used the session before. ``named`` says that the caller chose the id: a repeat of (from, id) then gets the recorded
         answer, or joins the turn under way. The task may be cancelled; that too is recorded.
         """
         if not named:
-            return await self._perform(envelope, caller, session, fresh, False, emit)
+            return await self._perform(envelope, caller, session, fresh, False, emit, thread)
         key = (envelope.sender, envelope.id)
         running = self._turns.get(key)
         if running is not None:
@@ -90,7 +92,7 @@ class Dispatcher:
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         self._turns[key] = future
         try:
-            reply = await self._perform(envelope, caller, session, fresh, True, emit)
+            reply = await self._perform(envelope, caller, session, fresh, True, emit, thread)
         except BaseException as error:
             future.set_exception(error if isinstance(error, Exception) else RequestCancelledError())
             future.exception()  # nobody may be waiting
@@ -232,6 +234,10 @@ class Dispatcher:
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
+    def record_note(self, note: Envelope, workspace: str) -> None:
+        """Writes down a NOTE, which nobody answers, on the thread that it names."""
+        self._write(note, workspace)
+
     def record_outgoing(self, envelope: Envelope, workspace: str) -> None:
         """Writes down what goes to another machine. It is durable before anything is that follows from it."""
         self._write(envelope, workspace)
@@ -264,11 +270,21 @@ class Dispatcher:
         )
 
     async def _perform(
-        self, envelope: Envelope, caller: Caller, session: Any, fresh: bool, named: bool, emit: Emit | None
+        self,
+        envelope: Envelope,
+        caller: Caller,
+        session: Any,
+        fresh: bool,
+        named: bool,
+        emit: Emit | None,
+        thread: str,
     ) -> Envelope:
         workspace, handler, _ = self._resolve(envelope.recipient)
-        title = envelope.data.get("user_input", "")
-        envelope = self.open_thread(envelope, workspace, session=session, title=title, fresh=fresh)
+        if thread:
+            envelope = on_thread(envelope, thread)
+        else:
+            title = envelope.data.get("user_input", "")
+            envelope = self.open_thread(envelope, workspace, session=session, title=title, fresh=fresh)
         self._write(envelope, workspace)
         with self._store.group_commit.active():
             try:

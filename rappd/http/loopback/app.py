@@ -12,6 +12,7 @@ from rappd.http.loopback import (
     broadcast,
     cartridges,
     chat,
+    devices,
     eggs,
     health,
     http_tools,
@@ -48,7 +49,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, devices]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

@@ -1,0 +1,123 @@
+"""``rappd devices``: phones that joined: list, show, rename, change what they may do, remove."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import arrow, command, print_json, print_out, print_status, strip_control
+from rappd.cli.formatting import ago
+from rappd.cli.tables import table
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_WAYS = {"webrtc": "connected", "websocket": "connected (WebSocket)"}
+
+Row = dict[str, Any]
+
+
+@click.group(cls=SuggestingGroup)
+def devices() -> None:
+    """Phones that joined: list, show, rename, scopes, revoke."""
+
+
+@devices.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """List phones that joined, the newest first."""
+    found = ControlClient(Home.here()).get("/devices")
+    if as_json:
+        print_json(found)
+        return
+    if not found["devices"]:
+        print_out(f"No phone has joined. {arrow()} {command('rappd pair')}")
+        return
+    rows = [
+        (strip_control(row["name"]), _way(row), _may(row), str(row["user"])[:20], str(row["id"])[:8])
+        for row in found["devices"]
+    ]
+    table(("NAME", "SEEN", "MAY", "MEMORY", "ID"), rows)
+
+
+@devices.command()
+@click.argument("device")
+@_JSON
+def show(device: str, as_json: bool) -> None:
+    """Show one phone."""
+    row = ControlClient(Home.here()).get(_path(device))
+    if as_json:
+        print_json(row)
+        return
+    print_out(strip_control(row["name"]))
+    for label, value in (
+        ("Seen", f"{_way(row)}, from {row['seen_from']}"), ("May", _may(row)), ("Memory", row["user"]),
+        ("Joined", ago(time.time() - row["created_at"])), ("Id", row["id"]),
+    ):  # fmt: skip
+        print_out(f"  {label:8}{strip_control(str(value))}")
+
+
+@devices.command()
+@click.argument("device")
+@click.argument("name")
+@_JSON
+def rename(device: str, name: str, as_json: bool) -> None:
+    """Call a phone NAME."""
+    row = ControlClient(Home.here()).post(_path(device), {"name": name})
+    if as_json:
+        print_json(row)
+        return
+    print_status("good", f"It is called {strip_control(row['name'])} now.")
+
+
+@devices.command()
+@click.argument("device")
+@click.option("--scope", type=click.Choice(["talk", "listen"]), help="It may talk, or only listen.")
+@click.option("--workflows/--no-workflows", default=None, help="It may start workflows.")
+@click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `shared` for everybody's.")
+@_JSON
+def scopes(device: str, scope: str | None, workflows: bool | None, user: str | None, as_json: bool) -> None:
+    """Show or change what a phone may do."""
+    daemon = ControlClient(Home.here())
+    body: Row = {}
+    if scope is not None:
+        body["scope"] = scope
+    if workflows is not None:
+        body["workflows"] = workflows
+    if user is not None:
+        body["user"] = "" if user == "shared" else user
+    row = daemon.post(_path(device), body) if body else daemon.get(_path(device))
+    if as_json:
+        print_json(row)
+        return
+    print_status("good", f"{strip_control(row['name'])} may {_may(row)}; memory: {row['user']}.")
+
+
+@devices.command()
+@click.argument("device")
+@_JSON
+def revoke(device: str, as_json: bool) -> None:
+    """Remove a phone; its connection ends at once."""
+    found = ControlClient(Home.here()).delete(_path(device))
+    if as_json:
+        print_json(found)
+        return
+    print_status("good", f"{strip_control(found['removed']['name'])} was removed.")
+
+
+def _path(device: str) -> str:
+    return f"/devices/{quote(device, safe='')}"
+
+
+def _way(row: Row) -> str:
+    return _WAYS[row["way"]] if row["connected"] else ago(time.time() - row["seen_at"])
+
+
+def _may(row: Row) -> str:
+    return ("talk, listen" if row["scope"] == "talk" else "listen") + (
+        ", workflows" if row["workflows"] else ""
+    )

@@ -1,0 +1,191 @@
+"""``rappd pair``: a QR code for a phone, the digits to compare, and the result."""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+import time
+from typing import Any
+
+import click
+
+from envelopes.errors import ReportableError
+from rappd.cli.console import (
+    command,
+    interactive,
+    print_err,
+    print_out,
+    print_status,
+    strip_control,
+    terminal_width,
+    utf8,
+)
+from rappd.cli.progress import progress
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from rappd.errors import UsageProblemError
+
+_PAUSE = 0.3
+_NOBODY_SECONDS = 20.0
+_NOBODY = "Nobody came yet. Is the phone on this Wi-Fi (not mobile data, not a guest network)? Does a firewall block port {port}?"
+
+Row = dict[str, Any]
+
+
+class PhoneNotPairedError(ReportableError):
+    """The window ended without a phone."""
+
+    def __init__(self, state: str) -> None:
+        if state == "differs":
+            super().__init__(
+                "Stopped: the numbers differ. Nothing was shared.",
+                do="rappd pair; if it happens again, change the Wi-Fi",
+            )
+        else:
+            super().__init__("The QR code has expired.", do="rappd pair")
+        self._state = state
+
+    @property
+    def code(self) -> str:  # type: ignore[override]  # how it ended
+        return f"pair_{self._state}"
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return 5 if self._state == "differs" else 8
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="")
+@click.option("--name", default="", metavar="NAME", help="What the phone is called here.")
+@click.option("--ttl", type=click.IntRange(1, 600), metavar="SECONDS", help="How long the code lives.")
+@click.option(
+    "--scope", type=click.Choice(["talk", "listen"]), default="talk", show_default=True,
+    help="It may talk, or only listen.",
+)  # fmt: skip
+@click.option(
+    "--user",
+    default="",
+    metavar="GUID",
+    help="Whose memory counts when it talks; the shared one without this.",
+)
+@click.option("--cancel", is_flag=True, help="Take the code back that is shown now.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each change.")
+def pair(
+    words: tuple[str, ...], name: str, ttl: int | None, scope: str, user: str, cancel: bool, as_json: bool
+) -> None:
+    """Let a phone join by scanning a QR code.
+
+    For another computer: rappd peers pair.
+    """
+    if words:
+        raise UsageProblemError(
+            "`rappd pair` is for phones.", do=f"For machines: `rappd peers pair {words[0][:60]}`."
+        )
+    daemon = ControlClient(Home.here())
+    if cancel:
+        daemon.delete("/devices/window")
+        print_status("good", "No QR code is shown now.")
+        return
+    body: Row = {"name": name, "scope": scope, "user": "" if user == "shared" else user}
+    row = daemon.post("/devices/window", {**body, **({"ttl": ttl} if ttl else {})})
+    try:
+        _follow(daemon, row, as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        daemon.delete("/devices/window")
+        raise
+
+
+def _follow(daemon: ControlClient, row: Row, *, as_json: bool) -> None:
+    told = ""
+    while True:
+        state = row["state"]
+        if as_json and state != told:
+            click.echo(json.dumps({"window": row}))
+            sys.stdout.flush()
+        if state == "open" and told != "open" and not as_json:
+            _show(row)
+        told = state
+        if state == "paired":
+            if not as_json:
+                _show_paired(row["device"])
+            return
+        if state not in ("open", "compare", "waiting"):
+            raise PhoneNotPairedError("differs" if state == "differs" else "expired")
+        row = (
+            _asked(daemon, row)
+            if state == "compare" and not as_json
+            else _waited(daemon, state, as_json=as_json)
+        )
+
+
+def _show(row: Row) -> None:
+    from rappd.tether.qr_code import as_text
+
+    print_err("Point the phone's camera here. The phone must be on the same Wi-Fi.")
+    if interactive() and utf8(sys.stdout):
+        try:
+            lines = as_text(row["links"][0])
+        except ImportError:
+            lines = []
+            print_status(
+                "note", "The QR code cannot be drawn.", "pip install 'rappd[tether]'", stream=sys.stderr
+            )
+        if lines and terminal_width() >= len(lines[0]) - 12:
+            print_out("\n".join(lines))
+    for link in row["links"][:3]:
+        print_out(str(link))
+    print_err(f"Camera does not help? Open {row['short_links'][0]} and type {row['code']}")
+
+
+def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
+    began, hinted = time.monotonic(), False
+    with progress() as line:
+        while True:
+            row = daemon.get("/devices/window")
+            if row["state"] != known:
+                return row
+            if "remaining" in row and not as_json:
+                minutes, seconds = divmod(int(row["remaining"]), 60)
+                what = "Waiting for the phone" if known == "open" else "Now tap Yes on the phone"
+                line(f"{what}. Closes in {minutes}:{seconds:02}")
+            if (
+                known == "open"
+                and not hinted
+                and not row.get("visited")
+                and time.monotonic() - began > _NOBODY_SECONDS
+            ):
+                hinted = True
+                print_status(
+                    "note",
+                    _NOBODY.format(port=row["links"][0].partition("/t#")[0].rpartition(":")[2]),
+                    stream=sys.stderr,
+                )
+            time.sleep(_PAUSE)
+
+
+def _asked(daemon: ControlClient, row: Row) -> Row:
+    print_err(f'"{strip_control(row["name"])}" is here.')
+    print_err()
+    print_err(f"  {row['digits']}")
+    print_err()
+    if not interactive():
+        print_err("Answer in the page, under Devices.")
+        return _waited(daemon, "compare", as_json=False)
+    sys.stderr.write("Does the phone show the same number? [y/N] ")
+    sys.stderr.flush()
+    while not select.select([sys.stdin], [], [], _PAUSE)[0]:
+        now = daemon.get("/devices/window")
+        if now["state"] != "compare":  # the phone said no, or the time is over
+            print_err()
+            return now
+    same = sys.stdin.readline().strip().lower() in ("y", "yes")
+    found = daemon.post("/devices/window/answer", {"id": row["id"], "same": same})
+    return {**found, "state": "waiting"} if found["state"] == "compare" else found
+
+
+def _show_paired(device: Row) -> None:
+    what = "it may talk and listen" if device["scope"] == "talk" else "it may listen"
+    print_status(
+        "good", f"{strip_control(device['name'])} joined; {what}. Change: {command('rappd devices scopes')}"
+    )

@@ -1,0 +1,242 @@
+"""The listener for phones: the page at ``/t`` with its files, and ``/tether/v2/*``; nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import mimetypes
+from pathlib import Path
+from typing import Any
+
+from aiohttp import WSMsgType, web
+from aiohttp.typedefs import Handler
+
+from envelopes.errors import ReportableError
+from rappd.daemon.rate_limit import RateLimit
+from rappd.errors import RefusedError
+from rappd.http.federation_listener import listen
+from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
+from rappd.http.request_timeout import TimedRunner
+from rappd.http.responses import ok, plain, problem
+from rappd.tether.errors import TetherUnavailableError
+from rappd.tether.framing import FRAME_BYTES
+from rappd.tether.sdp import MOST_BYTES
+from rappd.tether.service import TetherService
+
+log = logging.getLogger(__name__)
+
+PAGE = Path(__file__).parents[1] / "tether" / "page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; "
+    "manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+TETHER = web.AppKey("tether", TetherService)
+OFFERS = web.AppKey("offers", RateLimit)
+_BODY = MOST_BYTES * 2  # escapes of JSON; the description itself is bounded by ``sdp``
+_HELLO_SECONDS = 10.0
+
+routes = web.RouteTableDef()
+
+
+class TetherListener:
+    """Opened with the first window, closed when no device is left."""
+
+    def __init__(self, tether: TetherService, address: str) -> None:
+        self.port = 0
+        self._tether, self._address = tether, address
+        self._runner: web.AppRunner | None = None
+
+    async def open(self, port: int) -> None:
+        """Listens at ``port`` or a free one. Raises ``TetherUnavailableError``. Idempotent."""
+        if self._runner is not None:
+            return
+        listener = await asyncio.to_thread(listen, self._address, port)
+        if listener is None:
+            raise TetherUnavailableError(
+                f"Phones cannot be listened for at {self._address}.",
+                do="rappd config set tether.address 0.0.0.0",
+            )
+        self.port = listener.getsockname()[1]
+        runner = TimedRunner(
+            _build(self._tether, self), access_log=None, handle_signals=False, shutdown_timeout=1.0
+        )
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        self._runner = runner
+        log.info("the listener for phones is open on port %d", self.port)
+
+    async def close(self) -> None:
+        """Listens no more. Idempotent."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+            log.info("the listener for phones is closed")
+
+    def hosts(self) -> frozenset[str]:
+        """``Host`` headers that it answers to: this machine's own addresses."""
+        return frozenset(self._tether.addresses())
+
+
+LISTENER = web.AppKey("listener", TetherListener)
+
+
+@routes.get("/t")
+async def index(request: web.Request) -> web.StreamResponse:
+    """The phone's page."""
+    request.app[TETHER].visited()
+    return _file("index.html")
+
+
+@routes.get("/t/{name}")
+async def part(request: web.Request) -> web.StreamResponse:
+    """A file of the page."""
+    return _file(request.match_info["name"])
+
+
+@routes.post("/tether/v2/offer")
+async def offer(request: web.Request) -> web.StreamResponse:
+    """A browser's offer: `{window | device, sdp, commit}`; the answer is `{sdp, nonce, host_key, subject, machine}`."""
+    request.app[OFFERS].take(request.remote or "")
+    return ok(await request.app[TETHER].offer(await _json(request), request.remote or ""))
+
+
+@routes.get("/tether/v2/socket")
+async def socket(request: web.Request) -> web.StreamResponse:
+    """The same protocol over a WebSocket, for networks that block UDP; the first frame is the offer without `sdp`."""
+    request.app[OFFERS].take(request.remote or "")
+    line = web.WebSocketResponse(max_msg_size=FRAME_BYTES, compress=False)
+    await line.prepare(request)
+    channel = _SocketChannel(line, secure=request.secure)
+    connection = None
+    try:
+        async with asyncio.timeout(_HELLO_SECONDS):
+            first = await line.receive_str()
+        try:
+            connection, opened = request.app[TETHER].socket(_object(first), channel, request.remote or "")
+        except ReportableError as found:
+            channel.send({"type": "stopped", "reason": found.code, **found.as_json()})
+            return line
+        channel.send(opened)
+        async for message in line:
+            if message.type is not WSMsgType.TEXT:
+                break
+            connection.on_text(message.data)
+    except (TimeoutError, TypeError, ReportableError):
+        pass  # it said nothing that is understood; the connection ends
+    finally:
+        if connection is not None:
+            connection.on_closed()
+        await channel.finish()
+    return line
+
+
+class _SocketChannel:
+    """Frames go out in order by one task; a phone that does not read is cut off."""
+
+    def __init__(self, line: web.WebSocketResponse, *, secure: bool) -> None:
+        self.secure = secure
+        self._line = line
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue(256)
+        self._sending = asyncio.create_task(self._send_all())
+
+    def send(self, frame: dict[str, Any]) -> None:
+        try:
+            self._queue.put_nowait(json.dumps(frame, ensure_ascii=False))
+        except asyncio.QueueFull:
+            self._sending.cancel()
+
+    def close(self) -> None:
+        if not self._queue.full():
+            self._queue.put_nowait(None)
+        else:
+            self._sending.cancel()
+
+    async def finish(self) -> None:
+        self.close()
+        await asyncio.gather(self._sending, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        try:
+            while (text := await self._queue.get()) is not None:
+                await self._line.send_str(text)
+        except ConnectionError:
+            return
+        finally:
+            await self._line.close()
+
+
+def _build(tether: TetherService, listener: TetherListener) -> web.Application:
+    app = web.Application(middlewares=[_guard], client_max_size=_BODY)
+    app[TETHER], app[LISTENER], app[OFFERS] = tether, listener, RateLimit(10, 60)
+    app.add_routes(routes)
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Only this machine's own addresses as Host, only its own page as Origin; every error in one shape."""
+    try:
+        host = request.headers.get("Host", "")
+        if host not in request.app[LISTENER].hosts():
+            raise RefusedError("This listener answers to its own address only.", do="Scan the QR code again.")
+        origin = request.headers.get("Origin")
+        if origin is not None and origin != f"{request.scheme}://{host}":
+            raise RefusedError(
+                "Pages of other sites may not use this listener.", do="Scan the QR code again."
+            )
+        return await handler(request)
+    except ReportableError as found:
+        return problem(found)
+    except web.HTTPException as found:
+        if found.status < 400:
+            return found
+        return plain(
+            found.status, "There is nothing here." if found.status == 404 else found.reason, "refused"
+        )
+    except Exception:
+        log.exception("%s %s failed", request.method, request.path[:200])
+        return plain(500, "Something went wrong inside; the log has it.", "failed")
+
+
+async def _json(request: web.Request) -> dict[str, Any]:
+    if request.content_type != "application/json":
+        raise UnsupportedMediaTypeError("The body is not application/json.", do="Send JSON.")
+    return _object((await request.read()).decode(errors="replace"))
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidBodyError("The body is no JSON object.", do="Send {…}.")
+    return found
+
+
+@functools.cache
+def _files() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in PAGE.iterdir() if path.is_file()}
+
+
+def _file(name: str) -> web.Response:
+    content = _files().get(name)
+    if content is None:
+        raise web.HTTPNotFound
+    kind = (
+        "text/javascript"
+        if name.endswith(".js")
+        else mimetypes.guess_type(name)[0] or "application/octet-stream"
+    )
+    kind = f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+    return web.Response(body=content, headers={**HEADERS, "Content-Type": kind})

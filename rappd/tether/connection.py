@@ -1,0 +1,193 @@
+"""One phone's connection: first the handshake, then its part in the session; performs what both tables say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, Protocol
+
+from rappd.tether import handshake as host_side
+from rappd.tether import session as phone_side
+from rappd.tether.devices import Device
+from rappd.tether.framing import Assembler, FrameError, frames_of
+from rappd.tether.handshake import Handshake
+from rappd.tether.rtc_client import Channel
+from rappd.tether.session import PING_SECONDS, PhoneSession
+from rappd.tether.sessions import Session, Sessions
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS = 30.0
+
+
+class ConnectionOwner(Protocol):
+    """The service, as its connections see it."""
+
+    sessions: Sessions
+
+    def ask(self, connection: PhoneConnection, digits: str, name: str) -> None:
+        """The operator must compare the digits; ``connection.answer`` takes the answer."""
+        ...
+
+    def accept(self, connection: PhoneConnection, name: str) -> Device:
+        """Both sides agree: returns the device, registered now or long ago."""
+        ...
+
+    def ended(self, connection: PhoneConnection, reason: str) -> None:
+        """It is over; comes once."""
+        ...
+
+    async def current_session(self) -> Session:
+        """The session that phones join."""
+        ...
+
+
+class PhoneConnection:
+    """Told by its channel of frames; owns the timers."""
+
+    last_seq = 0
+
+    def __init__(
+        self,
+        channel: Channel,
+        handshake: Handshake,
+        owner: ConnectionOwner,
+        address: str,
+        guest_print: bytes,
+        resumes: Device | None,
+    ) -> None:
+        self.device: Device | None = None
+        self.session: Session | None = None
+        self.address, self.guest_print, self.resumes = address, guest_print, resumes
+        self.secure = channel.secure
+        self._channel = channel
+        self._handshake = handshake
+        self._owner = owner
+        self._sessions = owner.sessions
+        self._assembler = Assembler()
+        self._phone: PhoneSession | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._joining: asyncio.Task[None] | None = None
+        self._over = False
+
+    def on_open(self) -> None:
+        """The channel is open: the handshake must be through soon, unless a person is asked."""
+        self._timer = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._late)
+
+    def on_text(self, text: str) -> None:
+        """One frame came."""
+        try:
+            message = self._assembler.feed(text)
+        except FrameError as problem:
+            self.end(str(problem))
+            return
+        if message is None:
+            return
+        if self._phone is None:
+            self._perform_handshake(self._handshake.on_frame(message))
+        else:
+            self._perform(self._phone.on_frame(message, time.monotonic()))
+
+    def on_closed(self) -> None:
+        """The channel is gone."""
+        self.end("closed")
+
+    def answer(self, same: bool) -> None:
+        """The operator compared the digits."""
+        self._perform_handshake(self._handshake.on_operator(same))
+
+    def expire(self) -> None:
+        """The window closed before both sides agreed."""
+        self._perform_handshake(self._handshake.on_timeout())
+
+    def show(self, message: dict[str, Any]) -> None:
+        """Sends a message, in as many frames as it takes."""
+        for frame in frames_of(message):
+            self._channel.send(frame)
+
+    def allow(self) -> None:
+        """The device's scope was changed."""
+        if self._phone is not None and self.device is not None:
+            self._phone.allow(may_talk=bool(self.device.caps))
+
+    def end(self, reason: str) -> None:
+        """Closes the connection. Idempotent."""
+        if self._over:
+            return
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._joining is not None:
+            self._joining.cancel()
+        if self.session is not None:
+            self._sessions.leave(self.session, self)
+        self._channel.close()
+        self._owner.ended(self, reason)
+
+    def _late(self) -> None:
+        if self._handshake.state == "proof":
+            self.end("no proof")
+
+    def _perform_handshake(self, actions: list[host_side.Action]) -> None:
+        for action in actions:
+            if isinstance(action, host_side.Send):
+                self.show(action.frame)
+            elif isinstance(action, host_side.Ask):
+                self._owner.ask(self, action.digits, action.name)
+            elif isinstance(action, host_side.End):
+                self.end(action.reason)
+            else:
+                self._accepted(action.name)
+
+    def _accepted(self, name: str) -> None:
+        device = self.device = self._owner.accept(self, name)
+        self._phone = PhoneSession(time.monotonic(), may_talk=bool(device.caps))
+        self.show({"type": "paired", "device": device.id, "secret": device.secret, "name": device.name})
+        self._tick()
+
+    def _tick(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._tick)
+        if self._phone is not None:
+            self._perform(self._phone.on_tick(time.monotonic()))
+
+    def _perform(self, actions: list[phone_side.Action]) -> None:
+        assert self.device is not None
+        for action in actions:
+            if isinstance(action, phone_side.Reply):
+                self.show(action.frame)
+            elif isinstance(action, phone_side.Sync):
+                self._joining = asyncio.ensure_future(self._join(action))
+            elif isinstance(action, phone_side.Hang):
+                self.end(action.reason)
+            elif self.session is None:
+                continue  # it spoke before it was told who is there
+            elif isinstance(action, phone_side.Say):
+                self._sessions.say(self.session, self.device, action)
+            else:
+                self._show_typing()
+
+    async def _join(self, wanted: phone_side.Sync) -> None:
+        assert self.device is not None
+        session = await self._owner.current_session()
+        self.session = session
+        self.last_seq = wanted.last_seq if wanted.session == session.id else 0
+        self.show(
+            {
+                "type": "welcome",
+                "session": session.id,
+                "from_seq": self.last_seq,
+                "participants": self._sessions.participants(),
+                "may_talk": bool(self.device.caps),
+                "secure": self.secure,
+            }
+        )
+        await self._sessions.join(session, self)
+
+    def _show_typing(self) -> None:
+        assert self.session is not None and self.device is not None
+        for other in self.session.listeners:
+            if other is not self:
+                other.show({"type": "typing", "by": self.device.name})

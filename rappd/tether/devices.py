@@ -1,0 +1,165 @@
+"""Registered devices: ``devices.json`` in the home, readable by its owner alone."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from agents.storage.atomic_write import write_atomically
+from envelopes.codecs.chat import DEFAULT_USER_GUID
+from rappd.errors import AmbiguousError, StoreError, UsageProblemError
+from rappd.tether import proofs
+from rappd.tether.errors import NoSuchDeviceError
+
+SCOPES = {"talk": ("HELP.*",), "listen": ()}
+"""Words for people and the capabilities that they stand for."""
+WORKFLOW = "WORKFLOW"
+IDLE_DAYS = 90
+_SEEN_EVERY = 60.0
+
+
+class Device(msgspec.Struct, kw_only=True):
+    """One phone. ``id`` is the hex SHA-256 fingerprint of its certificate, or random for one that pairs by WebSocket.
+
+    ``secret`` is base64url; ``at`` times are seconds since 1970. ``certificate`` is False where DTLS cannot prove it.
+    """
+
+    id: str
+    name: str
+    secret: str
+    scope: str = "talk"
+    workflows: bool = False
+    user: str = ""
+    certificate: bool = True
+    created_at: float
+    seen_at: float = 0.0
+    seen_from: str = ""
+    session: str = ""
+
+    @property
+    def caps(self) -> tuple[str, ...]:
+        """Capability texts of what it may do."""
+        return SCOPES[self.scope] + ((WORKFLOW,) if self.workflows else ())
+
+    @property
+    def user_guid(self) -> str:
+        """The user whose memory counts while it talks."""
+        return self.user or DEFAULT_USER_GUID
+
+    def shown(self) -> dict[str, object]:
+        """As lists show it, without its secret."""
+        return {
+            "id": self.id, "name": self.name, "scope": self.scope, "workflows": self.workflows,
+            "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
+            "seen_from": self.seen_from, "session": self.session,
+        }  # fmt: skip
+
+
+class _Content(msgspec.Struct):
+    devices: list[Device]
+    removed: list[str] = []
+
+
+class DeviceRegistry:
+    """All devices of this machine. Writes the file at every change; small and rarely changed."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """Raises ``StoreError`` when the file is damaged: then no device is let in."""
+        self._path = path
+        self._clock = clock
+        try:
+            content = msgspec.json.decode(path.read_bytes(), type=_Content)
+        except FileNotFoundError:
+            content = _Content([])
+        except (OSError, msgspec.DecodeError) as error:
+            raise StoreError(f"{path} cannot be read.", do="Delete it, and pair your phones anew.") from error
+        oldest = clock() - IDLE_DAYS * 86_400
+        self._devices = {one.id: one for one in content.devices if max(one.seen_at, one.created_at) > oldest}
+        self._removed = content.removed
+
+    def all(self) -> list[Device]:
+        """Every device, the newest first."""
+        return sorted(self._devices.values(), key=lambda one: -one.created_at)
+
+    def get(self, id: str) -> Device | None:
+        """The device of that id."""
+        return self._devices.get(id)
+
+    def find(self, name: str) -> Device:
+        """The device of that name, or whose id begins so. Raises ``NoSuchDeviceError``, ``AmbiguousError``."""
+        named = [one for one in self._devices.values() if one.name.casefold() == name.casefold()]
+        found = named or [
+            one for one in self._devices.values() if len(name) >= 4 and one.id.startswith(name.lower())
+        ]
+        if not found:
+            raise NoSuchDeviceError(f'No device is called "{name[:40]}".', do="rappd devices list")
+        if len(found) > 1:
+            raise AmbiguousError(f'"{name[:40]}" fits several devices.', do="Give the start of its id.")
+        return found[0]
+
+    def add(self, guest_print: bytes, name: str, *, scope: str, user: str, seen_from: str) -> Device:
+        """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate."""
+        taken = {one.name.casefold() for one in self._devices.values() if one.id != guest_print.hex()}
+        free = next(
+            one for one in (name, *(f"{name} {n}" for n in range(2, 1000))) if one.casefold() not in taken
+        )
+        device = Device(
+            id=guest_print.hex() or secrets.token_hex(32), name=free,
+            secret=proofs.b64(secrets.token_bytes(proofs.SECRET_BYTES)), scope=scope, user=user,
+            certificate=bool(guest_print), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
+        )  # fmt: skip
+        self._devices[device.id] = device
+        self._write()
+        return device
+
+    def seen(self, device: Device, address: str, session: str) -> bool:
+        """Notes that it is here; True when it came from a new address."""
+        moved = address != device.seen_from
+        if moved or session != device.session or self._clock() - device.seen_at > _SEEN_EVERY:
+            device.seen_at, device.seen_from, device.session = self._clock(), address, session
+            self._write()
+        return moved
+
+    def rename(self, device: Device, name: str) -> None:
+        """Calls it something else. Raises ``UsageProblemError``."""
+        plain = " ".join(name.split())[:40]
+        if not plain or not plain.isprintable():
+            raise UsageProblemError("That is no name.", do="Use letters and digits.")
+        if any(
+            one is not device and one.name.casefold() == plain.casefold() for one in self._devices.values()
+        ):
+            raise UsageProblemError(f'Another device is called "{plain}".', do="Choose another name.")
+        device.name = plain
+        self._write()
+
+    def allow(self, device: Device, scope: str, *, workflows: bool, user: str | None = None) -> None:
+        """Changes what it may do. Raises ``UsageProblemError``."""
+        device.scope, device.workflows = checked_scope(scope), workflows
+        if user is not None:
+            device.user = user
+        self._write()
+
+    def remove(self, device: Device) -> None:
+        """Trusts it no more. Its id is kept, so that it is told that it was removed."""
+        del self._devices[device.id]
+        self._removed = [*self._removed[-99:], device.id]
+        self._write()
+
+    def was_removed(self, id: str) -> bool:
+        """True for a device that was removed lately."""
+        return id in self._removed
+
+    def _write(self) -> None:
+        content = msgspec.json.encode(_Content(list(self._devices.values()), self._removed))
+        write_atomically(self._path, content)
+
+
+def checked_scope(scope: str) -> str:
+    """``scope``, if it is one. Raises ``UsageProblemError``."""
+    if scope not in SCOPES:
+        raise UsageProblemError(f'"{scope[:40]}" is no scope.', do=f"One of: {', '.join(SCOPES)}.")
+    return scope

@@ -1,0 +1,59 @@
+"""Errors of phones and their sessions."""
+
+from __future__ import annotations
+
+from rappd.errors import RappdError
+
+
+class TetherError(RappdError):
+    """Root of this package's errors."""
+
+    code = "tether"
+    status = 400
+
+
+class BadOfferError(TetherError):
+    """An offer that is not one data channel of a browser."""
+
+    code = "bad_offer"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, do="Open the page anew.")
+
+
+class WindowClosedError(TetherError):
+    """No QR code is good now: it expired, was used, or was never shown."""
+
+    code = "code_expired"
+    status = 403
+    exit_code = 5
+
+    def __init__(self) -> None:
+        super().__init__("That QR code has expired.", do="Ask for a new one: rappd pair")
+
+
+class UnknownDeviceError(TetherError):
+    """A device that is not registered here, or was removed."""
+
+    code = "unknown_device"
+    status = 403
+    exit_code = 4
+
+    def __init__(self) -> None:
+        super().__init__("This phone was removed.", do="To come back, ask for a new QR code.")
+
+
+class NoSuchDeviceError(TetherError):
+    """A name or an id that fits no device."""
+
+    code = "no_such_device"
+    status = 404
+    exit_code = 4
+
+
+class TetherUnavailableError(TetherError):
+    """The listener for phones cannot open, or a window is in the way."""
+
+    code = "tether_unavailable"
+    status = 409
+    exit_code = 9

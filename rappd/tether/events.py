@@ -1,0 +1,68 @@
+"""Events of a session as phones see them, made from the records of its thread (RAPP v1 §18.11.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from envelopes.envelope import DONE, ERROR, HELP, NOTE
+from rappd.store.records import Event
+
+SESSION_START = "session_start"
+_LONGEST = 200_000
+
+
+def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
+    """The event of a record; None for what no screen shows. ``names`` are participants' by their ids.
+
+    ``{seq, event_id, kind, by, at, text, …}``: ``seq`` is the record's number in the thread, ``at`` milliseconds
+    since 1970. A sentence and its answer have one ``event_id``.
+    """
+    data = orjson.loads(record.body)["data"]
+    event: dict[str, Any] = {"seq": record.n, "event_id": record.id, "at": record.at // 1000}
+    if record.verb == NOTE:
+        return {
+            **event,
+            "kind": str(data.get("kind", "note")),
+            "by": str(data.get("by", "")),
+            "text": str(data.get("text", "")),
+        }
+    if record.verb == HELP and "user_input" in data:
+        said = {
+            "kind": "operator_input",
+            "by": str(data.get("by", "")),
+            "text": str(data["user_input"])[:_LONGEST],
+        }
+        return {**event, **said, "to": names.get(record.recipient, "")}
+    if record.verb == HELP:
+        return {
+            **event,
+            "kind": "tool_dispatch",
+            "by": names.get(record.sender, ""),
+            "text": str(data.get("agent", "")),
+        }
+    if "agent" in data:  # of a tool call, whose result is in the answer
+        return None
+    by = names.get(record.sender, record.sender.rpartition("_")[0])
+    if record.verb == DONE:
+        text = str(data.get("response") or data.get("result") or "")[:_LONGEST]
+        return {**event, "kind": "twin_response", "by": by, "text": text}
+    if record.verb == ERROR:
+        failed = {"text": str(data.get("msg", "")), "do": str(data.get("do", "")), "error": True}
+        return {**event, "kind": "twin_response", "by": by, **failed}
+    return None
+
+
+def history(records: list[Event], names: dict[str, str]) -> list[dict[str, str]]:
+    """The conversation so far, as a model takes it: sentences, and the answers of participants."""
+    found: list[dict[str, str]] = []
+    for record in records:
+        event = event_of(record, names)
+        if event is None or not event["text"] or event.get("error"):
+            continue
+        if event["kind"] == "operator_input":
+            found.append({"role": "user", "content": event["text"]})
+        elif event["kind"] == "twin_response":
+            found.append({"role": "assistant", "content": event["text"]})
+    return found

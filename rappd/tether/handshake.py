@@ -1,0 +1,171 @@
+"""The host's side of the handshake, as a state table without I/O.
+
+A pairing goes ``proof → compare → done``, a resumption ``proof → done``; anything unexpected goes to ``ended``.
+The caller sends what it is told to send, asks the operator when told to ask, and closes the connection at ``End``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import Any, Literal
+
+from rappd.tether import proofs
+from rappd.tether.proofs import Parts
+
+State = Literal["proof", "compare", "done", "ended"]
+Reason = Literal["bad_proof", "differs", "refused", "protocol", "left", "late"]
+NAME_LENGTH = 40
+
+_BEFORE_DONE = frozenset({"auth", "confirm", "ping", "bye"})
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A frame for the phone."""
+
+    frame: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The operator must compare these digits and answer."""
+
+    digits: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """Both sides agree: the session may begin."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The connection is over."""
+
+    reason: Reason
+
+
+Action = Send | Ask | Accept | End
+
+
+@dataclass(frozen=True, slots=True)
+class HostProof:
+    """Proves this machine: ``sign`` uses its P-256 key, ``certificate`` is the identity's endorsement of it."""
+
+    sign: Callable[[bytes], bytes]
+    certificate: bytes
+
+
+class Handshake:
+    """One connection's handshake.
+
+    ``keys`` are the proof keys that count: the window's token and typed code, or a device's secret. ``resumes``:
+    the device is registered and nobody is asked. ``proved``: DTLS has shown the registered certificate already.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        commitment: bytes,
+        keys: Sequence[bytes],
+        host: HostProof,
+        *,
+        resumes: bool = False,
+        proved: bool = False,
+    ) -> None:
+        self.state: State = "proof"
+        self.name = ""
+        self._parts = parts
+        self._commitment = commitment
+        self._keys = tuple(keys)
+        self._host = host
+        self._resumes = resumes
+        self._proved = proved
+        self._guest_agrees = self._operator_agrees = False
+
+    def on_frame(self, frame: dict[str, Any]) -> list[Action]:
+        """A frame of the phone, as decoded JSON."""
+        kind = frame.get("type")
+        if self.state in ("done", "ended"):
+            return []
+        if kind not in _BEFORE_DONE:
+            return self._end("protocol")
+        if kind == "ping":
+            return [Send({"type": "pong"})]
+        if kind == "bye":
+            return self._end("left")
+        if kind == "auth" and self.state == "proof":
+            return self._on_proof(frame)
+        if kind == "confirm" and self.state == "compare":
+            return self._on_confirm(frame)
+        return self._end("protocol")
+
+    def on_operator(self, same: bool) -> list[Action]:
+        """The operator's answer to ``Ask``."""
+        if self.state != "compare":
+            return []
+        if not same:
+            return [Send({"type": "stopped", "reason": "differs"}), *self._end("differs")]
+        self._operator_agrees = True
+        return self._both()
+
+    def on_timeout(self) -> list[Action]:
+        """The window's time is over before both sides agreed."""
+        if self.state in ("done", "ended"):
+            return []
+        return [Send({"type": "stopped", "reason": "late"}), *self._end("late")]
+
+    def _on_proof(self, frame: dict[str, Any]) -> list[Action]:
+        try:
+            nonce = proofs.unb64(frame.get("nonce"), proofs.NONCE_BYTES)
+            mac = proofs.unb64(frame.get("mac", ""))
+        except ValueError:
+            return self._end("protocol")
+        if not proofs.same(proofs.commitment(nonce), self._commitment):
+            return [Send({"type": "stopped", "reason": "differs"}), *self._end("differs")]
+        digest = changed(self._parts, guest_nonce=nonce).digest()
+        key = next((one for one in self._keys if proofs.same(proofs.proof(one, "guest", digest), mac)), None)
+        if key is None and not (self._resumes and self._proved):
+            return [Send({"type": "stopped", "reason": "expired"}), *self._end("bad_proof")]
+        self.name = tame_name(frame.get("name"))
+        answer = Send(
+            {
+                "type": "auth_ok",
+                "mac": proofs.b64(proofs.proof(key or self._keys[0], "host", digest)),
+                "signature": proofs.b64(self._host.sign(digest)),
+                "certificate": proofs.b64(self._host.certificate),
+            }
+        )
+        if self._resumes:
+            self.state = "done"
+            return [answer, Accept(self.name)]
+        self.state = "compare"
+        return [answer, Ask(proofs.six_digits(digest), self.name)]
+
+    def _on_confirm(self, frame: dict[str, Any]) -> list[Action]:
+        if frame.get("same") is not True:
+            return self._end("differs")
+        self._guest_agrees = True
+        return self._both()
+
+    def _both(self) -> list[Action]:
+        if not (self._guest_agrees and self._operator_agrees):
+            return []
+        self.state = "done"
+        return [Accept(self.name)]
+
+    def _end(self, reason: Reason) -> list[Action]:
+        self.state = "ended"
+        return [End(reason)]
+
+
+def tame_name(found: object) -> str:
+    """The name that a phone gives itself, made safe to show; never empty."""
+    text = found if isinstance(found, str) else ""
+    plain = "".join(letter for letter in text if letter.isprintable())
+    return " ".join(plain.split())[:NAME_LENGTH] or "phone"

@@ -1,0 +1,113 @@
+// The conversation: events as bubbles, what is not yet sent below them, and the line to write.
+
+import { element } from "./element.js";
+
+const WORDS = { connected: "connected", lost: "not connected" };
+
+/** Builds the chat; `update(session)` draws what changed. */
+export function chat(session, machine, { onLeave, onStop }) {
+  const list = element("ol", { className: "events", ariaLabel: "Conversation" });
+  const state = element("span", { className: "state", role: "status" });
+  const notice = element("p", { className: "notice", role: "status" });
+  const to = element("select", { ariaLabel: "Whom to ask" });
+  const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
+  const send = element("button", { type: "submit", className: "main" }, "Send");
+  const form = element("form", { className: "compose" }, to, input, send);
+  const menu = element("details", { className: "menu" },
+    element("summary", { ariaLabel: "More" }, "⋯"),
+    element("div", {},
+      element("p", { className: "protected" }),
+      element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
+  const view = element("section", { className: "chat" },
+    element("header", {}, element("strong", {}, machine), state, menu), list, notice, form);
+
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    const text = input.value.trim();
+    if (!text) return;
+    input.value = "";
+    fit();
+    session.say(text, to.value);
+  };
+  input.oninput = () => {
+    fit();
+    session.isTyping();
+  };
+  input.onkeydown = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  };
+  const fit = () => {
+    input.rows = Math.min(5, input.value.split("\n").length);
+  };
+
+  let drawn = 0;
+  let first = null;
+  const rows = new Map();
+  view.update = () => {
+    if (first !== session.events[0]) {
+      list.replaceChildren();
+      rows.clear();
+      drawn = 0;
+      first = session.events[0];
+    }
+    const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
+    for (const event of session.events.slice(drawn)) addEvent(list, rows, event, session);
+    drawn = session.events.length;
+    drawUnsent(list, session);
+    state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}`;
+    state.classList.toggle("lost", session.state !== "connected");
+    notice.textContent = session.state === "lost"
+      ? `Lost ${machine}. Trying again. What you write is kept.`
+      : session.notice || (session.typing ? `${session.typing} is writing…` : "");
+    form.hidden = !session.mayTalk;
+    drawParticipants(to, session.participants);
+    menu.querySelector(".protected").textContent = session.secure === false
+      ? "This Wi-Fi blocks the private line. Others on it could read along."
+      : "Others on this Wi-Fi can't read your conversation. But whoever controls it could change this page while it loads. Use one you trust.";
+    if (atEnd) list.scrollTop = list.scrollHeight;
+  };
+  return view;
+}
+
+function addEvent(list, rows, event, session) {
+  if (event.kind === "operator_input") {
+    const mine = event.by === session.device.name;
+    const mark = element("span", { className: "mark" }, mine ? "delivered" : "");
+    const row = element("li", { className: mine ? "mine" : "other" },
+      mine ? "" : element("span", { className: "by" }, event.by), element("p", {}, event.text), mark);
+    row.dataset.id = event.event_id;
+    rows.set(event.event_id, mark);
+    list.append(row);
+  } else if (event.kind === "twin_response") {
+    const mark = rows.get(event.event_id);
+    if (mark && mark.textContent) mark.textContent = event.error ? "not answered" : "answered";
+    list.append(element("li", { className: event.error ? "other failed" : "other" },
+      element("span", { className: "by" }, event.by),
+      element("p", {}, event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text)));
+  } else if (event.kind === "tool_dispatch") {
+    list.append(element("li", { className: "aside" }, `${event.by} uses ${event.text}`));
+  } else if (event.text) {
+    list.append(element("li", { className: "aside" }, event.text));
+  }
+}
+
+function drawUnsent(list, session) {
+  for (const old of list.querySelectorAll(".unsent")) old.remove();
+  for (const one of session.unsent) {
+    list.append(element("li", { className: "mine unsent" },
+      element("p", {}, one.text), element("span", { className: "mark" }, "sending")));
+  }
+}
+
+function drawParticipants(select, participants) {
+  const names = participants.map((one) => one.name);
+  if (select.dataset.names === names.join("\n")) return;
+  select.dataset.names = names.join("\n");
+  const chosen = select.value;
+  select.replaceChildren(...names.map((name) => element("option", { value: name }, name)));
+  if (names.includes(chosen)) select.value = chosen;
+  select.hidden = names.length < 2;
+}

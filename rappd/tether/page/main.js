@@ -1,0 +1,122 @@
+// The phone's page: one sentence and one main button at a time, then the conversation.
+
+import { chat } from "./chat.js";
+import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
+import { element } from "./element.js";
+import { Session } from "./session.js";
+import { forget, isBlocked } from "./storage.js";
+
+const screen = document.getElementById("screen");
+const SLOW_MS = 6000;
+
+function show(sentence, ...more) {
+  screen.replaceChildren(element("section", { className: "center" }, element("p", { className: "sentence" }, sentence), ...more));
+}
+
+function button(words, onclick, className = "main") {
+  return element("button", { type: "button", className, onclick }, words);
+}
+
+function checking(machine) {
+  const hint = element("p", { className: "hint", role: "status" });
+  show(`Finding ${machine || "your computer"}…`, hint);
+  const timer = setTimeout(() => {
+    hint.textContent = "Still looking. Same Wi-Fi as the computer?";
+  }, SLOW_MS);
+  return () => clearTimeout(timer);
+}
+
+function compare(digits, machine) {
+  return new Promise((resolve) => {
+    show("Does the computer show this number?",
+      element("p", { className: "digits", ariaLabel: digits.split("").join(" ") }, digits),
+      element("div", { className: "buttons" },
+        button("Yes", () => {
+          show(`Now say yes on ${machine || "the computer"}.`);
+          resolve(true);
+        }),
+        button("No", () => resolve(false), "")));
+  });
+}
+
+function phoneName() {
+  const agent = navigator.userAgent;
+  return ["iPhone", "iPad", "Android", "Windows", "Mac", "Linux"].find((word) => agent.includes(word)) ?? "phone";
+}
+
+function askForCode(problem = "") {
+  const input = element("input", { name: "code", autocomplete: "off", autocapitalize: "characters", spellcheck: false, ariaLabel: "Code" });
+  const form = element("form", { className: "code" }, input, element("button", { type: "submit", className: "main" }, "Continue"));
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    if (input.value.trim()) join(typed(input.value));
+  };
+  show("Point your camera at the QR code on the computer.",
+    element("p", { className: "hint" }, "Or type the code that stands below it:"), form,
+    element("p", { className: "notice", role: "status" }, problem));
+}
+
+async function join(invitation) {
+  const stop = checking();
+  try {
+    const frames = await pair(invitation, phoneName(), (digits, machine) => {
+      stop();
+      return compare(digits, machine);
+    });
+    const device = await registered();
+    const warning = isBlocked() ? element("p", { className: "hint" }, "This browser forgets. Next time you need a new QR code.") : "";
+    show("You're in.", warning, button("Start talking", () => talk(device, frames)));
+    screen.querySelector("button").focus();
+  } catch (error) {
+    stop();
+    failed(error);
+  }
+}
+
+function failed(error) {
+  if (error instanceof DiffersError) {
+    show("Stopped: the numbers differ. Nothing was shared.",
+      element("p", { className: "hint" }, "Try a new QR code; if it happens again, change Wi-Fi."), button("Try again", () => askForCode()));
+  } else if (error instanceof ExpiredError) {
+    show("That QR code has expired. Ask for a new one.", button("Type a code", () => askForCode()));
+  } else {
+    show("The computer cannot be reached.", element("p", { className: "hint" }, "Same Wi-Fi as the computer?"),
+      button("Try again", () => location.reload()));
+  }
+}
+
+async function removed() {
+  await forget("device");
+  show("This phone was removed. To come back, ask for a new QR code.", button("Type a code", () => askForCode()));
+}
+
+function talk(device, frames) {
+  let view = null;
+  const session = new Session(device, () => {
+    if (session.state === "removed") removed();
+    else view?.update();
+  });
+  view = chat(session, device.machine, {
+    onLeave: async () => {
+      session.leave();
+      await forget("device");
+      show("You left.", element("p", { className: "hint" }, "To come back, ask for a new QR code."));
+    },
+  });
+  screen.replaceChildren(view);
+  view.update();
+  session.run(frames);
+}
+
+async function start() {
+  const invitation = scanned();
+  const device = await registered();
+  if (invitation) await join(invitation);
+  else if (device) talk(device, null);
+  else askForCode();
+}
+
+start().catch((error) => {
+  if (error instanceof RemovedError) removed();
+  else failed(error);
+});

@@ -1,0 +1,164 @@
+// The session as this phone sees it: events in the daemon's order, sentences that are kept until they are answered.
+
+import { RemovedError, resume } from "./connect.js";
+import { newId } from "./proofs.js";
+import { keep, kept } from "./storage.js";
+
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 15_000;
+const PING_MS = 5000;
+const DEAD_MS = 15_000;
+
+export class Session {
+  constructor(device, show) {
+    this.device = device;
+    this.show = show; // called with this session after each change
+    this.events = [];
+    this.unsent = [];
+    this.lastSeq = 0;
+    this.id = "";
+    this.state = "lost";
+    this.participants = [];
+    this.mayTalk = true;
+    this.typing = "";
+    this.pause = FIRST_PAUSE;
+    this.wake = () => {};
+  }
+
+  /** Takes up what an earlier page kept, then connects again and again until `leave`. */
+  async run(frames) {
+    this.unsent = (await kept("unsent")) ?? [];
+    for (const event of ["online", "focus"]) addEventListener(event, () => this.wake());
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.wake());
+    addEventListener("pagehide", () => this.frames?.send({ type: "bye" }));
+    for (let next = frames; !this.left; next = null) {
+      try {
+        await this.talk(next ?? (await resume(this.device)));
+        this.pause = FIRST_PAUSE;
+      } catch (error) {
+        if (error instanceof RemovedError) {
+          this.change({ state: "removed" });
+          return;
+        }
+      }
+      this.change({ state: "lost" });
+      if (!this.left) await this.rest();
+    }
+  }
+
+  /** Sends a sentence, now or when the computer is there again. It is kept on this phone until the computer has it. */
+  async say(text, to) {
+    this.unsent.push({ event_id: newId(), text, to, at: Date.now() });
+    this.change({});
+    await keep("unsent", this.unsent);
+    this.sendUnsent();
+  }
+
+  isTyping() {
+    if (Date.now() - (this.typedAt ?? 0) < 2000) return;
+    this.typedAt = Date.now();
+    this.frames?.send({ type: "typing" });
+  }
+
+  leave() {
+    this.left = true;
+    this.frames?.send({ type: "bye" });
+    this.frames?.end();
+    this.wake();
+  }
+
+  talk(frames) {
+    return new Promise((resolve) => {
+      this.frames = frames;
+      this.heard = Date.now();
+      const timer = setInterval(() => {
+        if (Date.now() - this.heard > DEAD_MS) frames.end();
+        else frames.send({ type: "ping" });
+      }, PING_MS);
+      frames.listen(
+        (message) => this.take(message),
+        () => {
+          clearInterval(timer);
+          this.frames = null;
+          resolve();
+        },
+      );
+      frames.send({ type: "hello", last_seq: this.lastSeq, session: this.id });
+    });
+  }
+
+  take(message) {
+    this.heard = Date.now();
+    if (message.type === "ping") this.frames?.send({ type: "pong" });
+    else if (message.type === "welcome") this.welcomed(message);
+    else if (message.type === "events") this.seen(message);
+    else if (message.type === "refused") this.refused(message);
+    else if (message.type === "typing") this.othersType(message.by);
+    else if (message.type === "revoked") {
+      this.left = true;
+      this.change({ state: "removed" });
+    }
+  }
+
+  welcomed(message) {
+    if (message.session !== this.id || message.from_seq === 0) {
+      this.events = [];
+      this.lastSeq = message.from_seq;
+    }
+    this.pause = FIRST_PAUSE;
+    this.change({
+      id: message.session,
+      participants: message.participants,
+      mayTalk: message.may_talk,
+      secure: message.secure,
+      state: "connected",
+    });
+    this.sendUnsent();
+  }
+
+  async seen(message) {
+    const fresh = message.events.filter((event) => event.seq > this.lastSeq);
+    this.events.push(...fresh);
+    this.lastSeq = message.last_seq;
+    const arrived = new Set(fresh.map((event) => event.event_id));
+    const before = this.unsent.length;
+    this.unsent = this.unsent.filter((one) => !arrived.has(one.event_id));
+    if (fresh.some((event) => event.by === this.typing)) this.typing = "";
+    this.change({});
+    if (before !== this.unsent.length) await keep("unsent", this.unsent);
+  }
+
+  async refused(message) {
+    this.unsent = this.unsent.filter((one) => one.event_id !== message.event_id);
+    this.change({ notice: message.error });
+    await keep("unsent", this.unsent);
+  }
+
+  othersType(name) {
+    this.change({ typing: name });
+    clearTimeout(this.typingTimer);
+    this.typingTimer = setTimeout(() => this.change({ typing: "" }), 4000);
+  }
+
+  sendUnsent() {
+    if (this.state !== "connected") return;
+    for (const one of this.unsent) this.frames?.send({ type: "say", event_id: one.event_id, text: one.text, to: one.to });
+  }
+
+  rest() {
+    const wait = this.pause * (0.8 + Math.random() * 0.4);
+    this.pause = Math.min(this.pause * 1.6, LONGEST_PAUSE);
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, wait);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  change(fields) {
+    Object.assign(this, fields);
+    this.show(this);
+  }
+}

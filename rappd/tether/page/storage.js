@@ -1,0 +1,69 @@
+// What this phone keeps: its certificate and the device's secret, in IndexedDB; in memory where storage is blocked.
+
+const memory = new Map();
+let blocked = false;
+let opened = null;
+
+function open() {
+  opened ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open("rappd-tether", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore("kept");
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("blocked"));
+  });
+  return opened;
+}
+
+async function run(mode, work) {
+  const database = await open();
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction("kept", mode);
+    const request = work(transaction.objectStore("kept"));
+    transaction.oncomplete = () => resolve(request.result);
+    transaction.onerror = () => reject(transaction.error);
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
+
+export async function keep(name, value) {
+  memory.set(name, value);
+  try {
+    await run("readwrite", (store) => store.put(value, name));
+  } catch {
+    blocked = true;
+  }
+}
+
+export async function kept(name) {
+  if (memory.has(name)) return memory.get(name);
+  try {
+    return await run("readonly", (store) => store.get(name));
+  } catch {
+    blocked = true;
+    return undefined;
+  }
+}
+
+export async function forget(name) {
+  memory.delete(name);
+  try {
+    await run("readwrite", (store) => store.delete(name));
+  } catch {
+    blocked = true;
+  }
+}
+
+/** True when this browser forgets everything at the next visit. */
+export const isBlocked = () => blocked;
+
+const YEAR = 365 * 24 * 3600 * 1000;
+
+/** The certificate that is this phone's identity: made once, its key never readable. */
+export async function certificate() {
+  const found = await kept("certificate");
+  if (found && found.expires > Date.now() + 24 * 3600 * 1000) return found;
+  const made = await RTCPeerConnection.generateCertificate({ name: "ECDSA", namedCurve: "P-256", expires: YEAR });
+  await keep("certificate", made);
+  return made;
+}

@@ -1,0 +1,147 @@
+"""The process that speaks WebRTC: the only importer of aiortc. It holds no key and knows no protocol above the channel.
+
+JSON lines over one socket pair. From the daemon: ``{op: offer|send|close, id, …}``; to it: ``{op: ready}``,
+``{op: answer, id, sdp | error}``, ``{op: open|closed, id}``, ``{op: message, id, text}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from typing import Any
+
+FRAME_BYTES = 16 << 10
+OPEN_SECONDS = 15.0
+MOST_UNSENT = 1 << 20
+MOST_CONNECTIONS = 40
+LINE_BYTES = 1 << 20
+
+
+class RtcWorker:
+    """Every connection by the id that the daemon gave it."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._connections: dict[str, _Connection] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def tell(self, **message: Any) -> None:
+        """Sends one line to the daemon."""
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    def on_line(self, line: bytes) -> None:
+        """Performs one line of the daemon."""
+        message = json.loads(line)
+        id = message["id"]
+        found = self._connections.get(id)
+        if message["op"] == "offer":
+            self._spawn(self._answer(id, message["sdp"]))
+        elif message["op"] == "send" and found is not None:
+            found.send(message["text"])
+        elif message["op"] == "close" and found is not None:
+            self._spawn(self.end(id))
+
+    async def end(self, id: str) -> None:
+        """Closes a connection and says so, once."""
+        found = self._connections.pop(id, None)
+        if found is not None:
+            self.tell(op="closed", id=id)
+            await found.close()
+
+    def end_soon(self, id: str) -> None:
+        """``end`` as a task of its own: a callback of aiortc must not close what calls it."""
+        self._spawn(self.end(id))
+
+    async def _answer(self, id: str, sdp: str) -> None:
+        if len(self._connections) >= MOST_CONNECTIONS:
+            self.tell(op="answer", id=id, error="busy")
+            return
+        connection = self._connections[id] = _Connection(self, id)
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                answer = await connection.answer(sdp)
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's offer does to the library
+            self.tell(op="answer", id=id, error=str(error)[:200] or type(error).__name__)
+            await self.end(id)
+            return
+        self.tell(op="answer", id=id, sdp=answer)
+        await asyncio.sleep(OPEN_SECONDS)
+        if not connection.is_open:
+            await self.end(id)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Connection:
+    def __init__(self, worker: RtcWorker, id: str) -> None:
+        from aiortc import RTCConfiguration, RTCPeerConnection
+
+        self._worker, self._id = worker, id
+        self._channel: Any = None
+        self._peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._peer.on("datachannel", self._on_channel)
+        self._peer.on("connectionstatechange", self._on_state)
+
+    @property
+    def is_open(self) -> bool:
+        return self._channel is not None and self._channel.readyState == "open"
+
+    async def answer(self, sdp: str) -> str:
+        from aiortc import RTCSessionDescription
+
+        await self._peer.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
+        await self._peer.setLocalDescription(await self._peer.createAnswer())
+        found: str = self._peer.localDescription.sdp
+        return found
+
+    def send(self, text: str) -> None:
+        if not self.is_open:
+            return
+        if self._channel.bufferedAmount > MOST_UNSENT:  # it does not read; it asks again after reconnecting
+            self._worker.end_soon(self._id)
+            return
+        self._channel.send(text)
+
+    async def close(self) -> None:
+        await self._peer.close()
+
+    def _on_channel(self, channel: Any) -> None:
+        if self._channel is not None or channel.label != "rapp" or not channel.ordered:
+            self._worker.end_soon(self._id)
+            return
+        self._channel = channel
+        channel.on("message", self._on_message)
+        channel.on("close", lambda: self._worker.end_soon(self._id))
+        self._worker.tell(op="open", id=self._id)
+
+    def _on_message(self, text: object) -> None:
+        # What raises here would close the connection without a word.
+        if isinstance(text, str) and len(text) <= FRAME_BYTES and len(text.encode()) <= FRAME_BYTES:
+            self._worker.tell(op="message", id=self._id, text=text)
+        else:
+            self._worker.end_soon(self._id)
+
+    def _on_state(self) -> None:
+        if self._peer.connectionState in ("failed", "closed"):
+            self._worker.end_soon(self._id)
+
+
+async def serve(descriptor: int) -> None:
+    """Works for the daemon at the other end of the socket until that end closes."""
+    import aiortc  # noqa: F401 - ready means: it can be imported
+
+    stream = socket.socket(fileno=descriptor)
+    reader, writer = await asyncio.open_connection(sock=stream, limit=LINE_BYTES)
+    worker = RtcWorker(writer)
+    worker.tell(op="ready")
+    while line := await reader.readline():
+        worker.on_line(line)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1])))

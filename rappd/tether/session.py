@@ -1,0 +1,118 @@
+"""One phone's part in a session, as a state table without I/O: what it may send, and what is done about it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from envelopes.envelope import is_uuid
+
+PING_SECONDS = 5.0
+DEAD_SECONDS = 15.0
+MOST_TEXT = 100_000
+FRAMES_A_SECOND = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Send the session's events after ``last_seq``; all of them when it was in another session."""
+
+    last_seq: int
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Ask a participant; ``to`` is a name or ""."""
+
+    event_id: str
+    text: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """Show the others that it writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Send this frame back."""
+
+    frame: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Close the connection; ``reason`` goes to the log."""
+
+    reason: str
+
+
+Action = Sync | Say | Typing | Reply | Hang
+
+
+class PhoneSession:
+    """Checks a paired phone's frames. Times are seconds of any steady clock."""
+
+    def __init__(self, now: float, *, may_talk: bool) -> None:
+        self.heard_at = now
+        self._may_talk = may_talk
+        self._greeted = False
+        self._recent: deque[float] = deque(maxlen=FRAMES_A_SECOND)
+
+    def allow(self, *, may_talk: bool) -> None:
+        """Its scope was changed."""
+        self._may_talk = may_talk
+
+    def on_frame(self, frame: dict[str, Any], now: float) -> list[Action]:
+        """A frame of the phone, as decoded JSON."""
+        self.heard_at = now
+        if len(self._recent) == FRAMES_A_SECOND and now - self._recent[0] < 1.0:
+            return [Hang("too many frames")]
+        self._recent.append(now)
+        kind = frame.get("type")
+        if kind == "ping":
+            return [Reply({"type": "pong"})]
+        if kind == "pong":
+            return []
+        if kind == "bye":
+            return [Hang("left")]
+        if kind == "hello":
+            return self._on_hello(frame)
+        if not self._greeted:
+            return [Hang("no hello")]
+        if kind == "typing":
+            return [Typing()] if self._may_talk else []
+        if kind == "say":
+            return self._on_say(frame)
+        return [Hang("unknown kind")]
+
+    def on_tick(self, now: float) -> list[Action]:
+        """Call every ``PING_SECONDS``."""
+        if now - self.heard_at >= DEAD_SECONDS:
+            return [Hang("silent")]
+        return [Reply({"type": "ping"})]
+
+    def _on_hello(self, frame: dict[str, Any]) -> list[Action]:
+        last, session = frame.get("last_seq", 0), frame.get("session", "")
+        if type(last) is not int or last < 0 or not isinstance(session, str):
+            return [Hang("malformed hello")]
+        self._greeted = True
+        return [Sync(last, session)]
+
+    def _on_say(self, frame: dict[str, Any]) -> list[Action]:
+        event_id, text, to = frame.get("event_id"), frame.get("text"), frame.get("to", "")
+        if not (is_uuid(event_id) and isinstance(text, str) and isinstance(to, str)):
+            return [Hang("malformed sentence")]
+        refused = ""
+        if not self._may_talk:
+            refused = "This phone may only listen."
+        elif not text.strip():
+            refused = "There is nothing to send."
+        elif len(text) > MOST_TEXT:
+            refused = f"More than {MOST_TEXT} characters cannot be sent at once."
+        if refused:
+            return [Reply({"type": "refused", "event_id": event_id, "error": refused})]
+        return [Say(str(event_id).lower(), text, to[:80])]

@@ -1,0 +1,56 @@
+"""The pairing window: a one-time token and a typed code, good for minutes and for one device."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rappd.tether import proofs
+
+LONGEST_SECONDS = 600
+MOST_BAD_PROOFS = 5
+
+
+@dataclass(slots=True)
+class PairingWindow:
+    """One QR code. Times are seconds of ``clock``; ``scope`` and ``user`` go to the device that pairs."""
+
+    seconds: float
+    scope: str
+    user: str
+    name: str = ""
+    clock: Callable[[], float] = time.monotonic
+    id: str = field(default_factory=lambda: proofs.b64(secrets.token_bytes(8)))
+    token: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+    code: str = field(default_factory=proofs.new_code, repr=False)
+    visited: bool = False
+    bad_proofs: int = 0
+    used: bool = False
+    until: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.until = self.clock() + min(self.seconds, LONGEST_SECONDS)
+
+    @property
+    def open(self) -> bool:
+        """True while a device can still pair by it."""
+        return not self.used and self.bad_proofs < MOST_BAD_PROOFS and self.clock() < self.until
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until it closes; 0 when it has."""
+        return max(0.0, self.until - self.clock()) if self.open else 0.0
+
+    def close(self) -> None:
+        """Ends it now."""
+        self.until = self.clock()
+
+    def keys(self) -> tuple[bytes, bytes]:
+        """The proof keys: of the QR code's token and of the typed code."""
+        return self.token, proofs.code_key(self.code)
+
+    def fits(self, id: str) -> bool:
+        """True when ``id`` names it; the page of somebody who types the code sends none."""
+        return self.open and id in ("", self.id)

@@ -1,0 +1,303 @@
+"""Phones that join by a QR code: real Chromium on a network with the computer, which it can reach by no other way."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from fixtures.running_daemon import REPO
+from playwright.sync_api import Browser
+
+from lan.daemons import Daemon
+from lan.network import Lan, Machine, require
+from lan.phones import Phone, chromium_on, paired_device
+
+pytestmark = pytest.mark.browser
+
+WIRE = (REPO / "docs" / "wire.md").read_text().partition("## Phones")[2]
+VECTORS = dict(
+    re.findall(r"^(commit|digest|guest|host|digits|code) +([0-9a-f ]+?)(?:  .*)?$", WIRE, re.MULTILINE)
+)
+
+
+class Place(NamedTuple):
+    """A computer, and a browser on another machine of the same network."""
+
+    lan: Lan
+    desk: Daemon
+    machine: Machine
+    browser: Browser
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    require()
+    with Lan() as lan:
+        desk, machine = Daemon(lan.machine("desk"), tmp_path), lan.machine("phone")
+        desk.start()
+        with chromium_on(machine, tmp_path) as browser:
+            yield Place(lan, desk, machine, browser)
+
+
+def test_phone_scans_compares_and_is_answered(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.pair()
+    phone.write("hello")
+    phone.is_answered(1)
+    assert phone.bubbles() == ["hello", "fake-llm: hello"]
+    device = paired_device(place.desk)
+    assert (device["connected"], device["way"], device["scope"]) == (True, "webrtc", "talk")
+    assert "token" not in phone.page.url and "#" not in phone.page.url
+    assert phone.errors == []
+
+
+def test_phone_types_the_code_instead_of_scanning(place: Place) -> None:
+    window = place.desk.ask("POST", "/devices/window", {})
+    phone = Phone(place.browser, place.desk)
+    phone.page.goto(window["short_links"][0])
+    phone.page.get_by_role("textbox", name="Code").fill(window["code"].lower().replace("-", " "))
+    phone.page.get_by_role("button", name="Continue").click()
+    digits = phone.page.inner_text(".digits")
+    assert place.desk.ask("GET", "/devices/window")["digits"] == digits
+
+
+def test_phone_resumes_after_reload_cut_and_restart(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.pair()
+    phone.write("first")
+    phone.is_answered(1)
+    phone.page.reload()
+    phone.is_connected()
+    phone.is_answered(1)
+    place.desk.crash()
+    phone.page.get_by_text("Lost desk. Trying again.").wait_for()
+    phone.write("second")
+    place.desk.start()
+    phone.is_connected()
+    phone.is_answered(2)
+    assert phone.bubbles(".mine") == ["first", "second"]
+    assert len(place.desk.ask("GET", "/devices")["devices"]) == 1
+
+
+def test_phone_loses_and_repeats_nothing_over_twenty_cuts(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.pair()
+    for number in range(20):
+        phone.write(f"sentence {number}")
+        if number % 2:
+            place.machine.unplug()
+            phone.page.wait_for_timeout(40 * number)
+            place.machine.plug()
+        else:
+            phone.page.evaluate("dispatchEvent(new Event('focus'))")
+    phone.is_answered(20)
+    assert phone.bubbles(".mine") == [f"sentence {number}" for number in range(20)]
+    thread = next(iter(place.desk.ask("GET", "/threads?limit=10")["threads"]))
+    events = place.desk.ask("GET", f"/threads/{thread['id']}")["events"]
+    asked = [one["id"] for one in events if one["verb"] == "HELP" and "user_input" in one["data"]]
+    assert len(asked) == len(set(asked)) == 20
+
+
+def test_phone_that_vanishes_is_noticed_within_15_seconds(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.pair()
+    place.machine.down()
+    place.desk.wait_for(lambda: not paired_device(place.desk)["connected"], 21, "the phone to be away")
+
+
+def test_phone_removed_is_told_at_once_and_stays_out(place: Place) -> None:
+    here, away = Phone(place.browser, place.desk), Phone(place.browser, place.desk)
+    here.pair(name="here")
+    away.pair(name="away")
+    place.desk.ask("DELETE", "/devices/here")
+    here.page.get_by_text("This phone was removed.").wait_for()
+    here.page.reload()
+    here.page.get_by_text("Point your camera").wait_for()
+    away.page.goto("about:blank")
+    Phone(place.browser, place.desk).pair(name="third")  # keeps the listener open
+    place.desk.ask("DELETE", "/devices/away")
+    away.page.go_back()
+    away.page.get_by_text("This phone was removed.").wait_for()
+
+
+@pytest.mark.parametrize("who", ["phone", "computer"])
+def test_phone_pairing_stops_at_one_no(place: Place, who: str) -> None:
+    window = place.desk.ask("POST", "/devices/window", {})
+    phone = Phone(place.browser, place.desk)
+    phone.shows_digits(window["links"][0])
+    if who == "phone":
+        phone.page.get_by_role("button", name="No").click()
+    else:
+        phone.page.get_by_role("button", name="Yes").click()
+        place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": False})
+    phone.page.get_by_text("Stopped: the numbers differ.").wait_for()
+    place.desk.wait_for(lambda: place.desk.ask("GET", "/devices/window")["state"] == "differs", 5)
+    assert place.desk.ask("GET", "/devices")["devices"] == []
+
+
+def test_phone_with_a_used_code_is_told_it_expired(place: Place) -> None:
+    window = place.desk.ask("POST", "/devices/window", {})
+    phone = Phone(place.browser, place.desk)
+    phone.shows_digits(window["links"][0])
+    phone.page.get_by_role("button", name="Yes").click()
+    place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
+    other = Phone(place.browser, place.desk)
+    other.page.goto(window["links"][0])
+    other.page.get_by_text("That QR code has expired.").wait_for()
+
+
+def test_phones_three_at_once_see_the_same(place: Place) -> None:
+    phones = [Phone(place.browser, place.desk) for _ in range(3)]
+    for number, phone in enumerate(phones):
+        phone.pair(name=f"phone {number}", scope="listen" if number == 2 else "talk")
+    phones[0].write("from the first")
+    phones[0].is_answered(1)
+    phones[1].write("from the second")
+    phones[1].is_answered(1)
+    said = ["from the first", "fake-llm: from the first", "from the second", "fake-llm: from the second"]
+    for phone in phones:
+        phone.page.get_by_text("fake-llm: from the second").wait_for()
+        assert phone.bubbles() == said
+    assert not phones[2].page.get_by_role("textbox", name="Message").is_visible()
+    place.desk.ask("DELETE", "/devices/phone 1".replace(" ", "%20"))
+    phones[1].page.get_by_text("This phone was removed.").wait_for()
+    phones[0].write("still here")
+    phones[0].is_answered(2)
+
+
+CREATES = "create an agent that counts words"
+
+
+def test_phone_reaches_no_structural_agent(tmp_path: Path) -> None:
+    require()
+    with Lan() as lan:
+        desk, machine = Daemon(lan.machine("desk"), tmp_path), lan.machine("phone")
+        desk.environment["LLM_FAKE"] = "off"
+        desk.start()
+        before = {path.name for path in desk.agents.glob("*_agent.py")}
+        with chromium_on(machine, tmp_path) as browser:
+            phone = Phone(browser, desk)
+            phone.pair()
+            phone.write(CREATES)
+            phone.is_answered(1)
+        assert {path.name for path in desk.agents.glob("*_agent.py")} == before
+        desk.ask("POST", "/chat", {"user_input": CREATES})
+        assert {path.name for path in desk.agents.glob("*_agent.py")} != before
+
+
+def test_page_derives_what_the_computer_derives(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.goto(place.desk.ask("POST", "/devices/window", {})["short_links"][0])
+    found = phone.page.evaluate(
+        """async () => {
+            const page = await import("/t/proofs.js");
+            const bytes = (value, count) => new Uint8Array(count).fill(value);
+            const digest = page.digestOf({subject: "c2Vzc2lvbi0", hostPrint: bytes(1, 32), guestPrint: bytes(2, 32),
+                hostNonce: bytes(3, 16), guestNonce: bytes(4, 16), hostKey: new TextEncoder().encode("host key")});
+            const hex = bytes => Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join("");
+            return {commit: hex(page.commitment(bytes(4, 16))), digest: hex(digest),
+                guest: hex(page.proof(bytes(5, 16), "guest", digest)), host: hex(page.proof(bytes(5, 16), "host", digest)),
+                digits: page.sixDigits(digest), code: hex(page.codeKey("abcd efgh jkOi"))};
+        }"""
+    )
+    assert found == VECTORS
+
+
+def test_phone_without_udp_talks_over_a_websocket(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.add_init_script(
+        "RTCPeerConnection.prototype.setRemoteDescription = () => new Promise(() => {});"
+    )
+    phone.page.add_init_script(
+        "const real = setTimeout; window.setTimeout = (f, ms, ...a) => real(f, ms === 8000 ? 200 : ms, ...a);"
+    )
+    phone.page.add_init_script("RTCPeerConnection.prototype.setRemoteDescription = async () => {};")
+    phone.pair()
+    phone.write("hello")
+    phone.is_answered(1)
+    assert paired_device(place.desk)["way"] == "websocket"
+
+
+def test_qr_code_in_the_terminal_is_the_link(place: Place) -> None:
+    zxing = pytest.importorskip("zxingcpp")
+    numpy = pytest.importorskip("numpy")
+    from rappd.tether.qr_code import as_text
+
+    link = place.desk.ask("POST", "/devices/window", {})["links"][0]
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in as_text(link)]
+    assert max(map(len, lines)) <= 80
+    halves = {" ": (255, 255), "▀": (0, 255), "▄": (255, 0), "█": (0, 0)}
+    rows = [[halves[cell][half] for cell in line] for line in lines for half in (0, 1)]
+    picture = numpy.kron(numpy.array(rows, numpy.uint8), numpy.ones((4, 4), numpy.uint8))
+    (found,) = zxing.read_barcodes(numpy.ascontiguousarray(picture))
+    assert found.text == link
+
+
+FOREIGN = {
+    "another host": ({"Host": "evil.example"}, 403),
+    "another origin": ({"Origin": "http://evil.example"}, 403),
+    "no json": ({"Content-Type": "text/plain"}, 415),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_offer_from_elsewhere_is_refused(place: Place, case: str) -> None:
+    headers, status = FOREIGN[case]
+    address = place.desk.ask("POST", "/devices/window", {})["short_links"][0].removesuffix("/t")
+    options = [
+        word
+        for key, value in {"Content-Type": "application/json", **headers}.items()
+        for word in ("-H", f"{key}: {value}")
+    ]
+    command = [
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        *options,
+        "-d",
+        "{}",
+        f"{address}/tether/v2/offer",
+    ]
+    assert place.machine.run(command).stdout == str(status)
+
+
+def test_listener_serves_nothing_else_and_closes_again(place: Place) -> None:
+    address = place.desk.ask("POST", "/devices/window", {"ttl": 3})["short_links"][0].removesuffix("/t")
+
+    def status(path: str) -> str:
+        return place.machine.run(
+            ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"{address}{path}"]
+        ).stdout
+
+    assert [status(path) for path in ("/t", "/t/main.js", "/", "/chat", "/health", "/t/../secret", "/tether/agent")] == [
+        "200", "200", "404", "404", "404", "404", "404",
+    ]  # fmt: skip
+    place.desk.wait_for(lambda: status("/t") == "000", 10, "the listener to close")
+
+
+def test_unknown_device_is_refused_like_any_other(place: Place) -> None:
+    address = place.desk.ask("POST", "/devices/window", {})["short_links"][0].removesuffix("/t")
+    phone = Phone(place.browser, place.desk)
+    phone.page.goto(f"{address}/t")
+    body = {"device": "ab" * 32, "commit": "A" * 43}
+    found = phone.page.evaluate(
+        """async body => {
+            const peer = new RTCPeerConnection();
+            peer.createDataChannel("rapp");
+            await peer.setLocalDescription(await peer.createOffer());
+            const sdp = peer.localDescription.sdp;
+            const response = await fetch("/tether/v2/offer", {method: "POST", headers: {"Content-Type": "application/json"},
+                body: JSON.stringify({...body, sdp})});
+            return [response.status, await response.text()];
+        }""",
+        body,
+    )
+    assert found[0] == 403
+    assert json.loads(found[1])["code"] == "unknown_device"

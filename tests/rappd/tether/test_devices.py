@@ -1,0 +1,99 @@
+"""Registered devices survive a restart, and a window is good once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rappd.errors import AmbiguousError, StoreError, UsageProblemError
+from rappd.tether.devices import IDLE_DAYS, DeviceRegistry
+from rappd.tether.errors import NoSuchDeviceError
+from rappd.tether.window import MOST_BAD_PROOFS, PairingWindow
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> DeviceRegistry:
+    return DeviceRegistry(tmp_path / "devices.json")
+
+
+def add(registry: DeviceRegistry, byte: int, name: str = "Phone") -> str:
+    return registry.add(bytes([byte] * 32), name, scope="talk", user="", seen_from="10.0.0.5").id
+
+
+def test_registry_keeps_devices_for_the_owner_alone(registry: DeviceRegistry, tmp_path: Path) -> None:
+    id = add(registry, 1)
+    path = tmp_path / "devices.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = DeviceRegistry(path).get(id)
+    assert again is not None and again.name == "Phone" and again.caps == ("HELP.*",)
+
+
+def test_registry_gives_each_device_a_name_of_its_own(registry: DeviceRegistry) -> None:
+    add(registry, 1)
+    add(registry, 2)
+    assert sorted(one.name for one in registry.all()) == ["Phone", "Phone 2"]
+    with pytest.raises(UsageProblemError):
+        registry.rename(registry.find("Phone 2"), "phone")
+
+
+def test_registry_finds_by_name_and_start_of_the_id(registry: DeviceRegistry) -> None:
+    id = add(registry, 1, "Anna")
+    assert registry.find("anna").id == registry.find(id[:8]).id == id
+    with pytest.raises(NoSuchDeviceError):
+        registry.find("Bert")
+
+
+def test_registry_shortened_id_of_two_is_ambiguous(registry: DeviceRegistry) -> None:
+    first = bytes([9] * 32)
+    registry.add(first, "A", scope="talk", user="", seen_from="")
+    registry.add(first[:-1] + b"\0", "B", scope="talk", user="", seen_from="")
+    with pytest.raises(AmbiguousError):
+        registry.find("090909")
+
+
+def test_registry_removed_device_is_gone_and_remembered(registry: DeviceRegistry, tmp_path: Path) -> None:
+    id = add(registry, 1)
+    registry.remove(registry.find("Phone"))
+    again = DeviceRegistry(tmp_path / "devices.json")
+    assert again.get(id) is None and again.was_removed(id)
+
+
+def test_registry_forgets_devices_that_stay_away(tmp_path: Path) -> None:
+    clock = Clock()
+    add(DeviceRegistry(tmp_path / "devices.json", clock), 1)
+    clock.now += IDLE_DAYS * 86_400 + 1
+    assert DeviceRegistry(tmp_path / "devices.json", clock).all() == []
+
+
+def test_registry_damaged_file_lets_nobody_in(tmp_path: Path) -> None:
+    (tmp_path / "devices.json").write_text('{"devices": 5}')
+    with pytest.raises(StoreError, match=r"devices\.json cannot be read"):
+        DeviceRegistry(tmp_path / "devices.json")
+
+
+def test_window_closes_by_time_use_or_bad_proofs() -> None:
+    clock = Clock()
+
+    def window() -> PairingWindow:
+        return PairingWindow(120, "talk", "", clock=clock)
+
+    late, used, tried = window(), window(), window()
+    assert late.fits("") and late.fits(late.id) and not late.fits("other")
+    used.used = True
+    tried.bad_proofs = MOST_BAD_PROOFS
+    clock.now += 119
+    assert late.open and not used.open and not tried.open
+    clock.now += 1
+    assert not late.fits(late.id) and late.remaining == 0
+
+
+def test_window_lives_ten_minutes_at_most() -> None:
+    assert PairingWindow(86_400, "talk", "", clock=Clock()).remaining == 600
