@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.rappd.page.conftest import file
+
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
@@ -50,6 +52,27 @@ async def test_deferred_failure_stays_until_dismissed(site: Any) -> None:
         await expect(page.locator(".toast")).to_have_count(0)
         await trouble.locator("[aria-label='Dismiss']").click()
         await expect(trouble).to_have_count(0)
+
+
+async def test_agent_card_shows_the_line_for_people(site: Any) -> None:
+    site.daemon.files.append(file("note_agent.py", "Note", summary="Keeps notes.", **{"try": ""}))
+    async with site.opened("#/agents") as page:
+        await expect(page.locator("[aria-label='Try Note']")).to_have_count(0)
+        card = page.locator("[data-file='note_agent.py']")
+        await expect(card).to_contain_text("Keeps notes.")
+        await expect(card).not_to_contain_text("Note does one thing")
+        await expect(page.locator("[data-file='clock_agent.py']").first).to_contain_text(
+            "Clock does one thing."
+        )
+
+
+async def test_things_to_try_work_in_any_home(site: Any) -> None:
+    site.daemon.files = [file("news_agent.py", "News", origin="shipped")]
+    async with site.opened("#/chat") as page:
+        tries = page.locator(".tries li")
+        await expect(tries).to_have_text(
+            ["what can you do?", "remember that my car is red", "what do you remember?"]
+        )
 
 
 async def test_removing_an_agent_can_be_undone(site: Any) -> None:

@@ -111,12 +111,13 @@ function sentence(file, card) {
 function readyActions(file, card, errorPlace, key, tryIt) {
   return [
     !card.shadowed_by &&
+      card.try && // an agent without an example needs what is not here yet
       h(
         "button",
         {
           type: "button",
           class: "secondary",
-          onclick: () => tryIt(card.try || `${card.name}?`, key),
+          onclick: () => tryIt(card.try, key),
           "aria-label": `Try ${card.name}`,
         },
         "Try",

@@ -13,7 +13,8 @@ import { failedFilesView } from "../agents/failed-files.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 
-const ALWAYS = ["what can you do?", "what time is it?", "what do you remember about me?"];
+/** What works in any home, with a model or without. */
+const ALWAYS = ["what can you do?", "remember that my car is red", "what do you remember?"];
 
 /** Fills `main` with the conversation with a chat target. `close()` when done. */
 export function chatView(main, key) {
@@ -121,12 +122,11 @@ export function chatView(main, key) {
   };
 }
 
-/** Examples to try: of the user's own agents, then of the shipped ones, then those that always work. */
+/** Examples of the user's own agents; those of shipped ones may need the Internet, or an egg. */
 function examples(files) {
   const cards = files
     .flatMap(({ cards = [] }) => cards)
-    .filter((card) => card.try && !card.quarantined && !card.shadowed_by);
-  cards.sort((one, other) => Number(other.origin === "yours") - Number(one.origin === "yours"));
+    .filter((card) => card.try && card.origin === "yours" && !card.quarantined && !card.shadowed_by);
   return cards.map((card) => card.try);
 }
 
