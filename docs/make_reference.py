@@ -75,6 +75,7 @@ DO = {
     "gone": "`rappd status` tells whether it still runs; the question was recorded.",
     "graph_refused": "Give each node its own name, and take circles out.",
     "hostile_egg": "Don't use that egg.",
+    "interrupted": "Ask again if it does no harm to do it twice.",
     "key_changed": "Reinstalled? Revoke it and pair anew; else keep away.",
     "lispy_failed": "Correct the program, or ask for less at once.",
     "login_failed": "Check the connection, then start the sign-in again.",

@@ -69,6 +69,12 @@ class AgentFailedError(RappdError):
     code = "agent"
 
 
+class AgentInterruptedError(RappdError):
+    """The worker of an agent ended in the middle of a call; it may have been done, or not."""
+
+    code = "interrupted"
+
+
 class ConfirmationNeededError(RappdError):
     """Needs a person's yes (``--yes`` where nobody can be asked)."""
 

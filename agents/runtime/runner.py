@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from agents.contract.agent import Agent
-from agents.errors import AgentError, CallTimeoutError
+from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError
 from agents.workers.pool import WorkerPool
@@ -30,6 +30,7 @@ class AgentResult(msgspec.Struct, frozen=True):
     """The outcome of an agent call. ``result`` is the agent's text, or what went wrong and where.
 
     ``raised`` is the text of the exception that the agent raised, alone, as published servers give it on.
+    ``interrupted``: its worker ended in the middle, so that the call may have been done, or not.
     """
 
     ok: bool
@@ -37,6 +38,7 @@ class AgentResult(msgspec.Struct, frozen=True):
     slush: dict[str, Any] | None
     seconds: float
     raised: str | None = None
+    interrupted: bool = False
 
     @property
     def error(self) -> str:
@@ -180,6 +182,8 @@ class AgentRunner:
         except AgentRaisedError as error:
             log.warning("agent %s raised %s\n%s", agent.name, error, error.trace.rstrip())
             return AgentResult(False, str(error), None, time.monotonic() - started, error.message)
+        except WorkerDiedError as error:
+            return AgentResult(False, str(error), None, time.monotonic() - started, interrupted=True)
         except AgentError as error:
             return AgentResult(False, str(error), None, time.monotonic() - started)
         return AgentResult(True, found["result"], found.get("data_slush"), time.monotonic() - started)

@@ -204,7 +204,7 @@ class _Check:
         following = "SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1"
         row = db.execute(following, (good,)).fetchone() if good <= _WHOLE else None
         if row is None:
-            self.note(0, 0, f"the events after event {first - 1} of the log cannot be read: {error}")
+            self.note(0, 0, f"event {first} of the log cannot be read, nor any after it: {error}")
             return False
         many = f"events {first} to {row[0] - 1}" if row[0] - 1 > first else f"event {first}"
         self.note(0, 0, f"{many} of the log cannot be read: {error}")

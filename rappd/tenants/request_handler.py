@@ -15,7 +15,7 @@ from envelopes.envelope import DONE, ERROR, HELP, SLUSH, Envelope, new_id
 from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.errors import AgentFailedError, RefusedError, UsageProblemError
+from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, UsageProblemError
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.worker_callbacks import Reach, WorkerCallbackHandler
 
@@ -91,6 +91,8 @@ class TenantRequestHandler:
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
         slush = context.envelope.extensions.get(SLUSH)
         ran = await self._run(context, agent, arguments, slush if isinstance(slush, dict) else None)
+        if ran.interrupted:
+            raise AgentInterruptedError(ran.result, do="Ask again if it does no harm to do it twice.")
         if not ran.ok:
             raise AgentFailedError(ran.result)
         done: dict[str, Any] = {"result": ran.result}
@@ -135,7 +137,8 @@ class TenantRequestHandler:
             told = {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
             self._dispatcher.record_result(context, request, DONE, told)
         else:
-            told = {"code": 500, "msg": ran.result, "reason": "agent", "agent": agent.name}
+            reason = "interrupted" if ran.interrupted else "agent"
+            told = {"code": 500, "msg": ran.result, "reason": reason, "agent": agent.name}
             self._dispatcher.record_result(context, request, ERROR, told)
         return ran
 

@@ -138,6 +138,7 @@ def test_a_repeat_is_answered_from_the_record_and_done_once(node: Node, mine: Pl
     assert mine.post(swapped).data["result"] == "counted replayed"
     assert node.counted().count("replayed") == 1
     assert "swapped" not in node.counted()
+    assert [one["verb"] for one in node.records(asked["id"])] == ["HELP", "DONE"]
 
 
 def test_without_the_capability_nobody_learns_what_exists(node: Node) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import time
 from collections.abc import Callable
 
 from fixtures.running_daemon import agent_source
 
+from agents.workers.process_tree import children, descendants
 from tests.rappd.federation.conftest import Node
 
 IDEMPOTENT = '"name": self.name, "idempotent": True,'
@@ -42,3 +46,23 @@ return "again"
     assert (repeat.status, repeat.data["reason"]) == (500, "interrupted")
     assert [one["verb"] for one in node.records(cut["id"])] == ["HELP", "ERROR"]
     assert [one["verb"] for one in node.records(again["id"])] == ["HELP", "DONE"]
+
+
+def test_killed_worker_interrupts_its_call_alone(make: Callable[..., Node]) -> None:
+    node = make().start()
+    mine = node.peer("mine")
+    asked = mine.help("Counted", {"tell": "cut", "seconds": 30})
+    mine.request("POST", "/envelopes/batch", [asked])
+    node.daemon.wait_for(lambda: node.counted() == ["cut"], what="the agent to run")
+    assert node.daemon.process is not None
+    (zygote, *_) = children(node.daemon.process.pid)
+    for worker in descendants(zygote):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+    told = mine.waits_for(asked["id"], "ERROR")["data"]
+    assert (told["code"], told["reason"]) == (500, "interrupted")
+    assert told["do"] == "Ask again if it does no harm to do it twice."
+    assert [one["verb"] for one in node.records(asked["id"])] == ["HELP", "ERROR"]
+    failed = mine.post(mine.help("Counted", {"seconds": "no number"}))
+    assert failed.data["reason"] == "agent", "an exception is the agent's own"
+    assert mine.post(mine.help("Counted", {"tell": "after"})).data["result"] == "counted after"
