@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from neighborhoods.auth.peer_certificate import presented_certificate
+from neighborhoods.auth.tls import presented_certificate
 
 log = logging.getLogger(__name__)
 

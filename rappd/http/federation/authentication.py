@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from neighborhoods.auth.peer_certificate import presented_certificate
+from neighborhoods.auth.tls import presented_certificate
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller
 from rappd.federation.service import FederationService
