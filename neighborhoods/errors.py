@@ -1,4 +1,4 @@
-"""Errors of floor 4: another machine that is unknown, away, not trusted, or says no."""
+"""Errors of this layer: another machine that is unknown, away or not trusted, a pairing or a delivery that fails."""
 
 from __future__ import annotations
 
@@ -99,3 +99,66 @@ class UsedUpError(NeighborhoodError):
     code = "used_up"
     status = 403
     exit_code = 5
+
+
+class BadStepError(NeighborhoodError):
+    """A body that is no step of a pairing, or comes out of turn."""
+
+    code = "bad_pairing"
+    status = 400
+    exit_code = 5
+
+
+class NoSuchPairingError(NeighborhoodError):
+    """No attempt of that id is known here, or no code is shown."""
+
+    code = "no_pairing"
+    status = 404
+    exit_code = 4
+
+
+class PairingBusyError(NeighborhoodError):
+    """As many are asking as this machine keeps at a time."""
+
+    code = "pairing_busy"
+    status = 429
+    exit_code = 8
+
+
+class RetriableError(NeighborhoodError):
+    """The peer, or something before it, said "not now".
+
+    ``answered`` is the HTTP status, ``retry_after`` the seconds it asked for, if any.
+    """
+
+    code = "not_now"
+    status = 503
+    exit_code = 8
+
+    def __init__(
+        self, message: str, *, answered: int, retry_after: float | None = None, do: str = ""
+    ) -> None:
+        super().__init__(message, do=do)
+        self.answered = answered
+        self.retry_after = retry_after
+
+
+class DeclinedError(PeerRefusedError):
+    """The peer said no to the request as a whole. ``answered`` is the HTTP status, ``reason`` its slug."""
+
+    def __init__(self, message: str, *, answered: int, reason: str = "", do: str = "") -> None:
+        super().__init__(message, do=do)
+        self.answered = answered
+        self.reason = reason
+
+
+class NotInOutboxError(NoSuchPeerError):
+    """Nothing in the outbox goes by that id."""
+
+    code = "not_in_outbox"
+
+
+class OutboxConflictError(PeerConflictError):
+    """An id that means more than one, or something that is over already."""
+
+    code = "outbox_conflict"

@@ -10,7 +10,7 @@ import msgspec
 from envelopes.errors import BadTokenError
 from envelopes.identity.keys import fingerprint_of
 from envelopes.identity.tokens import LONGEST, Claims, read_token, thumbprint
-from neighborhoods.auth.peer_certificate import pin_of
+from neighborhoods.auth.tls import pin_of
 from neighborhoods.auth.token_cache import TokenCache
 from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer

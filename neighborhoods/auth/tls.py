@@ -9,7 +9,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
+from ssl import SSLObject, SSLSocket
 from threading import Lock
 from typing import Final
 
@@ -17,7 +19,6 @@ import msgspec
 
 from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of
-from neighborhoods.auth.peer_certificate import pin_of
 
 _ALPN: Final = ["http/1.1"]
 _NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME, which the ssl module has no name for
@@ -139,3 +140,17 @@ def _anchor(context: ssl.SSLContext, certificates: Iterable[bytes]) -> None:
             raise BadCertificateError(
                 "A pinned certificate cannot be read.", do="Revoke that peer, pair again."
             ) from error
+
+
+def presented_certificate(connection: SSLObject | SSLSocket | None) -> bytes | None:
+    """The DER that the other end showed and proved to hold the key of; None when it showed none.
+
+    ``connection`` is a transport's ``get_extra_info("ssl_object")``, None on one without TLS. Ask per
+    request: trust may have ended since the connection was opened.
+    """
+    return None if connection is None else connection.getpeercert(True)
+
+
+def pin_of(der: bytes) -> bytes:
+    """SHA-256 of a certificate: what a peer is looked up by (1 µs)."""
+    return sha256(der).digest()

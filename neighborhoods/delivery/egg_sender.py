@@ -9,8 +9,8 @@ from typing import Any
 
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, Envelope
-from neighborhoods.delivery.errors import DeclinedError
 from neighborhoods.delivery.protocols import EggTransport
+from neighborhoods.errors import DeclinedError
 from neighborhoods.peer import Peer
 
 

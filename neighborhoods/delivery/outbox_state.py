@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, Envelope
-from neighborhoods.delivery.rwlock import ReadWriteLock
 from neighborhoods.storage import WAITING, OutboxState, OutboxStorage, OutgoingEnvelope
 
 OnAnswer = Callable[[OutgoingEnvelope, Envelope | None], Awaitable[None]]
@@ -199,3 +198,36 @@ def _by_tries(rows: list[OutgoingEnvelope]) -> dict[int, list[int]]:
     for row in rows:
         found.setdefault(row.tries, []).append(row.number)
     return found
+
+
+class ReadWriteLock:
+    """``alone`` waits for everybody and keeps everybody out; ``together`` shares with others of its kind.
+
+    Who wants to be alone is not overtaken by later comers.
+    """
+
+    def __init__(self) -> None:
+        self._sharing = 0
+        self._nobody = asyncio.Event()
+        self._nobody.set()
+        self._gate = asyncio.Lock()
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """A turn with nobody else."""
+        async with self._gate:
+            await self._nobody.wait()
+            yield
+
+    @asynccontextmanager
+    async def shared(self) -> AsyncIterator[None]:
+        """A turn beside others that share."""
+        async with self._gate:
+            self._sharing += 1
+            self._nobody.clear()
+        try:
+            yield
+        finally:
+            self._sharing -= 1
+            if not self._sharing:
+                self._nobody.set()

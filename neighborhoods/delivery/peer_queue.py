@@ -9,12 +9,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.delivery.outbox_state import OutboxTransitions
 from neighborhoods.delivery.protocols import BatchTransport
 from neighborhoods.delivery.reply_outcomes import ReplyOutcomes, about_fetching, refusal_for, sort_replies
 from neighborhoods.delivery.retry import Random, jittered
-from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
+from neighborhoods.errors import (
+    KeyChangedError,
+    NotPairedError,
+    PeerOfflineError,
+    PeerRefusedError,
+    RetriableError,
+)
 from neighborhoods.peer import Peer
 from neighborhoods.storage import OutgoingEnvelope
 

@@ -8,8 +8,7 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELLO, Envelope
-from neighborhoods.delivery.errors import RetriableError
-from neighborhoods.errors import NotPairedError
+from neighborhoods.errors import NotPairedError, RetriableError
 from neighborhoods.storage import OutgoingEnvelope
 
 NOT_NOW = (425, 429, 503)

@@ -7,9 +7,8 @@ import random as randomness
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import PeerOfflineError
+from neighborhoods.errors import PeerOfflineError, RetriableError
 
 PAUSES = (0.5, 1.0, 2.0)
 SPREAD = 0.2

@@ -20,8 +20,7 @@ from envelopes.identity.pairing_proof import (
     new_code,
     sign_code,
 )
-from neighborhoods.errors import PairingStoppedError
-from neighborhoods.pairing.errors import BadStepError, NoSuchPairingError, PairingBusyError
+from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (
     Code,

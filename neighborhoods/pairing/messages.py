@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from neighborhoods.pairing.errors import BadStepError
+from neighborhoods.errors import BadStepError
 
 State = Literal["asking", "words", "waiting", "paired", "differ", "stopped", "expired"]
 """asking: no words yet; words: people compare; waiting: yes here, nothing yet there; the rest are ends."""

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, keeps, pairing_words, transcript, verdict_holds
-from neighborhoods.errors import PairingStoppedError
-from neighborhoods.pairing.errors import BadStepError, NoSuchPairingError, PairingBusyError
+from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,

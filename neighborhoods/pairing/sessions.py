@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from neighborhoods.pairing.errors import NoSuchPairingError
+from neighborhoods.errors import NoSuchPairingError
 from neighborhoods.pairing.messages import State
 from neighborhoods.pairing.session import DIFFER, EXPIRED, STOPPED, Ending, PairingSession
 

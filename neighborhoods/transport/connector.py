@@ -15,8 +15,7 @@ import aiohttp
 from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of
 from envelopes.identity.keys import fingerprint_of
-from neighborhoods.auth.peer_certificate import presented_certificate
-from neighborhoods.auth.tls import TlsFiles, client_context
+from neighborhoods.auth.tls import TlsFiles, client_context, presented_certificate
 from neighborhoods.errors import KeyChangedError, PeerOfflineError, PeerRefusedError
 from neighborhoods.peer import Peer
 

@@ -14,9 +14,8 @@ from envelopes.codecs import wire
 from envelopes.envelope import ERROR, Envelope
 from envelopes.errors import MalformedError
 from neighborhoods.auth.tls import TlsFiles, client_context
-from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import NotPairedError, PeerOfflineError
+from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError, RetriableError
 from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.http_client import session, upload, whole
@@ -28,7 +27,7 @@ from neighborhoods.transport.peer_connection import (
     OnStream,
     PeerConnection,
 )
-from neighborhoods.transport.response_parsing import (
+from neighborhoods.transport.replies import (
     arrived,
     check_sender,
     envelope_of,

@@ -1,4 +1,4 @@
-"""The agents of this home, with the daemon up or down, and finding one of them by what a person types."""
+"""The agents of this home, with the daemon up or down, finding one by what a person types, and test results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from agents.storage.safe_fs import SafeTree
-from rappd.cli.console import Verdict, print_out, print_status
+from rappd.cli.console import (
+    Verdict,
+    dim,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+    terminal_width,
+    wrapped,
+)
 from rappd.cli.formatting import sentence
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
@@ -125,3 +134,53 @@ def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return by_file or [
         row for row in rows if wanted in (row["name"].casefold(), Path(row["file"]).name.casefold())
     ]
+
+
+_NAMES = 25  # columns for a test's name
+
+
+def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
+    """Outcomes of the tests over an agent (by its name or its file's) or a file (by its path).
+
+    A running daemon tests what it serves; whatever else is tested in workers started for it.
+    """
+    from rappd.cli.standalone import test_agent, test_file, workspace_of
+    from rappd.settings.load import Settings
+
+    path = Path(name)
+    daemon = ControlClient(home, timeout=120)
+    with progress() as line:
+        line(f"Testing {name}…")
+        if name.endswith(".py") and path.is_file():
+            return test_file(home, path, line)
+        if not daemon.running():
+            return test_agent(home, name, line)
+        rows = agent_rows(home, daemon)
+        agent = agent_of(rows, name)
+        if agent:
+            tests: list[dict[str, Any]] = daemon.post("/agents/test", {"agent": agent})["tests"]
+            return tests
+        return test_file(home, workspace_of(home, Settings.load(home)).agents / file_of(rows, name), line)
+
+
+def failed(test: dict[str, Any]) -> bool:
+    """True for a failure that counts against the agent; requirements of registries alone do not."""
+    return not test["passed"] and bool(test.get("required", True))
+
+
+def show_tests(tests: list[dict[str, Any]]) -> None:
+    """One line per test."""
+    for test in tests:
+        verdict: Verdict = "bad" if failed(test) else ("good" if test["passed"] else "note")
+        _show(verdict, test["test"], strip_control(test.get("message", "")))
+
+
+def _show(verdict: Verdict, name: str, message: str) -> None:
+    lead = 3 + _NAMES
+    if not message:
+        print_out(f"{status_mark(verdict)} {name}")
+    elif terminal_width() - lead > _NAMES:
+        print_out(f"{status_mark(verdict)} {name:<{_NAMES}} {dim(wrapped(message, lead))}")
+    else:
+        print_out(f"{status_mark(verdict)} {name}")
+        print_out(f"  {dim(wrapped(message, 2))}")

@@ -10,8 +10,16 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.agent_tests import failed, run_tests, show_tests
-from rappd.cli.agent_view import agent_rows, file_in, file_of, no_agent, show_rows
+from rappd.cli.agent_view import (
+    agent_rows,
+    failed,
+    file_in,
+    file_of,
+    no_agent,
+    run_tests,
+    show_rows,
+    show_tests,
+)
 from rappd.cli.approve import approve
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import (

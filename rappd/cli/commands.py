@@ -21,7 +21,7 @@ COMMANDS = {
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
     "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify, witness, accept."),
-    "logs": ("rappd.cli.logs:logs", "Show the log."),
+    "logs": ("rappd.cli.lifecycle:logs", "Show the log."),
     "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),
     "restore": ("rappd.cli.backup:restore", "Bring a backup back, into an empty home."),
     "config": ("rappd.cli.config:config", "Show and change settings."),

@@ -17,9 +17,9 @@ from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, secrets_listed, verbs_here
 from rappd.cli.egg_peers import arrived, pack_for, send
-from rappd.cli.egg_signers import signers
 from rappd.cli.formatting import count, tilde
 from rappd.cli.names import twin_names
+from rappd.cli.tables import table
 from rappd.daemon.home import Home
 from twins.byte_sizes import format_bytes
 
@@ -164,13 +164,8 @@ def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None
         print_out(text)
 
 
-for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send, arrived):
-    egg.add_command(other)
-
-
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
-    from rappd.operations.egg_views import seen
-    from rappd.operations.signer_trust import standing
+    from rappd.operations.egg_views import seen, standing
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.inspect import lines, look_at, verdict
 
@@ -188,3 +183,34 @@ def _look(file: Path, as_json: bool, *, check: bool) -> None:
             )
         if check and opened.seal.signer:
             print_out(f"  key {opened.seal.signer}")
+
+
+@click.command()
+@click.option("--trust", "fingerprint", metavar="FINGERPRINT", help="Trust this key.")
+@click.option("--name", default="", help="What to call it.")
+@click.option("--revoke", metavar="FINGERPRINT", help="Do not trust it any more.")
+@JSON
+def signers(fingerprint: str | None, name: str, revoke: str | None, as_json: bool) -> None:
+    """Manage the signers whose eggs run here without being read first."""
+    verbs = verbs_here()
+    if fingerprint:
+        found = verbs.trust_signer(fingerprint, name)
+    elif revoke:
+        found = verbs.revoke_signer(revoke)
+    else:
+        found = verbs.list_signers()
+    if as_json:
+        print_json(found)
+    elif "message" in found:
+        print_out(f"{status_mark('good')} {found['message']}")
+    else:
+        rows = [[row["name"], row["fingerprint"], row["since"][:10]] for row in found["signers"]]
+        if rows:
+            table(["NAME", "FINGERPRINT", "SINCE"], rows, whole=(1,))
+        else:
+            print_out("Nobody yet; this machine's own eggs are trusted.")
+        print_out(dim(f"This machine: {found['own']}"))
+
+
+for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send, arrived):
+    egg.add_command(other)

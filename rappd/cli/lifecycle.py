@@ -1,7 +1,8 @@
-"""``rappd open``, ``stop`` and ``status``."""
+"""``rappd open``, ``stop``, ``status`` and ``logs``."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -10,7 +11,15 @@ import time
 import click
 
 from agents.runtime import programs
-from rappd.cli.console import command, print_err, print_json, print_out, print_status, status_mark
+from rappd.cli.console import (
+    command,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
@@ -24,6 +33,8 @@ from rappd.cli.start_screen import (
 )
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.daemon.log import follow as follow_log
+from rappd.daemon.log import tail
 from rappd.errors import NotRunningError, RappdError
 
 _STOP_SECONDS = 20.0
@@ -125,3 +136,35 @@ def _ended(home: Home, pid: int) -> bool:
     except ProcessLookupError:
         return True
     return not ControlClient(home).running() and not home.process_file.read_text().strip()
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines come.")
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(0, 100_000),
+    default=50,
+    show_default=True,
+    help="How many to begin with.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with -f one per line.")
+def logs(follow: bool, lines: int, as_json: bool) -> None:
+    """Show the log."""
+    path = Home.here().log
+    if follow:
+        for line in follow_log(path, lines):
+            if as_json:
+                click.echo(json.dumps({"line": line}))
+            else:
+                print_out(strip_control(line))
+            sys.stdout.flush()
+        return
+    found = tail(path, lines)
+    if as_json:
+        print_json({"log": found})
+    elif not found and lines:
+        print_err("The log is empty.")
+    else:
+        for line in found:
+            print_out(strip_control(line))

@@ -81,7 +81,7 @@ def outbox_on_disk(home: Home) -> Answer:
     from envelopes.envelope import HELP
     from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
-    from rappd.federation.outbox_view import outbox_row
+    from rappd.federation.peer_view import outbox_row
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
 

@@ -8,8 +8,13 @@ import aiohttp
 import orjson
 
 from envelopes.errors import BadCertificateError
+from envelopes.identity.node_card import NodeCard
 from neighborhoods.auth.tls import client_context
+from neighborhoods.discovery.address_resolver import AddressResolver
 from neighborhoods.errors import NotPairedError, PeerOfflineError
+from neighborhoods.pairing.local_party import OnPaired, Send
+from neighborhoods.peer import Whose
+from neighborhoods.peer_store import PeerStore
 from neighborhoods.transport.connector import CONNECT_SECONDS, certificate_at
 from neighborhoods.transport.http_client import session, whole
 
@@ -44,3 +49,19 @@ async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
         ) from error
     except (aiohttp.ClientError, OSError, TimeoutError, BadCertificateError) as error:
         raise PeerOfflineError(f"Nobody answers at {address}.", do="Is rappd running there?") from error
+
+
+def pairing_parts(book: PeerStore, resolver: AddressResolver) -> tuple[Send, OnPaired]:
+    """The two functions that ``PairingService`` is handed."""
+
+    async def send(address: str, body: dict[str, Any]) -> dict[str, Any]:
+        _, found, _ = await post(address, "/pairing", orjson.dumps(body))
+        if not isinstance(found, dict):
+            raise PeerOfflineError(f"{address} does not answer as a machine of this kind.")
+        return found
+
+    async def on_paired(introduction: NodeCard, whose: Whose, address: str) -> None:
+        await book.pair(introduction, whose, address)
+        resolver.learn(address, introduction.fingerprint)
+
+    return send, on_paired

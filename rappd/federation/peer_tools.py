@@ -13,8 +13,7 @@ from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from envelopes.errors import ReportableError
-from neighborhoods.delivery.errors import DeclinedError
-from neighborhoods.errors import NotPairedError, PeerOfflineError
+from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.errors import NotFoundError, RefusedError

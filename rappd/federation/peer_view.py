@@ -1,4 +1,4 @@
-"""Rows of peers, found machines and pairings, as screens and ``--json`` have them. Times: seconds since 1970."""
+"""Rows of peers, found machines, pairings and the outbox, as screens and ``--json`` have them. Times: seconds since 1970."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.pairing.service import PairingService
 from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Peer
+from neighborhoods.peer_store import PeerStore
+from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 
 if TYPE_CHECKING:
     from rappd.federation.service import FederationService
@@ -93,3 +95,22 @@ def asking_row(attempt: PairingSession, pairings: PairingService) -> dict[str, A
 
 def _seconds(microseconds: int) -> float | None:
     return microseconds / 1e6 if microseconds else None
+
+
+def outbox_row(book: PeerStore, row: OutgoingEnvelope) -> dict[str, Any]:
+    """One call or egg that waits, or lately did."""
+    peer = book.get(row.peer)
+    return {
+        "id": row.id,
+        "to": peer.name if peer else row.peer[:4],
+        "peer": row.peer,
+        "kind": "egg" if row.verb == EGG else "call",
+        "what": row.what,
+        "state": row.state,
+        "tries": row.tries,
+        "next": row.next_at / 1e6 if row.state in WAITING else None,
+        "expires": row.expires_at / 1e6,
+        "created": row.created_at / 1e6,
+        "thread": row.thread,
+        "trouble": row.trouble,
+    }

@@ -26,9 +26,9 @@ async def build_components(
     from neighborhoods.transport.connector import Connector
     from neighborhoods.transport.peer_client import PeerClient
     from rappd.federation.advertised_capabilities import CapabilityCatalog
+    from rappd.federation.handshake_client import pairing_parts
     from rappd.federation.inbound import InboundHandler
     from rappd.federation.node_identity import material
-    from rappd.federation.pairing_adapter import pairing_parts
     from rappd.federation.request_auth import RequestAuthenticator
 
     node, tables, peers = base.node, base.tables, base.peer_store

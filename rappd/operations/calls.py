@@ -28,17 +28,16 @@ from envelopes.envelope import (
     new_id,
 )
 from envelopes.errors import ReportableError
-from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.delivery.retry import retried
 from neighborhoods.discovery.peers_file import Entry
-from neighborhoods.errors import PeerOfflineError
+from neighborhoods.errors import PeerOfflineError, RetriableError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG
 from neighborhoods.transport.peer_connection import OnStream
 from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.errors import UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
-from rappd.federation.outbox_view import outbox_row
+from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.tenants.tenant import HOST
 

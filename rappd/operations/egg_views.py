@@ -1,4 +1,4 @@
-"""JSON views of eggs: a plan, the result of hatching, an egg's content."""
+"""JSON views of eggs: a plan, the result of hatching, an egg's content, its signer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rappd.daemon.home import Home
-from rappd.operations.signer_trust import standing
 from twins.eggs.parsed_egg import ParsedEgg, Role
 from twins.installer.installer import HatchResult
 from twins.installer.planning import Action, Plan
@@ -62,3 +61,15 @@ def extracted(opened: ParsedEgg, into: Path) -> dict[str, Any]:
     from twins.eggs.extracting import lay_out
 
     return {"name": opened.name, "into": str(into), "files": lay_out(opened, into)}
+
+
+def standing(home: Home, fingerprint: str) -> dict[str, str]:
+    """``standing`` of a key (unsigned, self, trusted, unknown) and the ``name`` that it goes by here, "" for none."""
+    from twins.installer.signers import Signers
+
+    if not fingerprint:
+        return {"standing": "unsigned", "name": ""}
+    if (home.keys / "identity.pem").exists() and fingerprint == home.identity().fingerprint:
+        return {"standing": "self", "name": "this machine"}
+    name = Signers(home.signers).name_of(fingerprint) if home.root.is_dir() else ""
+    return {"standing": "trusted" if name else "unknown", "name": name}

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from twins.errors import BadEggError
 from twins.zip.end_record import find_end_record
-from twins.zip.extra_fields import NEEDLESS, Fields, fields, wide_values
 from twins.zip.fast_directory import EMPTY_DEFLATED, KNOWN_VERSION, UNREADABLE, DirectoryColumns, columns
 from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
@@ -23,8 +22,7 @@ from twins.zip.layout import (
     STORED,
 )
 from twins.zip.limits import Limits
-from twins.zip.member_types import refuse_kind
-from twins.zip.name_decoding import decode_name
+from twins.zip.member_fields import NEEDLESS, Fields, decode_name, fields, refuse_kind, wide_values
 from twins.zip.names import safe_path, shown
 
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from twins.zip.extra_fields import NEEDLESS
 from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     CENTRAL,
@@ -19,6 +18,7 @@ from twins.zip.layout import (
     LOCATOR_SIGN,
 )
 from twins.zip.limits import Limits
+from twins.zip.member_fields import NEEDLESS
 
 _MOST_COMMENT = 0xFFFF
 _MOST_LIST = 64 << 20

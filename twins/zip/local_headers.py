@@ -8,7 +8,6 @@ from operator import add, not_
 from typing import NamedTuple
 
 from twins.zip.central_directory import CentralDirectory, Entry
-from twins.zip.extra_fields import NEEDLESS, Fields, fields, wide_values
 from twins.zip.fast_directory import FIXED, DirectoryColumns
 from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
@@ -19,7 +18,7 @@ from twins.zip.layout import (
     SIZES_FOLLOW,
     STORED,
 )
-from twins.zip.name_decoding import decode_name
+from twins.zip.member_fields import NEEDLESS, Fields, decode_name, fields, wide_values
 from twins.zip.names import shown
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from neighborhoods.auth.peer_certificate import presented_certificate
+from neighborhoods.auth.tls import presented_certificate
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.context import Caller
 from rappd.federation.service import FederationService

@@ -13,7 +13,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
-from neighborhoods.auth.peer_certificate import pin_of
+from neighborhoods.auth.tls import pin_of
 from rappd.daemon.rate_limit import RateLimit
 from rappd.federation.service import FederationService
 from rappd.http.federation import eggs, envelopes, pairing

@@ -21,8 +21,14 @@ from cryptography.x509.oid import NameOID
 from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import EXTENSION, TlsMaterial, make_certificate
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.auth.peer_certificate import pin_of, presented_certificate
-from neighborhoods.auth.tls import ServerTrust, TlsFiles, client_context, forget_client_contexts
+from neighborhoods.auth.tls import (
+    ServerTrust,
+    TlsFiles,
+    client_context,
+    forget_client_contexts,
+    pin_of,
+    presented_certificate,
+)
 
 NOW = datetime.now(UTC)
 REFUSED = (aiohttp.ClientConnectionError, ssl.SSLError, ConnectionError)

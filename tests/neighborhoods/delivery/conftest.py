@@ -16,11 +16,16 @@ from aiohttp import web
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
-from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
 from neighborhoods.delivery.peer_queue import RetryPolicy
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import NeighborhoodError, NotPairedError, PeerOfflineError
+from neighborhoods.errors import (
+    DeclinedError,
+    NeighborhoodError,
+    NotPairedError,
+    PeerOfflineError,
+    RetriableError,
+)
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 

@@ -10,7 +10,7 @@ import pytest
 
 from envelopes.codecs import emergence
 from envelopes.envelope import CANCEL, DONE, Envelope, new_id
-from neighborhoods.delivery.errors import NotInOutboxError, OutboxConflictError
+from neighborhoods.errors import NotInOutboxError, OutboxConflictError
 
 
 def outbox_tasks() -> set[str]:

@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.codecs import emergence
-from neighborhoods.delivery.errors import DeclinedError, RetriableError
 from neighborhoods.delivery.retry import jittered, retried
-from neighborhoods.errors import KeyChangedError, NeighborhoodError, NotPairedError, PeerOfflineError
+from neighborhoods.errors import (
+    DeclinedError,
+    KeyChangedError,
+    NeighborhoodError,
+    NotPairedError,
+    PeerOfflineError,
+    RetriableError,
+)
 
 AWAY = PeerOfflineError("away", maybe_sent=False)
 SILENT = PeerOfflineError("silent", maybe_sent=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from neighborhoods.delivery.rwlock import ReadWriteLock
+from neighborhoods.delivery.outbox_state import ReadWriteLock
 
 
 async def test_alone_means_alone_and_is_not_overtaken() -> None:

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from envelopes.errors import ReportableError
-from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
-from neighborhoods.pairing.errors import NoSuchPairingError
+from neighborhoods.errors import (
+    KeyChangedError,
+    NoSuchPairingError,
+    PairingStoppedError,
+    PeerConflictError,
+    PeerOfflineError,
+)
 
 Machine = Any
 Network = Any

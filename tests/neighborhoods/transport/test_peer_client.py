@@ -13,7 +13,6 @@ from aiohttp import web
 
 from envelopes.codecs.emergence import as_object, decode, encode
 from envelopes.envelope import DONE, ERROR, Envelope
-from neighborhoods.delivery.errors import RetriableError
 from neighborhoods.errors import (
     KeyChangedError,
     NeighborhoodError,
@@ -21,6 +20,7 @@ from neighborhoods.errors import (
     PeerFailedError,
     PeerOfflineError,
     PeerRefusedError,
+    RetriableError,
 )
 from neighborhoods.transport.peer_client import PeerClient
 from tests.neighborhoods.transport.conftest import Machine

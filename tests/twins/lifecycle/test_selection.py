@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twins.errors import BadFilterError
-from twins.lifecycle.safe_regex import MAX_PATTERN, matching
-from twins.lifecycle.selection import CLAUSES, MAX_DAYS, Selection
+from twins.lifecycle.selection import CLAUSES, MAX_DAYS, MAX_PATTERN, Selection, matching
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

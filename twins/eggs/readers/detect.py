@@ -55,9 +55,9 @@ _SCALES = {
 _IN_JSON = {
     "brainstem-egg/2.3-session": "sessions:session",
     "rappterbox-cart/0.1": "sessions:old_session",
-    "brainstem-egg/2.3-neighborhood": "references:invitation",
+    "brainstem-egg/2.3-neighborhood": "rapp1:invitation",
     "rapp/1-egg": "rapp1:rapp1",
-    "rapp-egg/1.0": "references:seeds",
+    "rapp-egg/1.0": "rapp1:seeds",
     "rappter-egg/1.0": "cartridges:buddy_seed",
     "neighborhood-egg/1.0": "neighborhood_file:neighborhood_file",
 }
@@ -144,7 +144,7 @@ def _open_json(path: Path, size: int) -> ParsedEgg:
     digest = hashlib.sha256(octets).hexdigest()
     found = DetectedEgg(path.name, len(octets), digest, document, octets)
     room = _room_of_json(found)
-    if seeds and room != "references:seeds":
+    if seeds and room != "rapp1:seeds":
         parse_object(octets, path.name)
     opened = _room(room)(found)
     opened.seal = signed_beside(found, path, opened.seal, by_hand=room != "rapp1:rapp1")
@@ -171,7 +171,7 @@ def _room_of_zip(found: DetectedEgg) -> str:
             raise unknown(found.file, f'says schema "{schema}", scale {quoted(scale)}')
         return _SCALES.get(scale, "inert_formats:container")
     elif schema == "rapp-application/1.0" and "EGG.json" in found:
-        return "applications:application"
+        return "rapplications:application"
     elif isinstance(schema, str) and schema in _IN_ZIP:
         return _IN_ZIP[schema]
     if schema == "rapp-application/1.0":

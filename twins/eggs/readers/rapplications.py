@@ -1,6 +1,7 @@
 """Rapplications as eggs: ``brainstem-egg/2.2-rapplication``, the binder of ``rapp-egg/1.0``, ``brainstem-egg/2.0``.
 
-They come into the brainstem that is there. Its identity and soul are never touched.
+They come into the brainstem that is there, whose identity and soul are never touched; an application of
+``rapp-egg/1.0`` becomes a twin.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from functools import lru_cache
 import orjson
 
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role
-from twins.eggs.readers.destinations import plain
+from twins.eggs.readers.destinations import plain, somebody
 from twins.eggs.readers.detected import DetectedEgg, component, part_of, text
-from twins.eggs.readers.formats import BINDER, MERGED, RAPPLICATION, quoted, unknown
+from twins.eggs.readers.formats import APPLICATION, BINDER, MERGED, RAPPLICATION, quoted, unknown
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.identity import lenient, said_by
-from twins.eggs.readers.member_paths import Place, in_host, in_memory
+from twins.eggs.readers.identity import lenient, owner_of, said_by
+from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace
 from twins.eggs.readers.part_collector import UNPLACED, PartCollector
 
 _OWN = ("rappid.json", "soul.md")
@@ -151,3 +152,32 @@ def _word(text: str) -> str:
     """An id as rapplications have them."""
     word = re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_")[:60]
     return word if word[:1].isalpha() else f"rapp_{word}".rstrip("_")
+
+
+EGG = "EGG.json"
+
+
+def application(found: DetectedEgg) -> ParsedEgg:
+    """``twin/soul.md twin/agents/* state/**``; the application's other files stay beside them."""
+    wholeness = HashCheck(found)
+    wholeness.wrapping.add(EGG)
+    egg = found.read_object(EGG)
+    application = found.manifest
+    # What the egg says of itself comes first; the application's manifest knows the rest.
+    found.manifest = {**application, **egg}
+    member = "twin/rappid.json" if "twin/rappid.json" in found else "rappid.json"
+    who = owner_of(found, member)
+    names = [name for name in found.names if name not in wholeness.wrapping]
+    publisher = text((egg, "publisher"))
+    return somebody(
+        found, APPLICATION, who, names, _application_place, wholeness.settle, owner=publisher, kind="custom"
+    )
+
+
+def _application_place(name: str) -> Place | None:
+    first, slash, below = name.partition("/")
+    if slash and first == "twin":
+        return in_workspace(below)
+    if slash and first == "state":
+        return in_memory(below)
+    return in_workspace(name)

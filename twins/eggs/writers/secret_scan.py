@@ -24,13 +24,14 @@ from twins.eggs.writers.maker_keys import (
     known_key,
     private_key,
 )
-from twins.eggs.writers.secret_headers import authorization, cookies
 from twins.eggs.writers.secret_shapes import (
     OTHER,
     PASSWORD,
     address_password,
     assigned,
     assigned_key,
+    authorization,
+    cookies,
     looks_random,
 )
 from twins.eggs.writers.spoken_secrets import spoken_code, spoken_number, spoken_password, spoken_words

@@ -1,8 +1,9 @@
-"""The extra fields of a record: taken apart, and refused where they make a file something else."""
+"""The fields of a member's record: its name, its kind and the extra ones; refused where they could mislead."""
 
 from __future__ import annotations
 
 import stat
+import zlib
 from collections.abc import Sequence
 
 from twins.zip.file_slice import FileSlice
@@ -13,6 +14,7 @@ from twins.zip.layout import (
     PKWARE_UNIX_FIELD,
     STRONG_ENCRYPTION_FIELD,
     UNICODE_PATH_FIELD,
+    UTF8,
     ZIP64_FIELD,
 )
 from twins.zip.names import shown
@@ -99,3 +101,73 @@ _DECIDING = frozenset(
     )
 )
 _CHECKED = frozenset((AES_FIELD, STRONG_ENCRYPTION_FIELD, PKWARE_UNIX_FIELD, ASI_UNIX_FIELD))
+
+
+_UNICODE_PATH_FIXED = 5
+UNMARKED = "Names outside ASCII are not marked as UTF-8."
+
+
+def decode_name(raw: bytes, flags: int, found: Fields, window: FileSlice, deviations: dict[str, None]) -> str:
+    """The name as text. UTF-8 is tried before code page 437, as many writers forget to mark it."""
+    second = _second_name(raw, found, window)
+    if raw.isascii():
+        name = raw.decode("ascii")
+    elif flags & UTF8:
+        name = _utf8(raw, window)
+    else:
+        deviations[UNMARKED] = None
+        if second is not None:
+            return second
+        try:
+            name = raw.decode()
+        except UnicodeDecodeError:
+            name = raw.decode("cp437")
+    if second is not None and second != name:
+        raise window.hostile(f"{shown(name)} has a second name")
+    return name
+
+
+def _second_name(raw: bytes, found: Fields, window: FileSlice) -> str | None:
+    """The Unicode Path field (APPNOTE 4.6.9), if it is about this very name."""
+    names = [content for tag, content in found if tag == UNICODE_PATH_FIELD]
+    if len(names) > 1:
+        raise window.hostile(f"{shown(raw.decode('cp437'))} has a second name")
+    if not names or len(names[0]) < _UNICODE_PATH_FIXED:
+        return None
+    content = names[0]
+    if content[0] != 1 or int.from_bytes(content[1:5], "little") != zlib.crc32(raw):
+        return None
+    return _utf8(content[_UNICODE_PATH_FIXED:], window)
+
+
+def _utf8(raw: bytes, window: FileSlice) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise window.damaged("a name in it") from error
+
+
+_DOS_VOLUME, _DOS_FOLDER, _DOS_DEVICE, _NTFS_REPARSE = 0x08, 0x10, 0x40, 0x400
+_WORDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def refuse_kind(attributes: int, name: str, folder: bool, window: FileSlice) -> None:
+    """Raises ``HostileEggError`` when external attributes make a member anything but a file or a folder.
+
+    Both halves are read whatever system the archive names, as extractors differ in whom they believe.
+    """
+    kind = stat.S_IFMT(attributes >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise window.hostile(f"{shown(name)} is {_WORDS.get(kind, 'neither file nor folder')}")
+    if attributes & _NTFS_REPARSE:
+        raise window.hostile(f"{shown(name)} is a symbolic link")
+    if attributes & (_DOS_VOLUME | _DOS_DEVICE):
+        raise window.hostile(f"{shown(name)} is a device")
+    if not folder and (kind == stat.S_IFDIR or attributes & _DOS_FOLDER):
+        raise window.hostile(f"{shown(name)} is a file and a folder in this egg")
