@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_client import PeerClient
     from neighborhoods.transport.peer_connection import Answer
+    from neighborhoods.transport.peer_events import PeerEvents
     from rappd.daemon.home import Home
     from rappd.dispatch.dispatcher import Dispatcher
     from rappd.federation.advertised_capabilities import CapabilityCatalog
@@ -77,8 +78,11 @@ class FederationComponents(ABC):
     outbox_rows: OutboxTable
     token_rows: TokenTable
     outgoing_eggs: OutgoingEggs
+    peer_events: PeerEvents
     announced: dict[str, dict[str, Any]]
     """The data of each peer's last HELLO, by fingerprint."""
+    troubles: dict[str, str]
+    """The reason why a reachable peer is not used, by fingerprint."""
 
     material: NodeIdentity
     trust: ServerTrust

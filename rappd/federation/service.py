@@ -31,6 +31,7 @@ from rappd.federation.components import EggInbox, FederationComponents
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
@@ -89,14 +90,14 @@ class FederationService(FederationComponents):
         self.pending_replies = PendingReplies()
         self.outgoing_eggs = OutgoingEggs(home.root / "eggs" / ".outgoing")
         self.announced: dict[str, dict[str, Any]] = {}
-        self.troubles: dict[str, str] = {}
-        """The reason why a reachable peer is not used, by fingerprint."""
+        self.troubles = {}
         self.eggs: EggInbox | None = None
         self.ready = asyncio.Event()
         self._settled = asyncio.Event()  # ready, or failed at least once
         self.failure: ReportableError | None = None
         """The reason why it could not start yet; it tries again."""
         self._started = False
+        self.peer_events = PeerEventHandler(self)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self, port: int) -> None:
@@ -165,6 +166,12 @@ class FederationService(FederationComponents):
             raise self.failure
         return self
 
+    async def take_leave(self) -> None:
+        """At a clean stop, before the goodbye: hands out the newest anchors and asks nobody any more."""
+        if self._started:
+            await self._hand_anchors()
+            await self.presence.close()
+
     async def close(self) -> None:
         """Stops everything. Accepted requests stay recorded and are resumed after the next start."""
         for task in list(self._tasks):
@@ -172,7 +179,7 @@ class FederationService(FederationComponents):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if not self._started:
             return
-        await self._hand_anchors()
+        await self._hand_anchors()  # of turns that ended since the goodbye
         await self.receiver.close()
         await self.presence.close()
         await self.nearby.close()
@@ -229,12 +236,8 @@ class FederationService(FederationComponents):
         offer = self.witness.offer(peer)
         try:
             reply = await self._say_hello(peer, offer, PROBE_SECONDS)
-        except (
-            KeyChangedError,
-            NotPairedError,
-            PeerRefusedError,
-        ) as problem:  # not merely away: its owner must know
-            self.troubles[fingerprint] = str(problem)
+        except (KeyChangedError, NotPairedError, PeerRefusedError) as problem:
+            self.peer_events.on_failed_call(fingerprint, problem)
             raise
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
@@ -312,9 +315,10 @@ class FederationService(FederationComponents):
             return ()
         asking = tuple((one.id, one.state) for one in self.pairings.asking())
         here = tuple(self.presence.presence(peer.fingerprint).state for peer in self.peer_store.all())
+        troubles = tuple(self.troubles.items())
         said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
         found = hash(tuple((one.fingerprint, one.name) for one in self.sightings.machines()))
-        return self.peer_store.version, asking, here, said, found
+        return self.peer_store.version, asking, here, troubles, said, found
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else; a failure is logged."""

@@ -59,13 +59,7 @@ async def build_components(m: FederationComponents) -> None:
     )
     m.resolver = AddressResolver(m.sightings, m.written, m.nearby)
     m.presence = Presence(m.probe)
-    m.carrier = PeerClient(
-        Connector(m.candidates, m.material.tls),
-        m.material.tls,
-        m.requests,
-        m.on_sign_of_life,
-        doubted=m.presence.hurry,
-    )
+    m.carrier = PeerClient(Connector(m.candidates, m.material.tls), m.material.tls, m.requests, m.peer_events)
     m.outbox = Outbox(
         m.outbox_rows,
         m.carrier,
