@@ -174,18 +174,18 @@ for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
-    from rappd.operations.egg_views import seen
-    from rappd.operations.signer_trust import standing
+    from rappd.operations.egg_views import seen, signer_view
     from twins.eggs.readers.detect import open_egg
-    from twins.eggs.readers.inspect import lines, look_at, verdict
+    from twins.eggs.readers.inspect import ReportLine, lines, look_at, verdict
 
     opening: Callable[[Path], Any] = open_egg if check else look_at
     with opening(egg_at(file)) as opened:
         if as_json:
             print_json(seen(opened, Home.here()))
             return
-        shown = verdict if check else lines
-        for line in shown(opened, signer=standing(Home.here(), opened.seal.signer)["name"]):
+        shown, signer = verdict if check else lines, signer_view(opened, Home.here())
+        sure = opened.seal.checked and signer["standing"] in ("self", "trusted")
+        for line in shown(opened, signed=ReportLine("good" if sure else "note", signer["signed"])):
             print_out(
                 f"{status_mark(line.verdict)} {strip_control(line.text)}"
                 if line.verdict

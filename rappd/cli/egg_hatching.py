@@ -156,6 +156,8 @@ def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) 
     if not fingerprint:
         yield True
         return
+    from rappd.operations.signer_trust import standing
+
     signer, host = verbs.signer_of(path)
     if signer != fingerprint:
         what = f"is signed by {signer}" if signer else "is not signed"
@@ -163,11 +165,12 @@ def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) 
     if verbs.signers.is_trusted(signer):
         yield True
         return
-    question = f"Trust {strip_control(host) or 'this key'} from now on? What it signs runs here at once."
+    who = strip_control(standing(verbs.home, signer, claimed=host)["signed"]).removeprefix("signed by ")
+    question = f"Trust {who}, from now on? What it signs runs here at once."
     if ask and interactive() and not click.confirm(question, default=False, err=True):
         yield False
         return
-    verbs.trust_signer(signer, host)
+    verbs.trust_signer(signer)
     try:
         yield True
     except BaseException:

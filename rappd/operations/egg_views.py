@@ -17,17 +17,27 @@ def seen(opened: ParsedEgg, home: Home) -> dict[str, Any]:
     from twins.eggs.readers.inspect import inspect
 
     egg = inspect(opened)["egg"]
-    found = standing(home, egg["signer"])
-    return {"egg": {**egg, "standing": found["standing"], "signer_name": found["name"]}}
+    return {"egg": {**egg, **signer_view(opened, home)}}
 
 
-def planned(plan: Plan) -> dict[str, Any]:
+def planned(plan: Plan, home: Home) -> dict[str, Any]:
     """The plan for a screen, with what only the egg itself tells besides."""
     opened, body = plan.opened, plan.as_json()
     return {
         **body,
         "egg": {**body["egg"], "file": opened.file, "packed_on": host_of(opened)},
-        "seal": {**body["seal"], "listed": opened.seal.listed},
+        "seal": {**body["seal"], "listed": opened.seal.listed, **signer_view(opened, home)},
+    }
+
+
+def signer_view(opened: ParsedEgg, home: Home) -> dict[str, str]:
+    """The signer of an egg as this home knows it; ``signed`` is the sentence for every screen."""
+    found = standing(home, opened.seal.signer, claimed=host_of(opened))
+    return {
+        "standing": found["standing"],
+        "signer_name": found["name"],
+        "whose": found["whose"],
+        "signed": found["signed"],
     }
 
 

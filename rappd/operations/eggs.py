@@ -14,6 +14,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.operations.egg_packing import EggPacking, PackRequest, Progress
 from rappd.operations.egg_views import extracted, hatched, host_of, planned, seen
+from rappd.operations.signer_trust import paired_machine
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
@@ -82,7 +83,7 @@ class EggOperations:
     def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
         """Plans a hatching; writes nothing. ``plan.digest`` is the plan that an approval refers to."""
         with _opened(path) as opened:
-            return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)))}
+            return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)), self._home)}
 
     def hatch(
         self,
@@ -151,8 +152,11 @@ class EggOperations:
         return {"signers": rows, "own": self._key.fingerprint}
 
     def trust_signer(self, fingerprint: str, name: str = "") -> dict[str, Any]:
-        """Trusts a key by name, until it is revoked. Without a name it keeps the one it has."""
-        known = self.signers.name_of(fingerprint)
+        """Trusts a key by name, until it is revoked.
+
+        Without a name it keeps the one it has, or gets the paired machine's.
+        """
+        known = self.signers.name_of(fingerprint) or paired_machine(self._home, fingerprint)[0]
         signer = self.signers.trust(fingerprint, name or known or fingerprint[:16])
         return {
             "fingerprint": signer.fingerprint,

@@ -127,6 +127,9 @@ def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) 
     say_same(there, "Mine")
     expect(here).to_contain_text("pi is paired.")
     expect(there).to_contain_text("desk is paired.")
+    here.get_by_role("button", name="Trust pi's eggs").click()
+    expect(here).to_contain_text("✓ pi is trusted.")
+    assert [row["name"] for row in control(desk, "GET", "/eggs/signers")["signers"]] == ["pi"]
     there.get_by_role("button", name="Close").last.click()
     expect(other.locator(".machine", has_text="desk")).to_contain_text("● here")
 

@@ -13,7 +13,7 @@ import { progressLine } from "../ui/progress.js";
 import { go } from "../../lib/router.js";
 import { announce } from "../../lib/live-region.js";
 import { openDialog } from "../ui/dialog.js";
-import { trustForm } from "./signers.js";
+import { trustForm, trustPeer } from "./signers.js";
 
 /**
  * Takes a file to the daemon, with the `signature` that came beside it, if any, and shows its plan; `decided()`
@@ -154,7 +154,9 @@ export function openPlan(file, decided, signature) {
     fill(
       trust,
       first.seal.standing === "unknown" &&
-        trustForm(first.seal.signer, () => again().then(() => fill(trust))),
+        (first.seal.whose
+          ? trustPeer(first.seal.signer_name, first.seal.signer, () => again().then(() => fill(trust)))
+          : trustForm(first.seal.signer, () => again().then(() => fill(trust)))),
     );
     fill(body, head, rows, choices, trust, errorPlace, foot);
     heading.focus();
