@@ -3,6 +3,7 @@
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { peerCalls } from "../peers/call-list.js";
 import { isWaiting } from "./labels.js";
 
 const NEWS_MS = 400;
@@ -31,12 +32,15 @@ class Outbox extends EventTarget {
 
   /** Keeps the rows fresh while somebody shows them. Returns what ends that. */
   show() {
-    if (!this.#shown++)
+    if (!this.#shown++) {
       for (const what of ["event", "machines"]) daemonEvents.addEventListener(what, this.#touch);
+      peerCalls.addEventListener("change", this.#touch);
+    }
     this.touch();
     return () => {
-      if (!--this.#shown)
-        for (const what of ["event", "machines"]) daemonEvents.removeEventListener(what, this.#touch);
+      if (--this.#shown) return;
+      for (const what of ["event", "machines"]) daemonEvents.removeEventListener(what, this.#touch);
+      peerCalls.removeEventListener("change", this.#touch);
     };
   }
 
