@@ -5,9 +5,8 @@ Works with the daemon down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,9 +14,10 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_err, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
 from rappd.cli.egg_peers import arrived, pack_for, send
 from rappd.cli.egg_signers import signers
+from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, size, tilde
 from rappd.daemon.home import Home
 
@@ -60,6 +60,7 @@ def pack(
     from rappd.operations.egg_packing import PackRequest
     from twins.eggs.writers.secret_scan import SecretsFoundError
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
+    from twins.work_progress import Cancellation
 
     order = PackRequest(
         twin=name,
@@ -73,8 +74,14 @@ def pack(
     if not as_json:
         print_err(dim(NEVER_READ))
     try:
-        with bar(f"Packing {name or 'brainstem'}") as told:
-            found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
+        with (
+            cancelled_by_interrupt(as_json=as_json)
+            if not peer
+            else nullcontext(Cancellation()) as cancellation,
+            bar(f"Packing {name or 'brainstem'}") as told,
+        ):
+            watched = cancellation.watching(told)
+            found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=watched)
     except SecretsFoundError as problem:
         if not as_json:
             for one in problem.findings[:_SHOWN]:
@@ -178,8 +185,10 @@ def _look(file: Path, as_json: bool, *, check: bool) -> None:
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.inspect import ReportLine, lines, look_at, verdict
 
-    opening: Callable[[Path], Any] = open_egg if check else look_at
-    with opening(egg_at(file)) as opened:
+    path = egg_at(file)
+    with bar(f"Reading {file.name}") as told:
+        opened = open_egg(path, progress=told) if check else look_at(path)
+    with opened:
         if as_json:
             print_json(seen(opened, Home.here()))
             return

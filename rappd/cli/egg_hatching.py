@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
+from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched_by_daemon
 from rappd.cli.formatting import ago, count, tilde
-from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -37,9 +37,8 @@ def plan(file: Path, overwrite: str, as_json: bool) -> None:
     """Show what hatching FILE would do here. Nothing is written."""
     from rappd.cli.egg_view import show_plan
 
-    with progress() as line:
-        line(f"Reading {file.name}…")
-        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite))
+    with bar(f"Reading {file.name}") as told:
+        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite), progress=told)
     if as_json:
         print_json(found)
     else:
@@ -58,6 +57,7 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
     """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all.
 
     What is yours stays. Code that nobody trusted signed is quarantined: kept, and not run.
+    Ctrl-C cancels it, until the files are moved into place.
     """
     from rappd.cli.egg_view import show_hatched
 
@@ -67,12 +67,17 @@ def hatch(file: Path, overwrite: str, trust_signer: str, yes: bool, as_json: boo
             print_out("Nothing was written.")
             return
         daemon = ControlClient(Home.here(), timeout=3600)
-        with bar(f"Hatching {file.name}") as told:
-            if daemon.running():
-                body = {"path": str(path), "overwrite": chosen, "source": file.name}
-                found = daemon.post("/eggs/hatch", body)
-            else:
-                found = verbs.hatch(path, overwrite=chosen, source=file.name, progress=told)
+        if daemon.running():
+            body = {"path": str(path), "overwrite": chosen, "source": file.name}
+            found = hatched_by_daemon(daemon, body, f"Hatching {file.name}", as_json=as_json)
+        else:
+            with (
+                cancelled_by_interrupt(as_json=as_json) as cancellation,
+                bar(f"Hatching {file.name}") as told,
+            ):
+                found = verbs.hatch(
+                    path, overwrite=chosen, source=file.name, progress=told, cancellation=cancellation
+                )
     if as_json:
         print_json(found)
     else:

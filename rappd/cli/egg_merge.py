@@ -19,8 +19,8 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
+from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, size, tilde
-from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 
@@ -83,8 +83,10 @@ def _merge_eggs(
     home = Home.here()
     home.create()
     try:
-        with progress() as line:
-            line(f"Merging {theirs.name} into {ours.name}…")
+        with (
+            cancelled_by_interrupt(as_json=as_json) as cancellation,
+            bar(f"Merging {theirs.name} into {ours.name}") as told,
+        ):
             found = merge_eggs(
                 base,
                 ours,
@@ -95,6 +97,7 @@ def _merge_eggs(
                 maker=EggMaker(version=__version__, host=machine_name(Settings.load(home).text("name"))),
                 allow=allow,
                 overwrite=force,
+                progress=cancellation.watching(told),
             )
     except SecretsFoundError as problem:
         if not as_json:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rappd.cli.formatting import size
-from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 
@@ -68,16 +64,6 @@ def verbs_here() -> EggOperations:
     return EggOperations(
         home, workspace_of(home, settings), home.identity(), machine=machine_name(settings.text("name"))
     )
-
-
-@contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A line with percent and bytes, for work that tells how far it is."""
-    with progress() as line:
-        line(f"{what}…")
-        yield lambda done, whole: line(
-            f"{what}  {100 * done // max(1, whole)} %  {size(done)} of {size(whole)}"
-        )
 
 
 def _registry_set() -> str:

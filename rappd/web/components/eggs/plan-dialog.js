@@ -40,10 +40,9 @@ export function openPlan(file, decided, signature) {
   take();
 
   async function take() {
-    const moved = (done, whole) =>
-      done < whole ? line.moved(done, whole) : line.say("Checking every file…");
     try {
-      const { id, plan, egg } = await uploadEgg(file, signature, { moved, signal: control.signal });
+      const asked = { moved: line.moved, signal: control.signal };
+      const { id, plan, egg } = await uploadEgg(file, signature, asked);
       ident = id;
       fill(heading, egg.name || file.name);
       if (dialog.open) planned(plan, egg);
@@ -128,11 +127,14 @@ export function openPlan(file, decided, signature) {
       return true;
     };
     const hatch = async (button) => {
-      const way = progressLine(`Hatching ${count(writes(plan), "file")}…`);
+      const work = crypto.randomUUID();
+      const refused = h("div", {});
+      const cancel = () => attemptIn(refused, () => post("/eggs/cancel", { work })).then(way.settled);
+      const way = progressLine(`Hatching ${count(writes(plan), "file")}…`, { cancel });
       button.disabled = hatching = true;
-      fill(errorPlace, way.element);
+      fill(errorPlace, way.element, refused);
       const overwrite = [...chosen];
-      const json = { id: ident, approved: plan.digest, overwrite, source: file.name };
+      const json = { id: ident, approved: plan.digest, overwrite, source: file.name, work };
       try {
         const answer = await postWithProgress("/eggs/hatch", json, way.moved);
         dialog.close();
@@ -144,7 +146,7 @@ export function openPlan(file, decided, signature) {
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
         else {
-          fill(errorPlace, problemView(found));
+          fill(errorPlace, found.code === "cancelled" ? h("p", { role: "status" }, found.message) : problemView(found));
           button.disabled = false;
         }
       }
