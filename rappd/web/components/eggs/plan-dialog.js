@@ -132,6 +132,7 @@ export function openPlan(file, decided, signature) {
       const cancel = () => attemptIn(refused, () => post("/eggs/cancel", { work })).then(way.settled);
       const way = progressLine(`Hatching ${count(writes(plan), "file")}…`, { cancel });
       button.disabled = hatching = true;
+      foot.hidden = true; // the line has the one Cancel that counts now
       fill(errorPlace, way.element, refused);
       const overwrite = [...chosen];
       const json = { id: ident, approved: plan.digest, overwrite, source: file.name, work };
@@ -141,7 +142,7 @@ export function openPlan(file, decided, signature) {
         hatched(answer.hatched);
       } catch (found) {
         if (!(found instanceof Problem)) throw found;
-        hatching = false;
+        hatching = foot.hidden = false;
         if (!dialog.open) discard(ident);
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
