@@ -50,6 +50,8 @@ class ResponseError(ReportableError):
             return 5
         if self.code in _LATER:
             return 8
+        if self.code == "cancelled":
+            return 130
         return 6 if self.code in _UNSAID else _EXIT.get(self._status, 1)
 
 
@@ -107,9 +109,11 @@ class ControlClient:
         body = head % (edge.encode(), named) + content + f"\r\n--{edge}--\r\n".encode()
         return self._ask("POST", path, body, f"multipart/form-data; boundary={edge}")
 
-    def events(self, path: str, body: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
+    def events(
+        self, path: str, body: dict[str, Any], *, accept: str = ""
+    ) -> Generator[dict[str, Any], None, None]:
         """Server-sent events as they come; ``ConnectionLostError`` when the stream breaks off."""
-        with self._asking("POST", path, json.dumps(body).encode()) as response:
+        with self._asking("POST", path, json.dumps(body).encode(), accept=accept) as response:
             begun = b""
             while piece := response.read1(_PIECE):  # its lines end quietly where a stream breaks off
                 *lines, begun = (begun + piece).split(b"\n")
@@ -134,12 +138,16 @@ class ControlClient:
 
     @contextmanager
     def _asking(
-        self, method: str, path: str, body: bytes | None, kind: str = "application/json"
+        self, method: str, path: str, body: bytes | None, kind: str = "application/json", accept: str = ""
     ) -> Iterator[http.client.HTTPResponse]:
+        headers = {
+            **({"Content-Type": kind} if body is not None else {}),
+            **({"Accept": accept} if accept else {}),
+        }
         connection = self._connect()
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # refused midway: the answer says why
-                connection.request(method, path, body, {"Content-Type": kind} if body is not None else {})
+                connection.request(method, path, body, headers)
             response = connection.getresponse()
             if response.status >= 400:
                 raise ResponseError(_parsed(response.read()), response.status)

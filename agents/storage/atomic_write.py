@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedRandom
 from pathlib import Path
@@ -53,13 +53,15 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def sync_tree(folder: Path) -> None:
-    """Returns once a folder and everything below it is on the disk."""
+def sync_tree(folder: Path, progress: Callable[[int, int], None] = lambda done, whole: None) -> None:
+    """Returns once a folder and everything below it is on the disk. ``progress(done, whole)`` counts files."""
     with LinkFreeFolder(folder) as tree:
         found = list(tree.walk())
+        progress(0, len(found))
         if len(found) > _FEW and _sync_disk(tree.folder("")):
+            progress(len(found), len(found))
             return
-        for path, status in found:
+        for number, (path, status) in enumerate(found, 1):
             if stat.S_ISDIR(status.st_mode):
                 os.fsync(tree.folder(path))
             elif stat.S_ISREG(status.st_mode):  # a link or a pipe has nothing to be synced
@@ -68,6 +70,7 @@ def sync_tree(folder: Path) -> None:
                     os.fsync(handle)
                 finally:
                     os.close(handle)
+            progress(number, len(found))
         os.fsync(tree.folder(""))
 
 

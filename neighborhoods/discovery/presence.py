@@ -41,7 +41,7 @@ class ProbePolicy(msgspec.Struct, frozen=True):
 
 
 class ProbeResult(NamedTuple):
-    """``ms`` is the last answer's, None before the first; ``since`` is microseconds since 1970.
+    """``ms`` is the last answer's, None while it is away; ``since`` is microseconds since 1970.
 
     Of a peer that is here, ``since`` is when it came; of one that is away, when it last gave a sign of
     life, 0 for never.
@@ -115,15 +115,33 @@ class Presence:
             if ago < _SAME_MOMENT and milliseconds is None and fingerprint not in self._urgent:
                 return  # thousands come in a second
             lately = ago < self._pace.every / 50
+            came = self._reading(watched).state == "away"
             self._lives(watched, milliseconds)
             self._urgent.pop(fingerprint, None)
-            if not lately:  # else its next turn was planned just now
+            if came and milliseconds is None:
+                self._hurry(watched)  # its answer says how long one takes
+            elif not lately:  # else its next turn was planned just now
                 self._plan(watched, self._every())
 
     def hurry(self, fingerprint: str) -> None:
         """Asks a peer at once, for something hints that it came or went. At most once a second each."""
         watched = self._watched.get(fingerprint)
         if watched is not None:
+            self._hurry(watched)
+
+    def left(self, fingerprint: str) -> None:
+        """Takes a sure sign that a peer is not here: it said goodbye, or a call did not reach it."""
+        watched = self._watched.get(fingerprint)
+        if watched is not None:
+            watched.backoff = self._pace.first
+            self._plan(watched, watched.backoff)
+            self._leaves(watched)
+
+    def suspect(self, fingerprint: str) -> None:
+        """Asks a peer at once, for a call or a connection failed; if it does not answer now, it is away."""
+        watched = self._watched.get(fingerprint)
+        if watched is not None:
+            watched.suspected = True
             self._hurry(watched)
 
     def on_sighting(self, change: Change, sighting: DiscoveredNode) -> None:
@@ -140,7 +158,7 @@ class Presence:
     def _reading(self, watched: _Watched) -> ProbeResult:
         if watched.answered_at and time.monotonic() - watched.answered_at <= self._here():
             return ProbeResult("here", watched.ms, watched.came_at)
-        return ProbeResult("away", watched.ms, watched.seen_at)
+        return ProbeResult("away", None, watched.seen_at)
 
     def _every(self) -> float:
         return max(self._pace.every, len(self._watched) / (self._pace.a_second * 0.75))
@@ -235,18 +253,22 @@ class Presence:
     def _lives(self, watched: _Watched, milliseconds: float | None) -> None:
         before = self._reading(watched).state
         watched.answered_at, watched.seen_at = time.monotonic(), time.time_ns() // 1000
-        watched.backoff = self._pace.first
+        watched.backoff, watched.suspected = self._pace.first, False
         watched.ms = watched.ms if milliseconds is None else milliseconds
         if before == "away":
-            watched.came_at = watched.seen_at
+            watched.came_at, watched.ms = watched.seen_at, milliseconds
         self._tell(watched, "here")
 
     def _missed(self, watched: _Watched) -> None:
-        if self._reading(watched).state == "here":
+        if self._reading(watched).state == "here" and not watched.suspected:
             self._plan(watched, min(2.0, self._pace.every / 5))
             return
         self._plan(watched, watched.backoff)
         watched.backoff = min(self._pace.most, watched.backoff * 2)
+        self._leaves(watched)
+
+    def _leaves(self, watched: _Watched) -> None:
+        watched.answered_at, watched.suspected = 0.0, False
         self._tell(watched, "away")
 
     def _tell(self, watched: _Watched, state: State) -> None:
@@ -270,6 +292,7 @@ class _Watched:
         "fingerprint",
         "ms",
         "seen_at",
+        "suspected",
         "told",
         "turn",
     )
@@ -282,4 +305,4 @@ class _Watched:
         self.ms: float | None = None
         self.told: State = "away"
         self.turn = -1
-        self.busy = self.again = False
+        self.busy = self.again = self.suspected = False

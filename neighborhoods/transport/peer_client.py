@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -15,11 +16,19 @@ from envelopes.envelope import ERROR, Envelope
 from envelopes.errors import MalformedError
 from neighborhoods.auth.tls import TlsFiles, client_context
 from neighborhoods.delivery.protocols import RETRIABLE
-from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError, RetriableError
+from neighborhoods.errors import (
+    DeclinedError,
+    KeyChangedError,
+    NotPairedError,
+    PeerOfflineError,
+    PeerRefusedError,
+    RetriableError,
+)
 from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.http_client import session, upload, whole
 from neighborhoods.transport.peer_connection import (
+    GOING_AWAY,
     HEARTBEAT,
     MAX_FRAME,
     PROTOCOLS,
@@ -27,6 +36,7 @@ from neighborhoods.transport.peer_connection import (
     OnStream,
     PeerConnection,
 )
+from neighborhoods.transport.peer_events import PeerEvents
 from neighborhoods.transport.replies import (
     arrived,
     check_sender,
@@ -48,8 +58,6 @@ LARGEST_ANSWER = 110 << 20
 
 Requests = Callable[[Peer], Answer]
 """Gives the function that works on what a peer asks over the line."""
-Heard = Callable[[str, str], None]
-"""(fingerprint, address): a peer was reached, or called."""
 
 
 class PeerClient:
@@ -60,15 +68,12 @@ class PeerClient:
         ways: Connector,
         own: TlsFiles,
         requests: Requests,
-        heard: Heard,
-        doubted: Callable[[str], None] = lambda fingerprint: None,
+        events: PeerEvents,
     ) -> None:
-        """``doubted(fingerprint)``: a line to that peer says nothing; somebody should ``probe`` it."""
         self._ways = ways
-        self._doubted = doubted
+        self._events = events
         self._own = own
         self._requests = requests
-        self._heard = heard
         self._lines: dict[str, PeerConnection] = {}
         self._every: dict[str, set[PeerConnection]] = {}
         self._opening: dict[str, asyncio.Lock] = {}
@@ -118,7 +123,8 @@ class PeerClient:
         on_stream: OnStream | None = None,
     ) -> Envelope:
         """See ``delivery.carrier.PeerClient``."""
-        return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
+        with self._counted(peer):
+            return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
 
     async def _ask(
         self,
@@ -138,21 +144,23 @@ class PeerClient:
         code = reply.data.get("code")
         if reply.verb == ERROR and reply.data.get("reason") == NotPairedError.code:
             raise not_trusted(peer)
-        self._heard(peer.fingerprint, self._ways.address(peer))
+        self._events.on_sign_of_life(peer.fingerprint, self._ways.address(peer))
         if reply.verb == ERROR and code in RETRIABLE:
             raise RetriableError(str(reply.data.get("msg", ""))[:300], answered=code)
         return reply
 
     async def tell(self, peer: Peer, envelope: bytes) -> None:
         """One envelope that asks for no reply, if the peer can be had."""
-        await (await self._line(peer)).tell(envelope)
+        with self._counted(peer):
+            await (await self._line(peer)).tell(envelope)
 
     async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
         """Several envelopes in one request, and their replies in order."""
         body = b"[" + b",".join(envelopes) + b"]"
         status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
         if status == 401:
-            raise not_trusted(peer)
+            with self._counted(peer):
+                raise not_trusted(peer)
         if status in RETRIABLE:
             raise RetriableError(f"{peer.name} is busy ({status}).", answered=status)
         if status != 200:
@@ -172,7 +180,8 @@ class PeerClient:
             return check_sender(peer, wire.decode(raw))
         except MalformedError as problem:
             if status == 401:
-                raise not_trusted(peer) from problem
+                with self._counted(peer):
+                    raise not_trusted(peer) from problem
             if status in RETRIABLE:
                 raise RetriableError(f"{peer.name} is busy ({status}).", answered=status) from problem
             raise no_envelope(peer, problem) from problem
@@ -189,14 +198,16 @@ class PeerClient:
         async def post(address: str) -> tuple[int, bytes]:
             return await upload(self._session(), f"https://{address}/eggs", file, headers, context)
 
-        status, raw = await self._ways.first(peer, post)
-        self._heard(peer.fingerprint, self._ways.address(peer))
-        return arrived(peer, status, raw)
+        with self._counted(peer):
+            status, raw = await self._ways.first(peer, post)
+            self._took(peer, status)
+            return arrived(peer, status, raw)
 
     async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
         """See ``delivery.carrier.EggTransport``."""
         status, raw = await self._request(peer, "GET", f"/eggs/{id}", None)
-        return None if status in (404, 405) else arrived(peer, status, raw)
+        with self._counted(peer):
+            return None if status in (404, 405) else arrived(peer, status, raw)
 
     def adopt(self, peer: Peer, line: PeerConnection) -> None:
         """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""
@@ -205,6 +216,10 @@ class PeerClient:
 
     def dropped(self, peer: Peer, line: PeerConnection) -> None:
         """Removes a connection that ended; another to the same peer takes its place."""
+        if line.left:
+            self._events.on_goodbye(peer.fingerprint)
+        elif line.lost:
+            self._events.on_loss(peer.fingerprint)
         every = self._every.get(peer.fingerprint, set())
         every.discard(line)
         if not every:
@@ -231,9 +246,9 @@ class PeerClient:
         await _end(self._every.pop(fingerprint, set()))
 
     async def hang_up(self) -> None:
-        """Ends every line; new ones may come."""
+        """Says goodbye on every line; new ones may come."""
         self._lines.clear()
-        await _end({line for every in self._every.values() for line in every})
+        await _end({line for every in self._every.values() for line in every}, GOING_AWAY)
 
     async def close(self) -> None:
         """Ends everything."""
@@ -307,7 +322,7 @@ class PeerClient:
             loop.call_later(wait, self._doubt, peer, line, before)
             return
         self._doubted_at[peer.fingerprint] = loop.time()
-        self._doubted(peer.fingerprint)
+        self._events.on_doubt(peer.fingerprint)
 
     async def _read(self, peer: Peer, line: PeerConnection) -> None:
         try:
@@ -332,9 +347,25 @@ class PeerClient:
             ) as response:
                 return response.status, await whole(response, LARGEST_ANSWER)
 
-        found = await self._ways.first(peer, ask)
-        self._heard(peer.fingerprint, self._ways.address(peer))
+        with self._counted(peer):
+            found = await self._ways.first(peer, ask)
+            self._took(peer, found[0])
         return found
+
+    def _took(self, peer: Peer, status: int) -> None:
+        if status != 401:
+            self._events.on_sign_of_life(peer.fingerprint, self._ways.address(peer))
+
+    @contextmanager
+    def _counted(self, peer: Peer) -> Iterator[None]:
+        """Reports a call that fails because of the peer, not because of what is asked."""
+        try:
+            yield
+        except DeclinedError:
+            raise
+        except (KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError) as problem:
+            self._events.on_failed_call(peer.fingerprint, problem)
+            raise
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
@@ -357,8 +388,8 @@ async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
     )
 
 
-async def _end(lines: set[PeerConnection]) -> None:
-    await asyncio.gather(*(line.close() for line in lines))
+async def _end(lines: set[PeerConnection], code: int = aiohttp.WSCloseCode.OK) -> None:
+    await asyncio.gather(*(line.close(code) for line in lines))
 
 
 def _id_of(envelope: bytes) -> str:

@@ -31,6 +31,8 @@ SEVERAL, PLAIN = "rappd.2", "rappd.1"
 PROTOCOLS = (SEVERAL, PLAIN)
 """Subprotocols, the best first."""
 HEARTBEAT = 10.0
+GOING_AWAY = aiohttp.WSCloseCode.GOING_AWAY
+"""The close code of a machine that stops."""
 MOST_AT_ONCE = 256
 """Requests of the other side that are worked on at once; whatever comes beyond is told to come later."""
 MOST_KNOWN = 1024
@@ -57,8 +59,8 @@ class Socket(Protocol):
         """Reads one: a ``WSMessage``, text as bytes."""
         ...
 
-    async def close(self) -> Any:
-        """Says goodbye."""
+    async def close(self, *, code: int = aiohttp.WSCloseCode.OK) -> Any:
+        """Sends a close frame and waits for the other side's."""
         ...
 
 
@@ -80,6 +82,11 @@ class PeerConnection:
         self._working: dict[asyncio.Task[None], Envelope] = {}
         self.heard = 0
         """The number of received messages. (The loop's clock stands still within one of its iterations.)"""
+        self.left = False
+        """True once the other side closed it because that machine stops."""
+        self.lost = False
+        """True once it ended in another way, and not by this side."""
+        self._close_code = 0
 
     @property
     def open(self) -> bool:
@@ -130,18 +137,21 @@ class PeerConnection:
                 if message.type in _WORDS:
                     await self._hear(message.data)
                 elif message.type in _ENDS:
+                    self.left = message.type == aiohttp.WSMsgType.CLOSE and message.data == GOING_AWAY
+                    self.lost = not (self.left or self._close_code)
                     return
         finally:
             await self.close()
 
-    async def close(self) -> None:
-        """Closes the connection; waiting callers get an error."""
+    async def close(self, code: int = aiohttp.WSCloseCode.OK) -> None:
+        """Closes the connection with the code of the first caller; waiting callers get an error."""
+        code = self._close_code = self._close_code or code
         self._away()
         for task in list(self._working):
             task.cancel()
         await self._speaking.finish()
         with suppress(ConnectionError, RuntimeError):
-            await self._socket.close()
+            await self._socket.close(code=code)
 
     def _away(self) -> None:
         for future in self._asked.values():

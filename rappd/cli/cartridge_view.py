@@ -90,7 +90,9 @@ def show_inspected(found: Told) -> None:
     print_out(
         f"{strip_control(found['name'])}, {what}, {format_bytes(found['size'])}, {strip_control(found['shape'])}"
     )
-    print_out(f"{status_mark('good' if found['signer']['name'] else 'note')} {_signed(found['signer'])}")
+    signer = found["signer"]
+    mark = status_mark("good" if signer["standing"] in ("self", "trusted") else "note")
+    print_out(f"{mark} {strip_control(signer['signed'])}")
     print_out()
     for label, value in _buddy(found["buddy"]) if found["kind"] == "buddy" else _lispy(found):
         if value:
@@ -148,17 +150,6 @@ def _buddy(buddy: Told) -> list[tuple[str, Any]]:
         ("Lived", count(buddy["frames_survived"], "frame") if buddy["frames_survived"] else ""),
         ("Hatched", buddy["hatched_at"]),
     ]
-
-
-def _signed(signer: Told) -> str:
-    if not signer["fingerprint"]:
-        return "not signed"
-    if signer["standing"] == "self":
-        return "signed by this machine"
-    who = (
-        strip_control(signer["name"]) if signer["name"] else f"{signer['fingerprint'][:16]}, not trusted here"
-    )
-    return f"signed by {who}"
 
 
 def _output(text: str) -> None:

@@ -5,9 +5,8 @@ Works with the daemon down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,11 +14,12 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_err, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
 from rappd.cli.egg_merge import merge
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, secrets_listed, verbs_here
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, secrets_listed, verbs_here
 from rappd.cli.egg_peers import arrived, pack_for, send
+from rappd.cli.egg_signers import signers
+from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, tilde
 from rappd.cli.names import twin_names
-from rappd.cli.tables import table
 from rappd.daemon.home import Home
 from twins.byte_sizes import format_bytes
 
@@ -61,6 +61,7 @@ def pack(
     """Pack a twin by its NAME; without one, this machine's brainstem."""
     from rappd.operations.egg_packing import PackRequest
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
+    from twins.work_progress import Cancellation
 
     order = PackRequest(
         twin=name,
@@ -73,8 +74,13 @@ def pack(
     )
     if not as_json:
         print_err(dim(NEVER_READ))
-    with secrets_listed(unless=as_json), bar(f"Packing {name or 'brainstem'}") as told:
-        found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=told)
+    with (
+        secrets_listed(unless=as_json),
+        cancelled_by_interrupt(as_json=as_json) if not peer else nullcontext(Cancellation()) as cancellation,
+        bar(f"Packing {name or 'brainstem'}") as told,
+    ):
+        watched = cancellation.watching(told)
+        found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=watched)
     if as_json:
         print_json(found)
         return
@@ -165,17 +171,20 @@ def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
-    from rappd.operations.egg_views import seen, standing
+    from rappd.operations.egg_views import seen, signer_view
     from twins.eggs.readers.detect import open_egg
-    from twins.eggs.readers.inspect import lines, look_at, verdict
+    from twins.eggs.readers.inspect import ReportLine, lines, look_at, verdict
 
-    opening: Callable[[Path], Any] = open_egg if check else look_at
-    with opening(egg_at(file)) as opened:
+    path = egg_at(file)
+    with bar(f"Reading {file.name}") as told:
+        opened = open_egg(path, progress=told) if check else look_at(path)
+    with opened:
         if as_json:
             print_json(seen(opened, Home.here()))
             return
-        shown = verdict if check else lines
-        for line in shown(opened, signer=standing(Home.here(), opened.seal.signer)["name"]):
+        shown, signer = verdict if check else lines, signer_view(opened, Home.here())
+        sure = opened.seal.checked and signer["standing"] in ("self", "trusted")
+        for line in shown(opened, signed=ReportLine("good" if sure else "note", signer["signed"])):
             print_out(
                 f"{status_mark(line.verdict)} {strip_control(line.text)}"
                 if line.verdict
@@ -183,33 +192,6 @@ def _look(file: Path, as_json: bool, *, check: bool) -> None:
             )
         if check and opened.seal.signer:
             print_out(f"  key {opened.seal.signer}")
-
-
-@click.command()
-@click.option("--trust", "fingerprint", metavar="FINGERPRINT", help="Trust this key.")
-@click.option("--name", default="", help="What to call it.")
-@click.option("--revoke", metavar="FINGERPRINT", help="Do not trust it any more.")
-@JSON
-def signers(fingerprint: str | None, name: str, revoke: str | None, as_json: bool) -> None:
-    """Manage the signers whose eggs run here without being read first."""
-    verbs = verbs_here()
-    if fingerprint:
-        found = verbs.trust_signer(fingerprint, name)
-    elif revoke:
-        found = verbs.revoke_signer(revoke)
-    else:
-        found = verbs.list_signers()
-    if as_json:
-        print_json(found)
-    elif "message" in found:
-        print_out(f"{status_mark('good')} {found['message']}")
-    else:
-        rows = [[row["name"], row["fingerprint"], row["since"][:10]] for row in found["signers"]]
-        if rows:
-            table(["NAME", "FINGERPRINT", "SINCE"], rows, whole=(1,))
-        else:
-            print_out("Nobody yet; this machine's own eggs are trusted.")
-        print_out(dim(f"This machine: {found['own']}"))
 
 
 for other in (plan, hatch, hatch_text, hatchings, rollback, signers, merge, send, arrived):

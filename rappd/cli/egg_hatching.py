@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, bar, egg_at, registry_at, verbs_here
+from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
+from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched_by_daemon
 from rappd.cli.formatting import ago, count, tilde
-from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -41,9 +41,8 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
     """Show what hatching FILE would do here. Nothing is written."""
     from rappd.cli.egg_view import show_plan
 
-    with progress() as line:
-        line(f"Reading {file.name}…")
-        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite, no_memory))
+    with bar(f"Reading {file.name}") as told:
+        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite, no_memory), progress=told)
     if as_json:
         print_json(found)
     else:
@@ -64,6 +63,7 @@ def hatch(file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: b
 
     What is yours stays, but memory that the egg was merged from: the merged one takes its place, and yours is kept
     aside. Code that nobody trusted signed waits for your approval: kept, and not run.
+    Ctrl-C cancels it, until the files are moved into place.
     """
     from rappd.cli.egg_view import show_hatched
 
@@ -73,12 +73,17 @@ def hatch(file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: b
             print_out("Nothing was written.")
             return
         daemon = ControlClient(Home.here(), timeout=3600)
-        with bar(f"Hatching {file.name}") as told:
-            if daemon.running():
-                body = {"path": str(path), "overwrite": chosen, "source": file.name}
-                found = daemon.post("/eggs/hatch", body)
-            else:
-                found = verbs.hatch(path, overwrite=chosen, source=file.name, progress=told)
+        if daemon.running():
+            body = {"path": str(path), "overwrite": chosen, "source": file.name}
+            found = hatched_by_daemon(daemon, body, f"Hatching {file.name}", as_json=as_json)
+        else:
+            with (
+                cancelled_by_interrupt(as_json=as_json) as cancellation,
+                bar(f"Hatching {file.name}") as told,
+            ):
+                found = verbs.hatch(
+                    path, overwrite=chosen, source=file.name, progress=told, cancellation=cancellation
+                )
     if as_json:
         print_json(found)
     else:
@@ -162,6 +167,8 @@ def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) 
     if not fingerprint:
         yield True
         return
+    from rappd.operations.signer_trust import standing
+
     signer, host = verbs.signer_of(path)
     if signer != fingerprint:
         what = f"is signed by {signer}" if signer else "is not signed"
@@ -169,11 +176,12 @@ def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) 
     if verbs.signers.is_trusted(signer):
         yield True
         return
-    question = f"Trust {strip_control(host) or 'this key'} from now on? What it signs runs here at once."
+    who = strip_control(standing(verbs.home, signer, claimed=host)["signed"]).removeprefix("signed by ")
+    question = f"Trust {who}, from now on? What it signs runs here at once."
     if ask and interactive() and not click.confirm(question, default=False, err=True):
         yield False
         return
-    verbs.trust_signer(signer, host)
+    verbs.trust_signer(signer)
     try:
         yield True
     except BaseException:

@@ -19,8 +19,8 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.egg_options import secrets_listed
+from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, tilde
-from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from twins.byte_sizes import format_bytes
@@ -82,8 +82,11 @@ def _merge_eggs(
     base, ours, theirs = _three(files)
     home = Home.here()
     home.create()
-    with secrets_listed(unless=as_json), progress() as line:
-        line(f"Merging {theirs.name} into {ours.name}…")
+    with (
+        secrets_listed(unless=as_json),
+        cancelled_by_interrupt(as_json=as_json) as cancellation,
+        bar(f"Merging {theirs.name} into {ours.name}") as told,
+    ):
         found = merge_eggs(
             base,
             ours,
@@ -94,6 +97,7 @@ def _merge_eggs(
             maker=EggMaker(version=__version__, host=machine_name(home, Settings.load(home).text("name"))),
             allow=allow,
             overwrite=force,
+            progress=cancellation.watching(told),
         )
     if as_json:
         print_json(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.console import dim, print_err, status_mark, strip_control
-from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
-from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggOperations
@@ -71,16 +69,6 @@ def verbs_here() -> EggOperations:
     return EggOperations(
         home, workspace_of(home, settings), home.identity(), machine=machine_name(home, settings.text("name"))
     )
-
-
-@contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A line with percent and bytes, for work that tells how far it is."""
-    with progress() as line:
-        line(f"{what}…")
-        yield lambda done, whole: line(
-            f"{what}  {100 * done // max(1, whole)} %  {format_bytes(done)} of {format_bytes(whole)}"
-        )
 
 
 @contextmanager

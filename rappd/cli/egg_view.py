@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+import click
+
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, terminal_width
 from rappd.cli.formatting import count
 from rappd.cli.tables import beginning, cells, middle
@@ -41,7 +43,10 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
     egg, seal = plan["egg"], plan["seal"]
     packed = f", packed {day(egg['packed_at'])}" if egg["packed_at"] else ""
     print_out(f"{strip_control(egg['name'])}, {spoken(egg['kind'])}, {format_bytes(egg['size'])}{packed}")
-    print_out(f"{_whole(seal)}    {_signed(seal, egg['packed_on'])}")
+    whole, signed = _whole(seal), _signed(seal)
+    both = f"{whole}    {signed}"
+    for line in [both] if cells(click.unstyle(both)) <= terminal_width() else [whole, signed]:
+        print_out(line)
     hatches = plan["destination"] != "answer"
     if hatches:
         _rows(plan)
@@ -52,6 +57,9 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
         print_out(f"{status_mark('note')} {strip_control(text)}")
     for line in plan["answer"].splitlines():
         print_out(strip_control(line))
+    if seal["whose"] and seal["standing"] == "unknown" and plan["quarantine"]["count"]:
+        trust = command(f"rappd egg signers --trust {seal['signer_name']}")
+        print_out(f"  {arrow()} to let all code run that {seal['signer_name']} signs: {trust}")
     onward = f" {arrow()} {command(f'rappd egg hatch {shlex.quote(file)}')}" if hatches else ""
     print_out(f"Nothing was written.{onward}")
 
@@ -217,15 +225,6 @@ def _whole(seal: dict[str, Any]) -> str:
     return f"{status_mark('note')} readable; it carries no hashes"
 
 
-def _signed(seal: dict[str, Any], host: str) -> str:
-    """``host``: what the signed egg calls the machine that packed it."""
-    match seal["standing"]:
-        case "self":
-            return f"{status_mark('good')} signed by this machine"
-        case "trusted":
-            return f"{status_mark('good')} signed by {strip_control(seal['signer_name'])}"
-        case "unknown" if host:
-            return f"{status_mark('note')} signed by {strip_control(host)}, not paired"
-        case "unknown":
-            return f"{status_mark('note')} signed by {seal['signer'][:16]}, not paired"
-    return f"{status_mark('note')} not signed"
+def _signed(seal: dict[str, Any]) -> str:
+    mark = status_mark("good" if seal["standing"] in ("self", "trusted") else "note")
+    return f"{mark} {strip_control(seal['signed'])}"

@@ -85,7 +85,7 @@ def _pin(
     if as_json:
         print_json({"pairing": row})
         return
-    show_ended(row, row["peer"])
+    show_ended(row, row["peer"], whose or "friend")
     there = f"rappd peers pair {_own(listed)} --fingerprint {listed['self']['fingerprint']}"
     print_out(f"  {arrow()} there: {command(there)}")
 

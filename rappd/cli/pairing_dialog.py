@@ -76,7 +76,7 @@ class PairingDialog:
         if row["state"] != "paired":
             raise PairingFailedError(row)
         if not self._as_json:
-            show_ended(row, self._name_here(row))
+            show_ended(row, *self._peer_here(row))
 
     def _to_the_end(self, row: Row, whose: str | None) -> Row:
         while row["state"] in _LIVE:
@@ -164,12 +164,12 @@ class PairingDialog:
             if word in answers:
                 return answers[word]
 
-    def _name_here(self, row: Row) -> str:
-        """Returns the new peer's name here: another peer may have had the one it calls itself."""
+    def _peer_here(self, row: Row) -> tuple[str, str]:
+        """(name, whose) of the new peer here: another peer may have had the name that it calls itself."""
         for peer in self._daemon.get("/peers")["peers"]:
             if peer["paired"] and peer["short"] == row["short"] and peer["called"] == row["peer"]:
-                return str(peer["name"])
-        return str(row["peer"])
+                return str(peer["name"]), str(peer["whose"])
+        return str(row["peer"]), ""
 
     def _stop(self) -> None:
         if not self._attempt:
@@ -183,10 +183,12 @@ class PairingDialog:
                 )
 
 
-def show_ended(row: Row, name: str) -> None:
+def show_ended(row: Row, name: str, whose: str) -> None:
     """A pairing that ended well."""
-    undo = command(f"rappd peers revoke {called(name, row.get('short', ''))}")
-    print_out(f"{status_mark('good')} Paired. Undo: {undo}")
+    typed = called(name, row.get("short", ""))
+    print_out(f"{status_mark('good')} Paired. Undo: {command(f'rappd peers revoke {typed}')}")
+    if whose == "mine":
+        print_out(f"  Let code in its eggs run unread: {command(f'rappd egg signers --trust {typed}')}")
 
 
 def typed_at_once(question: str) -> str:

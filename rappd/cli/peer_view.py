@@ -21,7 +21,7 @@ from rappd.cli.console import (
     terminal_width,
     wrapped,
 )
-from rappd.cli.formatting import count
+from rappd.cli.formatting import ago, count
 from rappd.cli.tables import cells, fitted, middle
 
 Row = dict[str, Any]
@@ -30,6 +30,7 @@ NOT_RUNNING = "not known, rappd isn't running"
 
 _HEADER = ("PEER", "PRESENCE", "REACHED BY", "AGENTS", "WAITING")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_PASSING = re.compile(r" is (away|busy)( \(\d+\))?\.$")
 _EGG = "EGG"
 _WIDE = 76
 _SOURCES = {
@@ -113,12 +114,12 @@ def may_here(row: Row) -> str:
 
 
 def presence(row: Row) -> str:
-    """ "here, 2 ms", "away since 09:40", "not known, rappd isn't running"."""
+    """ "here, 2 ms", "last seen 12 s ago", "not known, rappd isn't running"."""
     match row["presence"]:
         case "here":
             return f"here, {_ms(row['ms'])}" if row["ms"] is not None else "here"
         case "away":
-            return f"away since {moment(row['since'])}" if row["since"] else "away"
+            return f"last seen {ago(time.time() - row['since'])}" if row["since"] else "away, never seen"
         case "found":
             return str(row["short"])
         case "not known":
@@ -129,14 +130,14 @@ def presence(row: Row) -> str:
 def trouble_of(row: Row) -> str:
     """Returns the reason why a reachable peer is not used; being away is none."""
     trouble = str(row.get("trouble") or "")
-    return "" if trouble.endswith(("is away.", "is busy.")) else trouble
+    return "" if _PASSING.search(trouble) else trouble
 
 
 def way_out(name: str, trouble: str) -> str:
-    """Returns the command that helps with a peer that is not used."""
-    if "key" in trouble:
+    """Returns the command that helps with a peer that is not used; "" when only waiting does."""
+    if "key has changed" in trouble:
         return f"reinstalled? rappd peers revoke {name}, and pair anew; else keep away"
-    return f"pair anew: rappd peers pair {name}"
+    return f"pair anew: rappd peers pair {name}" if "does not trust this machine" in trouble else ""
 
 
 def called(name: str, fingerprint: str) -> str:
@@ -147,13 +148,6 @@ def called(name: str, fingerprint: str) -> str:
 def typed(name: str, key: str) -> str:
     """The command that pairs with it."""
     return f"rappd peers pair {called(name, key)}"
-
-
-def moment(seconds: float) -> str:
-    """ "09:40" today, else "20 Nov"."""
-    then = time.localtime(seconds)
-    today = time.strftime("%Y%j", then) == time.strftime("%Y%j")
-    return time.strftime("%H:%M" if today else "%d %b", then).lstrip("" if today else "0")
 
 
 def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]]) -> None:

@@ -210,7 +210,9 @@ class Daemon:
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         await self.turn_streams.close()
-        await self.anchoring.advance(settled=True)  # for the machines that get it as this one leaves
+        await self.anchoring.advance(
+            settled=True
+        )  # for the machines that get it, where turns ended since their goodbye
         await self.tether.close()
         await self.federation.close()
         await self.eggs.close()

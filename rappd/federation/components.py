@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_client import PeerClient
     from neighborhoods.transport.peer_connection import Answer
+    from neighborhoods.transport.peer_events import PeerEvents
     from rappd.federation.advertised_capabilities import CapabilityCatalog
     from rappd.federation.inbound import InboundHandler
     from rappd.federation.request_auth import RequestAuthenticator
@@ -116,15 +117,16 @@ class FederationComponents:
     pairings: PairingService
 
 
-class PeerEvents(Protocol):
+class FederationEvents(Protocol):
     """Events of other machines that the parts report. ``FederationService`` handles them."""
+
+    @property
+    def peer_events(self) -> PeerEvents:
+        """Told of connections to peers."""
+        ...
 
     def requests(self, peer: Peer) -> Answer:
         """Works on what a peer asks over a line."""
-        ...
-
-    def on_sign_of_life(self, fingerprint: str, address: str) -> None:
-        """A sign of life that proved its key."""
         ...
 
     def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from rappd.federation.components import (
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
@@ -90,6 +91,7 @@ class FederationService:
         self._settled = asyncio.Event()  # ready, or failed at least once
         self.failure: ReportableError | None = None
         """The reason why it could not start yet; it tries again."""
+        self.peer_events = PeerEventHandler(self.on_sign_of_life, lambda: self.parts.presence, self.troubles)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -175,6 +177,12 @@ class FederationService:
             raise self.failure
         return self.parts
 
+    async def take_leave(self) -> None:
+        """At a clean stop, before the goodbye: hands out the newest anchors and asks nobody any more."""
+        if self._parts is not None:
+            await self._hand_anchors()
+            await self._parts.presence.close()
+
     async def close(self) -> None:
         """Stops everything. Accepted requests stay recorded and are resumed after the next start."""
         for task in list(self._tasks):
@@ -182,7 +190,7 @@ class FederationService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._parts is None:
             return
-        await self._hand_anchors()
+        await self._hand_anchors()  # of turns that ended since the goodbye
         await self.parts.receiver.close()
         await self.parts.presence.close()
         await self.parts.nearby.close()
@@ -229,12 +237,8 @@ class FederationService:
         offer = self.witness.offer(peer)
         try:
             reply = await self._say_hello(peer, offer, PROBE_SECONDS)
-        except (
-            KeyChangedError,
-            NotPairedError,
-            PeerRefusedError,
-        ) as problem:  # not merely away: its owner must know
-            self.troubles[fingerprint] = str(problem)
+        except (KeyChangedError, NotPairedError, PeerRefusedError) as problem:
+            self.peer_events.on_failed_call(fingerprint, problem)
             raise
         self.troubles.pop(fingerprint, None)
         if reply.verb != HELLO:
@@ -314,9 +318,10 @@ class FederationService:
             return ()
         asking = tuple((one.id, one.state) for one in self.parts.pairings.asking())
         here = tuple(self.parts.presence.presence(peer.fingerprint).state for peer in self.peer_store.all())
+        troubles = tuple(self.troubles.items())
         said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
         found = hash(tuple((one.fingerprint, one.name) for one in self.parts.sightings.machines()))
-        return self.peer_store.version, asking, here, said, found
+        return self.peer_store.version, asking, here, troubles, said, found
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else; a failure is logged."""

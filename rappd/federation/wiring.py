@@ -6,11 +6,11 @@ import asyncio
 import os
 import time
 
-from rappd.federation.components import FederationBase, FederationComponents, PeerEvents
+from rappd.federation.components import FederationBase, FederationComponents, FederationEvents
 
 
 async def build_components(
-    base: FederationBase, events: PeerEvents, *, port: int, loopback_port: int
+    base: FederationBase, events: FederationEvents, *, port: int, loopback_port: int
 ) -> FederationComponents:
     """Every part; the peers are read already. ``port`` is where the federation listener opens afterwards."""
     await asyncio.to_thread(_import)
@@ -62,8 +62,7 @@ async def build_components(
         Connector(lambda peer: resolver.candidates(peer.fingerprint, peer.address), own.tls),
         own.tls,
         events.requests,
-        events.on_sign_of_life,
-        doubted=presence.hurry,
+        events.peer_events,
     )
     return FederationComponents(
         trust=trust,

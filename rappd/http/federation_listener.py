@@ -32,7 +32,9 @@ class FederationListener:
         self._daemon.spawn(self._serve(listener))
 
     async def close(self) -> None:
-        """Serves no more."""
+        """Serves no more, and says goodbye to the peers that are here."""
+        await self._daemon.anchoring.advance(settled=True)
+        await self._daemon.federation.take_leave()
         if self._runner is not None:
             await self._runner.cleanup()
 

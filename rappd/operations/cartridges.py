@@ -16,7 +16,7 @@ from rappd.daemon.home import Home
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.operations.cartridge_runner import live, overruled, run_lispy
 from rappd.operations.cartridge_view import about_buddy, about_lispy, name_of, whose
-from rappd.operations.egg_views import standing
+from rappd.operations.signer_trust import standing
 from twins.cartridges import lispy_file
 from twins.cartridges.cartridge_io import load, save
 from twins.cartridges.json_documents import Document

@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from envelopes.errors import ReportableError
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.operations.egg_download import fetch_egg
-from rappd.operations.egg_packing import PackRequest, Progress
+from rappd.operations.egg_packing import PackRequest
+from rappd.operations.egg_work import EggWork
 from rappd.operations.eggs import EggOperations
 from rappd.operations.pending_eggs import PendingEggs
 from rappd.operations.sealed_eggs import unsealed
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
+from twins.work_progress import Cancellation, Progress
 
 log = logging.getLogger(__name__)
 
@@ -43,17 +45,27 @@ class DaemonEggOperations:
         self._refresh_host = refresh_host
         self._hatching = asyncio.Lock()
         self._under_way: set[asyncio.Task[Any]] = set()
+        self.work = EggWork()
 
     async def close(self) -> None:
         """Returns when what is under way has come to its end."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    async def pack(self, order: PackRequest, progress: Progress | None = None) -> dict[str, Any]:
-        """See ``EggOperations.pack``; what was said up to now is in it."""
+    async def pack(
+        self, order: PackRequest, progress: Progress | None = None, *, work: str = ""
+    ) -> dict[str, Any]:
+        """See ``EggOperations.pack``; what was said up to now is in it. ``work`` names it for ``cancel``."""
         if order.into:
             order = replace(order, into=str(whole_path(order.into)))
-        await self._store.flush()
-        return await asyncio.to_thread(self.verbs.pack, order, progress=progress)
+        with self.work.begun(work) as cancellation:
+            await self._store.flush()
+            watched = cancellation.watching(progress)
+            return await asyncio.to_thread(self.verbs.pack, order, progress=watched)
+
+    async def look(self, path: Path, progress: Progress | None = None) -> dict[str, Any]:
+        """See ``EggOperations.look``, of an egg that waits here under its ``id``."""
+        found = await asyncio.to_thread(self.verbs.look, path, progress=progress)
+        return {"id": self.waiting.id_of(path), **found}
 
     async def plan(
         self, path: Path, overwrite: Iterable[str] = (), *, expect_sha256: str = ""
@@ -72,10 +84,15 @@ class DaemonEggOperations:
         source: str = "",
         expect_sha256: str = "",
         progress: Progress | None = None,
+        work: str = "",
     ) -> dict[str, Any]:
-        """See ``EggOperations.hatch``; a twin that is running is stopped meanwhile and started again."""
+        """See ``EggOperations.hatch``; a twin that is running is stopped meanwhile and started again.
 
-        async def hatch() -> dict[str, Any]:
+        ``work`` names it for ``work.cancel``.
+        """
+
+        async def hatch(cancellation: Cancellation) -> dict[str, Any]:
+            cancellation.check()  # others may have been first
             async with (
                 self._taken_in(path, expect_sha256) as kept,
                 self._resting(await asyncio.to_thread(self.verbs.key_of, kept)),
@@ -87,11 +104,16 @@ class DaemonEggOperations:
                     approved=approved,
                     source=source or path.name,
                     progress=progress,
+                    cancellation=cancellation,
                 )
             await asyncio.to_thread(self.waiting.discard, kept)
             return done
 
-        return await self._to_the_end(hatch())
+        async def known() -> dict[str, Any]:
+            with self.work.begun(work) as cancellation:
+                return await self._alone(hatch(cancellation))
+
+        return await self._to_the_end(known())
 
     async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
         """See ``EggOperations.rollback``; a twin that is running, and still lives here, is started again."""
@@ -100,7 +122,7 @@ class DaemonEggOperations:
             async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
                 return await asyncio.to_thread(self.verbs.rollback, receipt, even_if_changed=even_if_changed)
 
-        return await self._to_the_end(rollback())
+        return await self._to_the_end(self._alone(rollback()))
 
     async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """A verb by its name, for agents: ``eggs.<verb>`` of ``utils.host``."""
@@ -175,7 +197,7 @@ class DaemonEggOperations:
         return {"message": f"{receipt} is taken back as soon as the twin has answered."}
 
     async def _to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        task = asyncio.ensure_future(self._alone(work))
+        task = asyncio.ensure_future(work)
         self._under_way.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)

@@ -16,6 +16,7 @@ from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.errors import BadCartridgeError, NoSuchFileError
 from twins.installer.signers import Signers
+from twins.work_progress import Progress
 
 if TYPE_CHECKING:
     from twins.merge.deltas import MergedState
@@ -33,6 +34,7 @@ def merge_eggs(
     allow: frozenset[str] = frozenset(),
     overwrite: bool = False,
     at: datetime | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Writes the egg of both lives ``into`` a file and answers ``{"merged": {…report, path, sha256, …}}``.
 
@@ -47,11 +49,14 @@ def merge_eggs(
     trusted = [key.fingerprint, *(one.fingerprint for one in signers.listing())]
     into.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
-        eggs = [None if path is None else held.enter_context(open_egg(path)) for path in (base, ours, theirs)]
+        eggs = [
+            None if path is None else held.enter_context(open_egg(path, progress=_of(side, progress)))
+            for side, path in (("base", base), ("ours", ours), ("theirs", theirs))
+        ]
         staged = Path(held.enter_context(tempfile.TemporaryDirectory(dir=into.parent, prefix=".merging-")))
         assert eggs[1] is not None
         assert eggs[2] is not None
-        merged = merge(eggs[0], eggs[1], eggs[2], staged, at=moment, trusted=trusted)
+        merged = merge(eggs[0], eggs[1], eggs[2], staged, at=moment, trusted=trusted, progress=progress)
         signed = not merged.report.foreign_code
         done = pack(
             merged.workspace,
@@ -64,6 +69,7 @@ def merge_eggs(
             ancestors=merged.ancestors,
             allow=allow,
             overwrite=overwrite,
+            progress=progress,
         )
     return {
         "merged": {
@@ -75,6 +81,13 @@ def merge_eggs(
             "signed": signed,
         }
     }
+
+
+def _of(side: str, progress: Progress | None) -> Progress | None:
+    """The same, with the side in the phase: the check of each goes from nothing to its end."""
+    if progress is None:
+        return None
+    return lambda phase, done, whole: progress(f"{phase} {side}", done, whole)
 
 
 def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Document, list[dict[str, Any]]]:

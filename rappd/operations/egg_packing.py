@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.installer.quarantine import QuarantineList
+from twins.work_progress import SAVE, Progress
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import find
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import Workspace
-
-Progress = Callable[[int, int], None]
-"""(bytes done, bytes in all), as often as there is something to tell."""
 
 
 class PackRequest(msgspec.Struct, frozen=True):
@@ -88,8 +85,16 @@ class EggPacking:
         told = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
         return {"packed": _packed(done), "message": told}
 
-    def lay_before_bond(self, root: Path) -> Path:
+    def lay_before_bond(self, root: Path, progress: Progress | None = None) -> Path:
         """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
+        furthest = 0
+
+        def told(phase: str, done: int, whole: int) -> None:
+            nonlocal furthest
+            furthest = max(furthest, done)  # it begins anew where a secret was found
+            if progress is not None:
+                progress(SAVE, min(furthest, whole), whole)
+
         from twins.eggs.writers.pack import pack
         from twins.eggs.writers.secret_scan import SecretsFoundError
 
@@ -114,6 +119,7 @@ class EggPacking:
                     conversations=self._said(workspace),
                     held=self._held.is_held,
                     allow=allow,
+                    progress=told,
                 )
             except SecretsFoundError as found:  # it stays on this machine, in the owner's own folder
                 known = len(allow)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.daemon.home import Home
+from rappd.operations.signer_trust import standing
 from twins.eggs.parsed_egg import ParsedEgg, Role
 from twins.installer.installer import HatchResult
 from twins.installer.planning import Action, Plan
@@ -16,17 +17,27 @@ def seen(opened: ParsedEgg, home: Home) -> dict[str, Any]:
     from twins.eggs.readers.inspect import inspect
 
     egg = inspect(opened)["egg"]
-    found = standing(home, egg["signer"])
-    return {"egg": {**egg, "standing": found["standing"], "signer_name": found["name"]}}
+    return {"egg": {**egg, **signer_view(opened, home)}}
 
 
-def planned(plan: Plan) -> dict[str, Any]:
+def planned(plan: Plan, home: Home) -> dict[str, Any]:
     """The plan for a screen, with what only the egg itself tells besides."""
     opened, body = plan.opened, plan.as_json()
     return {
         **body,
         "egg": {**body["egg"], "file": opened.file, "packed_on": host_of(opened)},
-        "seal": {**body["seal"], "listed": opened.seal.listed},
+        "seal": {**body["seal"], "listed": opened.seal.listed, **signer_view(opened, home)},
+    }
+
+
+def signer_view(opened: ParsedEgg, home: Home) -> dict[str, str]:
+    """The signer of an egg as this home knows it; ``signed`` is the sentence for every screen."""
+    found = standing(home, opened.seal.signer, claimed=host_of(opened))
+    return {
+        "standing": found["standing"],
+        "signer_name": found["name"],
+        "whose": found["whose"],
+        "signed": found["signed"],
     }
 
 
@@ -61,15 +72,3 @@ def extracted(opened: ParsedEgg, into: Path) -> dict[str, Any]:
     from twins.eggs.extracting import lay_out
 
     return {"name": opened.name, "into": str(into), "files": lay_out(opened, into)}
-
-
-def standing(home: Home, fingerprint: str) -> dict[str, str]:
-    """``standing`` of a key (unsigned, self, trusted, unknown) and the ``name`` that it goes by here, "" for none."""
-    from twins.installer.signers import Signers
-
-    if not fingerprint:
-        return {"standing": "unsigned", "name": ""}
-    if (home.keys / "identity.pem").exists() and fingerprint == home.identity().fingerprint:
-        return {"standing": "self", "name": "this machine"}
-    name = Signers(home.signers).name_of(fingerprint) if home.root.is_dir() else ""
-    return {"standing": "trusted" if name else "unknown", "name": name}

@@ -12,8 +12,9 @@ from typing import Any
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.operations.egg_packing import EggPacking, PackRequest, Progress
+from rappd.operations.egg_packing import EggPacking, PackRequest
 from rappd.operations.egg_views import extracted, hatched, host_of, planned, seen
+from rappd.operations.signer_trust import paired_machine
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
@@ -21,6 +22,7 @@ from twins.installer.quarantine import QuarantineList
 from twins.installer.rules import Category
 from twins.installer.signers import Signers
 from twins.installer.target import install_target
+from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import Workspace
 
 
@@ -56,9 +58,9 @@ class EggOperations:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile."""
         return self._packing.pack(order, progress=progress)
 
-    def lay_egg_before_bond(self, root: Path) -> Path:
+    def lay_egg_before_bond(self, root: Path, progress: Progress | None = None) -> Path:
         """An egg of a workspace before another egg touches it."""
-        return self._packing.lay_before_bond(root)
+        return self._packing.lay_before_bond(root, progress)
 
     def inspect(self, path: Path) -> dict[str, Any]:
         """Describes an egg, quickly whatever its size."""
@@ -79,10 +81,20 @@ class EggOperations:
         with _opened(before) as old, _opened(after) as new:
             return compare_eggs(old, new).as_json()
 
-    def plan(self, path: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
+    def look(self, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
+        """``verify`` and ``plan`` in one reading."""
+        with _opened(path, progress=progress) as opened:
+            return {
+                **seen(opened, self._home),
+                "plan": planned(self.importer.plan(opened), self._home),
+            }
+
+    def plan(
+        self, path: Path, *, overwrite: Iterable[str] = (), progress: Progress | None = None
+    ) -> dict[str, Any]:
         """Plans a hatching; writes nothing. ``plan.digest`` is the plan that an approval refers to."""
-        with _opened(path) as opened:
-            return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)))}
+        with _opened(path, progress=progress) as opened:
+            return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)), self._home)}
 
     def hatch(
         self,
@@ -92,15 +104,18 @@ class EggOperations:
         approved: str = "",
         source: str = "",
         progress: Progress | None = None,
+        cancellation: Cancellation | None = None,
     ) -> dict[str, Any]:
-        """Carries the plan out, whole or not at all; the twin sleeps meanwhile."""
-        with _opened(path) as opened:
+        """Carries the plan out, whole or not at all; the twin sleeps meanwhile. Raises ``WorkCancelledError``."""
+        cancellation = cancellation or Cancellation()
+        with _opened(path, progress=cancellation.watching(progress)) as opened:
             done = self.importer.hatch(
                 opened,
                 overwrite=categories(overwrite),
                 approved=approved,
                 source=source or path.name,
-                progress=(lambda _, done, whole: progress(done, whole)) if progress else None,
+                progress=progress,
+                cancellation=cancellation,
             )
             return hatched(done, opened)
 
@@ -151,8 +166,11 @@ class EggOperations:
         return {"signers": rows, "own": self._key.fingerprint}
 
     def trust_signer(self, fingerprint: str, name: str = "") -> dict[str, Any]:
-        """Trusts a key by name, until it is revoked. Without a name it keeps the one it has."""
-        known = self.signers.name_of(fingerprint)
+        """Trusts a key by name, until it is revoked.
+
+        Without a name it keeps the one it has, or gets the paired machine's.
+        """
+        known = self.signers.name_of(fingerprint) or paired_machine(self._home, fingerprint)[0]
         signer = self.signers.trust(fingerprint, name or known or fingerprint[:16])
         return {
             "fingerprint": signer.fingerprint,
@@ -177,7 +195,7 @@ def categories(names: Iterable[str]) -> list[Category]:
     return [known[name] for name in names]
 
 
-def _opened(path: Path, *, check_up_to: int | None = None) -> ParsedEgg:
+def _opened(path: Path, *, check_up_to: int | None = None, progress: Progress | None = None) -> ParsedEgg:
     from twins.eggs.readers.detect import open_egg  # a start must not wait for it
 
-    return open_egg(path, check_up_to=check_up_to)
+    return open_egg(path, check_up_to=check_up_to, progress=progress)

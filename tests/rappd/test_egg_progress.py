@@ -21,8 +21,9 @@ WATCH = """() => {
     const look = () => {
         for (const bar of document.querySelectorAll(".progress progress")) {
             const amount = bar.parentElement.querySelector("p").innerText;
+            const label = `${bar.ariaLabel} ${bar.dataset.phase}`;
             if (bar.position > 0 && window.seen.at(-1)?.[1] !== bar.value)
-                window.seen.push([bar.ariaLabel, bar.value, bar.max, amount]);
+                window.seen.push([label, bar.value, bar.max, amount]);
         }
     };
     new MutationObserver(look).observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true});
@@ -45,8 +46,8 @@ def events(daemon: RunningDaemon, path: str, body: dict[str, Any]) -> list[dict[
     return [json.loads(line.removeprefix("data: ")) for line in lines if line]
 
 
-def far(told: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    return [(one["done"], one["whole"]) for one in told if one["type"] == "progress"]
+def far(told: list[dict[str, Any]], phase: str) -> list[tuple[int, int]]:
+    return [(one["done"], one["whole"]) for one in told if one.get("phase") == phase]
 
 
 def test_packing_and_hatching_show_progress_and_result(
@@ -55,15 +56,16 @@ def test_packing_and_hatching_show_progress_and_result(
     daemon = make_daemon(LLM_FAKE="1").start()
     key, workspace = rose(daemon)
     *moved, done = events(daemon, "/eggs/pack", {"twin": key})
-    amounts = far(moved)
+    amounts = far(moved, "pack")
     assert len(amounts) == len(moved) >= 1
     assert amounts == sorted(amounts) and amounts[-1][0] == amounts[-1][1] >= BIG
     assert done["type"] == "done" and done["link"] and done["packed"]["size"] >= BIG
     egg = Path(done["packed"]["path"])
     (workspace / ".brainstem_data" / "seeds.bin").unlink()
     *moved, done = events(daemon, "/eggs/hatch", {"path": str(egg)})
-    amounts = far(moved)
-    assert len(amounts) >= 1 and amounts == sorted(amounts) and amounts[-1][0] == amounts[-1][1] >= BIG
+    for phase in ("check", "stage"):
+        amounts = far(moved, phase)
+        assert len(amounts) >= 1 and amounts == sorted(amounts) and amounts[-1][0] == amounts[-1][1] >= BIG
     assert done["hatched"]["create"]["count"] == 1
     plain = daemon.post("/eggs/pack", {"twin": key}, control=True)
     assert "type" not in plain.json() and plain.json()["packed"]["size"] >= BIG, "who asks for JSON gets JSON"
@@ -105,9 +107,15 @@ def test_the_page_shows_the_bytes_that_moved(
         expect(page.locator(".toast")).to_contain_text("Rose hatched", timeout=120_000)
         seen: list[tuple[str, float, float, str]] = page.evaluate("window.seen")
         browser.close()
-    for words in ("Packing Rose.egg…", "Reading rose.egg…", "Hatching 1 file…"):
+    for words in (
+        "Packing Rose.egg… pack",
+        "Reading rose.egg… upload",
+        "Reading rose.egg… check",
+        "Hatching 1 file… check",
+        "Hatching 1 file… stage",
+    ):
         told = [(value, most, text) for label, value, most, text in seen if label == words]
         values = [value for value, _, _ in told]
         assert values == sorted(values) and told, (words, seen)
         assert all(0 < value <= most and most >= BIG for value, most, _ in told), (words, told)
-        assert all(" of 50 MB" in text for _, _, text in told), (words, told)
+        assert all(" %, " in text and " of 50 MB" in text for _, _, text in told), (words, told)

@@ -145,7 +145,7 @@ def test_unknown_signers_egg_waits_and_second_fills_gaps(
     _open(page, daemon)
     page.locator("#main input[type=file]").first.set_input_files(egg)
     dialog = page.locator("dialog")
-    expect(dialog).to_contain_text("not marked as trusted")
+    expect(dialog).to_contain_text("not paired. Its code will not run until you approve it.")
     expect(dialog.locator(".quarantine .plan-count")).to_have_text("1")
     page.keyboard.press("Escape")
     assert not (daemon.home / "twins" / workspace.name).exists()

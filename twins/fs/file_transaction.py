@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_folder, write_atomically
@@ -29,12 +29,16 @@ from twins.installer.quarantine import QuarantineList
 
 PREFIX = ".hatch-"
 MOVING, UNDOING, DONE = "moving.json", "undoing.json", "done.json"
+Moved = Callable[[int, int], None]
+"""(moves made, moves in all)"""
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _INHABITED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 
 
-def apply_journal(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> list[str]:
-    """Makes every move, or none. From here on a crash is finished by ``resume``.
+def apply_journal(
+    staging: Path, journal: Journal, held: QuarantineList, home: Path, moved: Moved = lambda done, whole: None
+) -> list[str]:
+    """Makes every move, or none. From here on a crash is finished by ``resume``. ``moved`` counts the moves.
 
     Returns sentences about what could not be tidied up. Raises ``PlanChangedError`` when something else lies
     at a place than the journal says, and what the disk raises; all moves are taken back then.
@@ -42,7 +46,7 @@ def apply_journal(staging: Path, journal: Journal, held: QuarantineList, home: P
     journal.holds = [one for one in journal.holds if not held.is_held(one.path, one.sha256)]
     write_atomically(staging / MOVING, journal.encode())
     sync_folder(staging)
-    return _forward(staging, journal, held, home)
+    return _forward(staging, journal, held, home, moved)
 
 
 def resume(staging: Path, held: QuarantineList, home: Path) -> str:
@@ -66,14 +70,17 @@ def resume(staging: Path, held: QuarantineList, home: Path) -> str:
     return "cleared"
 
 
-def _forward(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> list[str]:
+def _forward(
+    staging: Path, journal: Journal, held: QuarantineList, home: Path, moved: Moved = lambda done, whole: None
+) -> list[str]:
     try:
         if journal.holds:
             held.hold_all(journal.holds)
         with LinkFreeFolders(home) as opened:
             touched: set[Location] = set()
-            for move in journal.moves:
+            for number, move in enumerate(journal.moves, 1):
                 make(move, opened)
+                moved(number, len(journal.moves))
                 touched |= {
                     Location(spot.base, split(spot.path)[0]) for spot in (move.target, move.aside) if spot
                 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_tree
@@ -20,7 +21,6 @@ from twins.installer.quarantine import QuarantineEntry, QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.rules import to_threads
 from twins.installer.staging import (
-    Progress,
     abandon,
     check_disk_space,
     hash_of,
@@ -29,10 +29,11 @@ from twins.installer.staging import (
     stage_file,
     stage_parts,
 )
+from twins.work_progress import MOVE, SYNC, Cancellation, Progress, WorkCancelledError
 from twins.workspace.identity_file import utc
 from twins.workspace.layout import exclusive_lock
 
-PreBond = Callable[[Path], Path]
+PreBond = Callable[[Path, Progress], Path]
 """Packs the workspace at a path before it is touched; returns where the egg lies. What it raises stops
 the hatching."""
 
@@ -50,12 +51,15 @@ def hatch_plan(
     source: str = "",
     now: datetime | None = None,
     progress: Progress | None = None,
+    cancellation: Cancellation | None = None,
 ) -> Receipt:
     """Carries ``plan`` out, whole or not at all, and returns its receipt.
 
     Nothing outside the staging folder is touched before everything is written and checked. Raises what
-    the egg or the disk is to blame for.
+    the egg or the disk is to blame for, and ``WorkCancelledError``.
     """
+    cancellation = cancellation or Cancellation()
+    watched = cancellation.watching(progress)
     at = now or datetime.now(UTC)
     root = plan.ground.root
     targets = {row.target for row in plan.placed}
@@ -64,25 +68,31 @@ def hatch_plan(
     check_disk_space(root.parent, sum(part.size for part in parts), plan.opened.name)
     ident = new_id(at)
     staging = make_staging(root.parent, ident)
+    egg = ""
     try:
         tree = StagedTree(
-            plan, staging / _TREE, at, source, stage_parts(plan.opened, parts, staging / _TREE, progress)
+            plan, staging / _TREE, at, source, stage_parts(plan.opened, parts, staging / _TREE, watched)
         )
         _check_code(tree)
         check_identity(tree)
         has_frames = _take_frames(tree, staging)
-        egg = _egg_before(plan, pre_bond)
+        cancellation.check()
+        egg = _egg_before(plan, pre_bond, watched)
         record_hatching(tree)
         receipt = _receipt(tree, ident, egg, home)
         journal = _HatchWriter(tree, staging, receipt, receipts, held, home).journal(has_frames)
-        sync_tree(staging)
+        sync_tree(staging, partial(watched, SYNC))
         alone_there: AbstractContextManager[None] = nullcontext()
         if not plan.ground.new and root.is_dir():
             alone_there = exclusive_lock(root)
         with alone_there:
-            receipt.notes += apply_journal(staging, journal, held, home)
-    except BaseException:
+            cancellation.decide(receipt.id)
+            moved = partial(progress or _untold, MOVE)
+            receipt.notes += apply_journal(staging, journal, held, home, moved)
+    except BaseException as error:
         abandon(staging)
+        if isinstance(error, WorkCancelledError) and egg:
+            Path(egg).unlink(missing_ok=True)
         raise
     return receipt
 
@@ -113,12 +123,16 @@ def _take_frames(tree: StagedTree, staging: Path) -> bool:
     return True
 
 
-def _egg_before(plan: Plan, pre_bond: PreBond | None) -> str:
+def _untold(phase: str, done: int, whole: int) -> None:
+    """Nobody listens."""
+
+
+def _egg_before(plan: Plan, pre_bond: PreBond | None, progress: Progress) -> str:
     # An empty brainstem has nothing to lose, and nobody lives there whom an egg could be of.
     wanted = changes_workspace(plan) and plan.opened.destination in (Destination.TWIN, Destination.HOST)
     if pre_bond is None or not wanted or plan.ground.new or not plan.ground.root.exists():
         return ""
-    return str(pre_bond(plan.ground.root))
+    return str(pre_bond(plan.ground.root, progress))
 
 
 def _receipt(tree: StagedTree, ident: str, egg: str, home: Path) -> Receipt:

@@ -25,8 +25,8 @@ from twins.installer.restored_conversations import deliver
 from twins.installer.rollback import RollbackResult, roll_back
 from twins.installer.rules import Category, is_held_like_code
 from twins.installer.signers import Signers
-from twins.installer.staging import Progress
 from twins.installer.target import InstallTarget, install_target
+from twins.work_progress import Cancellation, Progress
 from twins.workspace.layout import exclusive_lock
 from twins.workspace.workspace import Workspace
 
@@ -112,18 +112,23 @@ class Installer:
         source: str = "",
         now: datetime | None = None,
         progress: Progress | None = None,
+        cancellation: Cancellation | None = None,
     ) -> HatchResult:
         """Carries the plan out, whole or not at all.
 
         ``approved``: the digest of the plan that was said yes to; ``PlanChangedError`` when it is another one
         by now. ``source``: where the egg came from, for the receipts. The twin should not be running.
+        ``cancellation`` stops it with ``WorkCancelledError`` until its files are moved into place.
         """
+        cancellation = cancellation or Cancellation()
         with self._alone(opened.name, opened.size):
             if not opened.seal.checked:
                 raise BadEggError(
                     f"{opened.name} was only looked at; nothing was written.", do="Open it whole."
                 )
+            cancellation.check()
             plan = self.plan(opened, overwrite=overwrite)
+            cancellation.check()
             if approved and approved != plan.digest:
                 raise PlanChangedError(
                     f"{opened.name}, or what it would touch, changed since you looked; nothing was written.",
@@ -142,6 +147,7 @@ class Installer:
                     source=source,
                     now=now,
                     progress=progress,
+                    cancellation=cancellation,
                 )
                 done.notes = done.receipt.notes
             done.released = self._release(plan)

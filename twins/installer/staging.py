@@ -6,11 +6,9 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from threading import Lock, get_ident
 
 import msgspec
 
@@ -21,10 +19,8 @@ from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.errors import BadEggError
 from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
 from twins.installer.errors import DiskFullError
+from twins.work_progress import STAGE, PhaseCounter, Progress
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
-
-Progress = Callable[[str, int, int], None]
-"""``(step, done, total)`` in bytes. What it raises stops the hatching, and nothing was touched."""
 
 _SPARE = 4 << 20  # what journals and receipts may need besides
 _LARGE = 1 << 20  # bytes of a file that the disk begins to write at once
@@ -78,7 +74,7 @@ def stage_parts(
 
     Raises ``BadEggError`` when a part is not as long as the egg says.
     """
-    told = _Told(progress, sum(part.size for part in parts))
+    told = PhaseCounter(progress, STAGE, sum(part.size for part in parts))
     written: dict[str, StagedFile] = {}
     tree.mkdir(mode=0o700, exist_ok=True)
     with OrderedThreadPool[dict[str, StagedFile]](meanwhile=told.tell) as ahead:
@@ -86,34 +82,16 @@ def stage_parts(
         for staged in ahead.each(partial(_stage, opened.name, task, tree, told, ahead) for task in tasks):
             told.tell()
             written |= staged
+    told.finish()
     return written
 
 
-class _Told:
-    """The progress of the staging. Each stager adds to it; the thread that began it tells."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._thread = get_ident()
-        self._lock = Lock()
-        self._done = 0
-
-    def add(self, octets: int) -> None:
-        """So many more bytes are staged."""
-        with self._lock:
-            self._done += octets
-        if get_ident() == self._thread:
-            self.tell()
-
-    def tell(self) -> None:
-        """Tells it, from the thread that began."""
-        if self._progress is not None:
-            self._progress("stage", self._done, self._total)
-
-
 def _stage(
-    egg: str, parts: list[Part], tree: Path, told: _Told, ahead: OrderedThreadPool[dict[str, StagedFile]]
+    egg: str,
+    parts: list[Part],
+    tree: Path,
+    told: PhaseCounter,
+    ahead: OrderedThreadPool[dict[str, StagedFile]],
 ) -> dict[str, StagedFile]:
     written = {}
     with LinkFreeFolder(tree, durable=False) as walk:

@@ -28,6 +28,7 @@ from twins.merge import alternates, dimensions, json_merge
 from twins.merge.alternates import Alternates, AlternatesFile
 from twins.merge.dimensions import Side
 from twins.merge.json_merge import MergeResult, same_lineage
+from twins.work_progress import MERGE, PhaseCounter, Progress
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import Workspace
 from twins.zip.names import NameSet, safe_path
@@ -97,6 +98,7 @@ def merge(
     *,
     at: datetime | None = None,
     trusted: Collection[str] = (),
+    progress: Progress | None = None,
 ) -> MergedEggs:
     """Lays the merged being out in ``folder``, which is empty and the caller's to remove.
 
@@ -115,7 +117,7 @@ def merge(
     if len({one.destination for one in opened}) > 1:
         raise BadEggError("A twin and a whole brainstem cannot be merged.", do="Merge eggs of one kind.")
     same_lineage([one.rappid.text for one in opened if one.rappid is not None])
-    return _EggMerge(base, ours, theirs, folder, at or datetime.now(UTC), trusted).merged()
+    return _EggMerge(base, ours, theirs, folder, at or datetime.now(UTC), trusted, progress).merged()
 
 
 class _EggMerge:
@@ -127,12 +129,14 @@ class _EggMerge:
         folder: Path,
         at: datetime,
         trusted: Collection[str],
+        progress: Progress | None,
     ) -> None:
         assert ours.rappid is not None
         self._base, self._ours, self._theirs = base, ours, theirs
         self._folder = folder
         self._at = utc(at)
         self._trusted = trusted
+        self._progress = progress
         self._labels = _labels(ours, theirs)
         self._names = NameSet()
         self._written: set[str] = set()
@@ -197,8 +201,12 @@ class _EggMerge:
     def _files(self) -> None:
         base, ours, theirs = (_files_of(one) for one in (self._base, self._ours, self._theirs))
         # Ours first: where two names cannot lie on one disk, theirs is the one that is kept aside.
-        for path in [*sorted(ours), *sorted(theirs.keys() - ours.keys())]:
+        paths = [*sorted(ours), *sorted(theirs.keys() - ours.keys())]
+        told = PhaseCounter(self._progress, MERGE, len(paths))
+        for path in paths:
             self._file(path, base.get(path), ours.get(path), theirs.get(path))
+            told.add(1)
+        told.finish()
 
     def _file(self, path: str, base: Part | None, ours: Part | None, theirs: Part | None) -> None:
         was, here, there = _digest(base), _digest(ours), _digest(theirs)

@@ -22,9 +22,10 @@ from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
-from rappd.operations.egg_packing import PackRequest, Progress
+from rappd.operations.egg_packing import PackRequest
 from rappd.operations.pending_eggs import new_file
 from twins.installer.errors import from_disk
+from twins.work_progress import Progress
 
 routes = web.RouteTableDef()
 
@@ -38,10 +39,11 @@ _LINK_KEY = secrets.token_bytes(32)
 
 @routes.post("/eggs")
 @operator_only
-async def lay_down(request: web.Request) -> web.Response:
+async def lay_down(request: web.Request) -> web.StreamResponse:
     """Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do.
 
     `?signature=` is the text of the `.sig` that came with it. It waits, unhatched, under `id`, for a day.
+    With `Accept: text/event-stream` it tells how far the check is, once the egg is here.
     """
     daemon = request.app[DAEMON]
     waiting, name = daemon.eggs.waiting, request.query.get("name", "")
@@ -52,14 +54,16 @@ async def lay_down(request: web.Request) -> web.Response:
         path = await asyncio.to_thread(waiting.keep, part, digest, name)
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
-    try:
-        await asyncio.to_thread(waiting.keep_signature, path, signature)
-        found = await asyncio.to_thread(daemon.eggs.verbs.verify, path)
-        plan = await daemon.eggs.plan(path)
-    except BaseException:
-        await asyncio.to_thread(waiting.discard, path)
-        raise
-    return ok({"file": name, **found, **plan})
+
+    async def work(progress: Progress | None) -> dict[str, Any]:
+        try:
+            await asyncio.to_thread(waiting.keep_signature, path, signature)
+            return {"file": name, **await daemon.eggs.look(path, progress)}
+        except BaseException:
+            await asyncio.to_thread(waiting.discard, path)
+            raise
+
+    return await answering(request, work)
 
 
 @routes.post("/eggs/plan")
@@ -80,7 +84,7 @@ async def hatch(request: web.Request) -> web.StreamResponse:
     """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to.
 
     A plan that is another one by now is refused with `plan_changed`. With `Accept: text/event-stream` it tells
-    how far it is, in bytes, before it answers.
+    how far each phase is before it answers. `work` is an id of your own, for `/eggs/cancel`.
     """
     body = await json_object(request)
     daemon = request.app[DAEMON]
@@ -90,10 +94,26 @@ async def hatch(request: web.Request) -> web.StreamResponse:
 
     async def work(progress: Progress | None) -> dict[str, Any]:
         return await daemon.eggs.hatch(
-            path, overwrite=_overwrite(body), approved=approved, source=source, progress=progress
+            path,
+            overwrite=_overwrite(body),
+            approved=approved,
+            source=source,
+            progress=progress,
+            work=_work(body),
         )
 
     return await answering(request, work)
+
+
+@routes.post("/eggs/cancel")
+@operator_only
+async def cancel(request: web.Request) -> web.Response:
+    """Cancels the hatching or packing that was begun with the id `work`, and answers once it has ended.
+
+    Nothing is written then. Once files are moved into place it is refused with `too_late`, and goes on.
+    """
+    body = await json_object(request)
+    return ok(await request.app[DAEMON].eggs.work.cancel(text_field(body, "work")))
 
 
 @routes.post("/eggs/pack")
@@ -101,10 +121,10 @@ async def hatch(request: web.Request) -> web.StreamResponse:
 async def pack(request: web.Request) -> web.StreamResponse:
     """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`.
 
-    `to` seals it for that peer, and then there is no link.
+    `to` seals it for that peer, and then there is no link. `work` is an id of your own, for `/eggs/cancel`.
 
     `link` fetches the egg with a plain GET for an hour: dragging one out of the page lets the browser
-    ask, which sends no proof. With `Accept: text/event-stream` it tells how far it is, in bytes, before it
+    ask, which sends no proof. With `Accept: text/event-stream` it tells how far each phase is before it
     answers.
     """
     body = await json_object(request)
@@ -123,7 +143,7 @@ async def pack(request: web.Request) -> web.StreamResponse:
         return ok(await request.app[DAEMON].egg_transfer.pack_for(order, text["to"]))
 
     async def work(progress: Progress | None) -> dict[str, Any]:
-        done = await request.app[DAEMON].eggs.pack(order, progress)
+        done = await request.app[DAEMON].eggs.pack(order, progress, work=_work(body))
         return done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))}
 
     return await answering(request, work)
@@ -246,6 +266,11 @@ def _egg(daemon: Daemon, body: dict[str, Any]) -> Path:
     raise InvalidBodyError(
         "Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.'
     )
+
+
+def _work(body: dict[str, Any]) -> str:
+    given = body.get("work")
+    return given[:100] if isinstance(given, str) else ""
 
 
 def _overwrite(body: dict[str, Any]) -> list[str]:

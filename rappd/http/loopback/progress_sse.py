@@ -14,7 +14,7 @@ from aiohttp import web
 from envelopes.errors import ReportableError
 from rappd.http.app_keys import DAEMON
 from rappd.http.responses import ok
-from rappd.operations.egg_packing import Progress
+from twins.work_progress import Progress
 
 EVENTS = "text/event-stream"
 
@@ -28,7 +28,7 @@ async def answering(
 ) -> web.StreamResponse:
     """Runs ``work`` and answers with its result as JSON, or, for callers that accept events, with events.
 
-    ``{"type": "progress", "done", "whole"}`` in bytes, as often as it is worth it, then
+    ``{"type": "progress", "phase", "done", "whole"}`` as often as it is worth it, each phase up to its end, then
     ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The work goes on
     when the caller disconnects.
     """
@@ -44,10 +44,8 @@ async def answering(
         while True:
             await far.changed.wait()
             far.changed.clear()
-            if far.amounts is not None:
-                done, whole = far.amounts
-                far.amounts = None
-                await _tell(response, {"type": "progress", "done": done, "whole": whole})
+            for phase, (done, whole) in far.taken().items():
+                await _tell(response, {"type": "progress", "phase": phase, "done": done, "whole": whole})
             if far.ended is not None:
                 await _tell(response, far.ended)
                 await response.write_eof()
@@ -61,11 +59,16 @@ class _Far:
     """The progress of a work for one caller. ``changed`` is set whenever there is something to send."""
 
     def __init__(self) -> None:
-        self.amounts: tuple[int, int] | None = None
+        self._amounts: dict[str, tuple[int, int]] = {}
         self.ended: dict[str, Any] | None = None
         self.changed = asyncio.Event()
         self.over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+
+    def taken(self) -> dict[str, tuple[int, int]]:
+        """Returns the progress of each phase since the last look, in their order."""
+        found, self._amounts = self._amounts, {}
+        return found
 
     async def until_done(self, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]) -> None:
         try:
@@ -80,13 +83,13 @@ class _Far:
             self.over.set()
             self.changed.set()
 
-    def _moved(self, done: int, whole: int) -> None:
+    def _moved(self, phase: str, done: int, whole: int) -> None:
         """Called from the thread that works."""
         with contextlib.suppress(RuntimeError):  # the daemon stops, and nobody listens any more
-            self._loop.call_soon_threadsafe(self._move, done, whole)
+            self._loop.call_soon_threadsafe(self._move, phase, done, whole)
 
-    def _move(self, done: int, whole: int) -> None:
-        self.amounts = done, whole
+    def _move(self, phase: str, done: int, whole: int) -> None:
+        self._amounts[phase] = done, whole
         self.changed.set()
 
 

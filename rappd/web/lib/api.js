@@ -57,22 +57,38 @@ export const post = (path, json = {}) => ask(path, { method: "POST", json });
 export const remove = (path) => ask(path, { method: "DELETE" });
 
 /**
- * Sends a file as the body of a POST and gives the JSON answer. `moved(done, whole)` tells how far it is,
- * in bytes; `signal` breaks it off. Raises as `ask` does. (`fetch` cannot tell how far it is.)
+ * Sends a file as the body of a POST and gives the answer. `moved(phase, done, whole)` tells how far it is:
+ * "upload", then the phases of the daemon; `signal` breaks it off. Raises as `ask` does. (`fetch` cannot tell
+ * how far an upload is.)
  */
 export function upload(path, file, { moved = () => undefined, signal } = {}) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
     if (proof.get()) request.setRequestHeader("X-Rappd-Proof", proof.get());
-    request.upload.addEventListener("progress", ({ loaded, total }) => moved(loaded, total));
+    request.setRequestHeader("Accept", "text/event-stream");
+    request.upload.addEventListener("progress", ({ loaded, total }) => moved("upload", loaded, total));
+    let read = 0;
+    let last = null;
+    const readEvents = () => {
+      const end = request.responseText.lastIndexOf("\n\n");
+      for (const event of end > read ? request.responseText.slice(read, end).split("\n\n") : []) {
+        last = event.startsWith("data: ") ? JSON.parse(event.slice(6)) : last;
+        if (last?.type === "progress") moved(last.phase, last.done, last.whole);
+      }
+      read = Math.max(read, end + 2);
+    };
+    const isEvents = () => request.getResponseHeader("Content-Type")?.startsWith("text/event-stream");
+    request.addEventListener("progress", () => isEvents() && readEvents());
     request.addEventListener("error", () => reject(lost()));
     request.addEventListener("abort", () => reject(new DOMException("Cancelled.", "AbortError")));
     request.addEventListener("load", () => {
       connection.dispatchEvent(new Event("answered"));
-      const body = parsed(request);
-      if (request.status < 400 && !body.error) resolve(body);
-      else reject(refused(body, request.status));
+      if (isEvents()) readEvents();
+      const body = isEvents() ? last : parsed(request);
+      if (isEvents() && !["done", "error"].includes(body?.type)) reject(lost());
+      else if (request.status < 400 && !body.error) resolve(body);
+      else reject(refused(body, body.status ?? request.status));
     });
     signal?.addEventListener("abort", () => request.abort());
     request.send(file);
@@ -87,8 +103,8 @@ export async function download(path, filename) {
 }
 
 /**
- * A POST whose answer takes a while; `moved(done, whole)` tells how far it is, in bytes, as the daemon counts
- * them. Raises as `ask` does.
+ * A POST whose answer takes a while; `moved(phase, done, whole)` tells how far it is, as the daemon counts.
+ * Raises as `ask` does.
  */
 export async function postWithProgress(path, json, moved) {
   const response = await send(path, { method: "POST", json, headers: { Accept: "text/event-stream" } });
@@ -96,7 +112,7 @@ export async function postWithProgress(path, json, moved) {
   for await (const { data } of eventsOf(response)) {
     if (data.type === "done") return data;
     if (data.type === "error") throw refused(data, data.status);
-    moved(data.done, data.whole);
+    moved(data.phase, data.done, data.whole);
   }
   throw lost();
 }

@@ -217,3 +217,29 @@ async def test_the_number_of_questions_at_once_is_bounded() -> None:
             presence.hurry(peer)
         await until(lambda: all(presence.presence(peer).state == "here" for peer in peers))
     assert network.most_at_once == 16
+
+
+async def test_peer_that_left_is_away_at_once_and_may_return() -> None:
+    network = Network("a")
+    async with watching(network, SLOW, "a") as presence:
+        await until(lambda: presence.presence("a").state == "here")
+        presence.left("a")
+        state, ms, since = presence.presence("a")
+        assert (state, ms) == ("away", None)
+        assert since > 0
+        assert network.told == [("a", "here"), ("a", "away")]
+        presence.heard_from("a")
+        await until(lambda: presence.presence("a").ms == 2.5)
+        assert presence.presence("a").state == "here"
+
+
+async def test_suspected_peer_is_away_after_one_missing_answer() -> None:
+    network = Network("a", "b")
+    async with watching(network, SLOW, "a", "b") as presence:
+        await until(lambda: {presence.presence(one).state for one in "ab"} == {"here"})
+        network.up.discard("a")
+        presence.suspect("a")
+        presence.suspect("b")
+        await until(lambda: presence.presence("a").state == "away")
+        await until(lambda: network.asked["b"] == 2)
+        assert presence.presence("b").state == "here"

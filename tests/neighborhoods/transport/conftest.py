@@ -13,6 +13,7 @@ import uvloop
 from aiohttp import web
 
 from envelopes.envelope import HELP, Envelope, new_id
+from envelopes.errors import ReportableError
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
@@ -84,6 +85,31 @@ class Machine:
             await self.runner.cleanup()
 
 
+class Told:
+    """Keeps what a carrier reports, by kind."""
+
+    def __init__(self) -> None:
+        self.doubted: list[str] = []
+        self.lost: list[str] = []
+        self.left: list[str] = []
+        self.failed: list[tuple[str, str]] = []
+
+    def on_sign_of_life(self, fingerprint: str, address: str) -> None:
+        pass
+
+    def on_doubt(self, fingerprint: str) -> None:
+        self.doubted.append(fingerprint)
+
+    def on_loss(self, fingerprint: str) -> None:
+        self.lost.append(fingerprint)
+
+    def on_goodbye(self, fingerprint: str) -> None:
+        self.left.append(fingerprint)
+
+    def on_failed_call(self, fingerprint: str, problem: ReportableError) -> None:
+        self.failed.append((fingerprint, problem.code))
+
+
 class Place:
     def __init__(self, address: str) -> None:
         self.address = address
@@ -114,11 +140,7 @@ async def carrier_of() -> AsyncIterator[Callable[..., PeerClient]]:
         async def candidates(peer: Peer) -> list[Place]:
             return [Place(places[peer.fingerprint].address)]
 
-        made.append(
-            PeerClient(
-                Connector(candidates, own.files), own.files, lambda peer: answer, lambda key, address: None
-            )
-        )
+        made.append(PeerClient(Connector(candidates, own.files), own.files, lambda peer: answer, Told()))
         return made[-1]
 
     yield make

@@ -18,7 +18,7 @@ from neighborhoods.peer import Peer
 from neighborhoods.transport import connector as rooms
 from neighborhoods.transport.connector import Connector
 from neighborhoods.transport.peer_client import PeerClient
-from tests.neighborhoods.transport.conftest import Machine, Place, nothing
+from tests.neighborhoods.transport.conftest import Machine, Place, Told, nothing
 
 Pair = tuple[Machine, Machine]
 
@@ -58,13 +58,9 @@ class Moving:
 
     def __init__(self, own: Machine) -> None:
         self.addresses: list[str] = []
-        self.doubted: list[str] = []
+        self.told = Told()
         self.carrier = PeerClient(
-            Connector(self._candidates, own.files),
-            own.files,
-            lambda peer: nothing,
-            lambda key, address: None,
-            self.doubted.append,
+            Connector(self._candidates, own.files), own.files, lambda peer: nothing, self.told
         )
 
     async def _candidates(self, peer: Peer) -> list[Place]:
@@ -154,9 +150,9 @@ async def test_moved_peer_is_found_despite_open_connection(
     moving.addresses = [old, *(one.address for one in silent), pi.address]
     assert runner is not None
     waiting = asyncio.ensure_future(moving.carrier.send(pi.peer(), encode(desk.help(pi)), wait=3600))
-    while not moving.doubted:
+    while not moving.told.doubted:
         await asyncio.sleep(0.01)
-    assert moving.doubted == [pi.key.fingerprint], "somebody is told to look after it"
+    assert moving.told.doubted == [pi.key.fingerprint], "somebody is told to look after it"
     for site in list(runner.sites):  # nobody is at the old address for new connections either
         await site.stop()
     assert (await moving.carrier.probe(pi.peer(), hello(desk, pi), wait=3600)).verb == HELLO
@@ -187,7 +183,7 @@ async def test_peer_silent_after_answer_is_doubted(desk_and_pi: Pair, moving: Mo
         PeerOfflineError
     ):  # asked in the round of the loop, or the millisecond, of that answer
         await moving.carrier.send(pi.peer(), encode(desk.help(pi)), wait=1)
-    assert moving.doubted == [pi.key.fingerprint]
+    assert moving.told.doubted == [pi.key.fingerprint]
 
 
 async def test_another_key_at_one_address_hides_no_other(

@@ -44,7 +44,7 @@ class End:
     async def receive(self) -> aiohttp.WSMessage:
         return await self.incoming.get()
 
-    async def close(self) -> None:
+    async def close(self, *, code: int = 1000) -> None:
         if not self.closed:
             self.closed = True
             assert self.other is not None

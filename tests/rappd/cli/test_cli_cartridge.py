@@ -174,7 +174,8 @@ def test_signed_edited_and_signed_again(shelf: Shelf) -> None:
     edited["mine"] = "kept"
     Path(path).write_text(json.dumps(edited, indent=2))
     found = shelf.json("inspect", path)
-    assert found["signer"] == {"fingerprint": "", "standing": "unsigned", "name": ""}
+    unsigned = {"fingerprint": "", "standing": "unsigned", "name": "", "whose": "", "signed": "not signed"}
+    assert found["signer"] == unsigned
     assert "changed after it was signed" in found["notes"][0]
     told = shelf("run", path, "--save")
     assert "changed after it was signed" in told.stderr

@@ -34,16 +34,17 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
     egg = kitchen.packed()
     seen = on_terminal(idle, "egg", "plan", str(egg))
     assert seen.code == 0
-    head, whole, *rows, last = seen.lines
+    head, whole, signed, *rows, last = seen.lines
     assert re.fullmatch(r"gardener, a twin, \d+(\.\d)? kB, packed \d{1,2} [A-Z][a-z]{2}", head)
-    assert whole == "✓ Complete: all 147 files match their hashes    ! signed by kitchen, not paired"
+    assert whole == "✓ Complete: all 147 files match their hashes"
+    assert signed == f'! signed by key {fingerprint(kitchen.home)[:16]} ("kitchen"), not paired'
     assert rows == [
         "  New          131  131 memories",
         "  Unchanged     15  3 of yours differ and stay (--overwrite soul,memory,agents)",
         "  For approval   1  1 code file; read, then: rappd agents approve",
     ]
     assert last == f"Nothing was written. → rappd egg hatch {egg}"
-    narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[2:5]
+    narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[3:6]
     assert narrow == [
         "  New          131  131 memories",
         "  Unchanged     15  3 of yours differ…",
@@ -175,11 +176,11 @@ def test_inspect_reports_trust_in_the_signer(idle: RunningDaemon, kitchen: Garde
         return line, as_object["standing"], as_object["signer_name"]
 
     assert looked(kitchen.home) == ("✓ signed by this machine", "self", "this machine")
-    assert looked(idle) == (f"✓ signed by {own[:16]}", "unknown", "")
+    assert looked(idle) == (f'! signed by key {own[:16]} ("kitchen"), not paired', "unknown", "")
     assert idle.cli("egg", "signers", "--trust", own, "--name", "Grandma's").returncode == 0
     assert looked(idle) == ("✓ signed by Grandma's", "trusted", "Grandma's")
     assert idle.cli("egg", "signers", "--revoke", own).returncode == 0
-    assert looked(idle) == (f"✓ signed by {own[:16]}", "unknown", "")
+    assert looked(idle) == (f'! signed by key {own[:16]} ("kitchen"), not paired', "unknown", "")
     with zipfile.ZipFile(egg) as old:
         members = {name: old.read(name) for name in old.namelist() if name != "integrity.json"}
     with zipfile.ZipFile(egg, "w") as new:

@@ -94,7 +94,8 @@ def test_a_signer_is_trusted_by_fingerprint_until_revoked(idle: RunningDaemon, k
 
     terminal = Terminal(idle, "egg", "hatch", str(egg), "--trust-signer", own)
     terminal.read_until(lambda seen: "[y/N]" in seen.text)
-    assert "Trust kitchen from now on? What it signs runs here at once." in terminal.seen.text
+    question = f'Trust key {own[:16]} ("kitchen"), not paired, from now on? What it signs runs here at once.'
+    assert question in terminal.seen.text.replace("\n", " ")
     terminal.type("n\n")
     assert "Nothing was written." in terminal.to_end().text
     assert not (idle.home / "twins").exists()
@@ -102,13 +103,15 @@ def test_a_signer_is_trusted_by_fingerprint_until_revoked(idle: RunningDaemon, k
 
     assert "approval" not in idle.cli("egg", "hatch", str(egg), "--trust-signer", own).stdout
     assert idle.cli("agents", "approve").stdout == "Nothing waits for approval.\n"
-    assert idle.cli("egg", "signers", "--trust", own).stdout == "✓ kitchen is trusted.\n", "it keeps its name"
-    assert "signed by kitchen\n" in idle.cli("egg", "plan", str(egg)).stdout
-    assert re.search(rf"kitchen  {own}", idle.cli("egg", "signers").stdout)
-    assert idle.cli("egg", "signers", "--revoke", own).stdout == "✓ kitchen is not trusted any more.\n"
+    assert idle.cli("egg", "signers", "--trust", own).stdout == f"✓ {own[:16]} is trusted.\n"
+    assert f"✓ signed by {own[:16]}\n" in idle.cli("egg", "plan", str(egg)).stdout
+    assert idle.cli("egg", "signers", "--trust", own, "--name", "cook").stdout == "✓ cook is trusted.\n"
+    assert idle.cli("egg", "signers", "--trust", own).stdout == "✓ cook is trusted.\n", "it keeps its name"
+    assert re.search(rf"cook  {own}", idle.cli("egg", "signers").stdout)
+    assert idle.cli("egg", "signers", "--revoke", "cook").stdout == "✓ cook is not trusted any more.\n"
     assert "not paired" in idle.cli("egg", "plan", str(egg)).stdout
     assert idle.cli("egg", "signers", "--revoke", own).returncode == 4
-    assert idle.cli("egg", "signers", "--trust", "xyz").returncode == 2
+    assert idle.cli("egg", "signers", "--trust", "xyz").returncode == 4
 
 
 def test_a_hatching_that_fails_leaves_no_trust_behind(

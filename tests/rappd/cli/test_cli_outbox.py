@@ -89,7 +89,7 @@ def test_the_list_has_the_columns_of_the_design_at_any_width(both: Both) -> None
         assert len(lines) == 3
         assert all(cells(line) <= columns for line in lines), lines
     waiting = on_terminal(desk, "peers", "list").lines[1]
-    assert re.fullmatch(r"shed  away since \d\d:\d\d  last address  \d+ +2", waiting), waiting
+    assert re.fullmatch(r"shed  last seen \d+ s ago  last address  \d+ +2", waiting), waiting
     desk.stop()
     down = on_terminal(desk, "outbox", "list").lines
     assert down[0] == header

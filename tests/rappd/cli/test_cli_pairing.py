@@ -6,10 +6,14 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fixtures.machines import Machine
+from fixtures.running_daemon import agent_source
 from fixtures.terminal import Seen, Terminal
+
+from rappd.operations.signer_trust import signed_by
 
 Both = tuple[Machine, Machine]
 
@@ -20,7 +24,8 @@ On pi type: rappd peers pair desk
 
 Do the words on pi match? [y/N] y
 Is pi [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? mine
-✓ Paired. Undo: rappd peers revoke pi"""
+✓ Paired. Undo: rappd peers revoke pi
+  Let code in its eggs run unread: rappd egg signers --trust pi"""
 ANSWERS = """\
 desk (127.0.0.1) wants to pair.
 
@@ -179,7 +184,8 @@ def test_a_fingerprint_trusts_at_once_on_its_own_side(both: Both) -> None:
     assert desk.trusted() == set()
     done = desk.cli("peers", "pair", "pi", "--mine", "--fingerprint", pi.fingerprint.upper())
     assert done.returncode == 0, done.stderr
-    first, then = done.stdout.splitlines()
+    first, trust, then = done.stdout.splitlines()
+    assert re.fullmatch(r"  Let code in its eggs run unread: \S*rappd egg signers --trust pi", trust)
     assert re.fullmatch(r"✓ Paired\. Undo: \S*rappd peers revoke pi", first)
     assert desk.trusted() == {"pi"}
     assert pi.trusted() == set()
@@ -206,7 +212,7 @@ def test_a_code_is_shown_here_and_typed_there(both: Both) -> None:
     assert states[-1] == "paired"
     assert len(states) == len(set(states)), "each state once"
     ended = shows.to_end()
-    assert (ended.code, ended.lines[-1]) == (0, "✓ Paired. Undo: rappd peers revoke pi")
+    assert (ended.code, ended.lines[-2]) == (0, "✓ Paired. Undo: rappd peers revoke pi")
     assert (desk.trusted(), pi.trusted()) == ({"pi"}, {"desk"})
 
 
@@ -263,3 +269,50 @@ def test_phones_have_another_verb(both: Both) -> None:
     what, do = done.stderr.splitlines()
     assert what == "✗ `rappd pair` is for phones"
     assert re.fullmatch(r"  → For machines: \S*rappd peers pair pi", do)
+
+
+def test_paired_machine_is_named_as_signer_of_its_eggs(both: Both, tmp_path: Path) -> None:
+    desk, pi = both
+    made = json.loads(pi.cli("twins", "new", "rose", "--kind", "place", "--json").stdout)["twin"]
+    agents = pi.home / "twins" / made["key"] / "agents"
+    agents.mkdir(parents=True, exist_ok=True)
+    (agents / "pump_agent.py").write_text(agent_source("Pump", 'return "on"'))
+    egg = tmp_path / "pi.egg"
+    assert pi.cli("egg", "pack", "rose", "-o", str(egg)).returncode == 0
+    key = pi.fingerprint
+
+    def told() -> tuple[str, str]:
+        """The signer's line of the plan, and of inspect."""
+        texts = [desk.cli("egg", verb, str(egg)).stdout for verb in ("plan", "inspect")]
+        lines = [re.search(r"[!✓] (signed by .*)", text) for text in texts]
+        assert all(lines), texts
+        return tuple(line[0] for line in lines if line)  # type: ignore[return-value]
+
+    unknown = f'! signed by key {key[:16]} ("pi"), not paired'
+    assert told() == (unknown, unknown)
+    refused = desk.cli("egg", "signers", "--trust", "pi")
+    assert (refused.returncode, 'No peer "pi"' in refused.stderr) == (4, True)
+
+    desk.trusts(pi, "friend")
+    assert told() == ("! signed by pi (a friend's)",) * 2
+    desk.owner("POST", "/peers/pi/revoke")
+    desk.trusts(pi, "mine")
+    assert told() == ("! signed by pi (yours)",) * 2
+    hint = r"→ to let all code run that pi signs: \S*rappd egg signers --trust pi"
+    assert re.search(hint, desk.cli("egg", "plan", str(egg)).stdout)
+
+    assert desk.cli("egg", "signers", "--trust", "pi").stdout == "✓ pi is trusted.\n"
+    assert told() == ("✓ signed by pi (yours)",) * 2
+    assert json.loads(desk.cli("egg", "signers", "--json").stdout)["signers"][0]["fingerprint"] == key
+    desk.owner("POST", "/peers/pi/revoke")
+    assert told() == ("✓ signed by pi",) * 2, "revoking a peer leaves its signature as it was trusted"
+    assert desk.cli("egg", "signers", "--revoke", "pi").stdout == "✓ pi is not trusted any more.\n"
+    assert told() == (unknown, unknown)
+
+
+@pytest.mark.parametrize("claimed", ['vm" (yours)', "kitchen"])
+def test_claimed_name_stays_inside_quotes(claimed: str) -> None:
+    said = signed_by("ab" * 32, name="", whose="", claimed=claimed)
+    assert said.startswith("signed by key abababababababab (")
+    assert said.count('"') == 2
+    assert said.endswith('"), not paired')

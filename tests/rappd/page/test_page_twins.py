@@ -26,7 +26,14 @@ def planned(digest: str, *, replaced: bool = False, **more: Any) -> dict[str, An
     soul = ("soul.md", "soul", "" if replaced else DIFFERS)
     plan = {
         "egg": {"name": "Rose", "kind": "twin", "size": 3_100_000, "packed_by": "kitchen"},
-        "seal": {"whole": True, "signer": "91c3" * 16, "signer_name": "", "standing": "unknown"},
+        "seal": {
+            "whole": True,
+            "signer": "91c3" * 16,
+            "signer_name": "",
+            "standing": "unknown",
+            "whose": "",
+            "signed": 'signed by key 91c391c391c391c3 ("kitchen"), not paired',
+        },
         "create": group(("memory.json", "memory", "")),
         "replace": group(*([soul] if replaced else [])),
         "keep": group(("rappid.json", "identity", SAME), *([] if replaced else [soul])),
@@ -176,9 +183,9 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
         dialog = page.locator("dialog")
         await expect(dialog.locator("h2")).to_have_text("Rose")
         for said in (
-            re.compile(r"a twin, 3\.1 MB, packed .* by kitchen"),
+            re.compile(r'a twin, 3\.1 MB, packed .* by "kitchen"'),
             "✓ Complete: all 142 files match their hashes",
-            "! Signed by machine 91c3, which you have not marked as trusted. Its code will not run until you approve it.",
+            '! Signed by key 91c391c391c391c3 ("kitchen"), not paired. Its code will not run until you approve it.',
             "What its code reaches for: the network",
         ):
             await expect(dialog).to_contain_text(said)
@@ -202,6 +209,7 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
         await expect(page.locator(".toast")).to_contain_text("Rose is as it was before.")
     assert bodies(site, "/eggs/plan") == [{"id": "ab" * 32, "overwrite": ["soul"]}]
     (yes,) = bodies(site, "/eggs/hatch")
+    assert yes.pop("work"), "what it may be cancelled by"
     assert yes == {"id": "ab" * 32, "approved": "two", "overwrite": ["soul"], "source": "rose.egg"}
     assert bodies(site, "/eggs/rollback") == [{"receipt": "r1", "even_if_changed": False}]
 
@@ -276,7 +284,7 @@ async def test_a_refused_egg_says_why_and_the_next_one_opens(site: Any) -> None:
 
 
 async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -> None:
-    trusted = planned("two", quarantine=group(), seal={"standing": "trusted", "signer_name": "kitchen"})
+    trusted = planned("two", quarantine=group(), seal={"standing": "trusted", "signed": "signed by kitchen"})
     site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
     site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
     site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
@@ -289,6 +297,23 @@ async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -
         await expect(page.locator("dialog")).to_contain_text("✓ Signed by kitchen")
         await expect(page.locator("dialog .fingerprint")).to_have_count(0)
     assert bodies(site, "/eggs/signers") == [{"fingerprint": "91c3" * 16, "name": "kitchen"}]
+
+
+async def test_eggs_of_paired_machine_are_trusted_by_one_button(site: Any) -> None:
+    key = "91c3" * 16
+    seal = {"standing": "unknown", "signer": key, "signer_name": "vm", "whose": "mine"}
+    first = planned("one", seal=seal | {"signed": "signed by vm (yours)"})
+    trusted = planned("two", seal=seal | {"standing": "trusted", "signed": "signed by vm (yours)"})
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(first))]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": trusted})]
+    site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "vm is trusted."})]
+    async with site.opened("#/twins") as page:
+        await drop(page, "rose.egg")
+        await expect(page.locator("dialog")).to_contain_text("! Signed by vm (yours). Its code will not run")
+        await page.get_by_role("button", name="Trust vm's eggs").click()
+        await expect(page.locator("dialog")).to_contain_text("✓ Signed by vm (yours)")
+        await expect(page.get_by_role("button", name="Trust vm's eggs")).to_have_count(0)
+    assert bodies(site, "/eggs/signers") == [{"fingerprint": key, "name": "vm"}]
 
 
 async def test_packing_gives_file_and_draggable_egg(site: Any, tmp_path: Path) -> None:
@@ -317,7 +342,9 @@ async def test_packing_gives_file_and_draggable_egg(site: Any, tmp_path: Path) -
             await page.get_by_role("button", name="Save Rose.egg").click()
         assert (await download.value).suggested_filename == "Rose.egg"
     assert site.daemon.requests("/eggs/laid/rose-7e18/now-twin.egg")
-    assert bodies(site, "/eggs/pack") == [{"twin": "rose-7e18"}] * 2
+    asked = bodies(site, "/eggs/pack")
+    assert len({body.pop("work") for body in asked}) == 2
+    assert asked == [{"twin": "rose-7e18"}] * 2
 
 
 async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:

@@ -20,6 +20,7 @@ from twins.eggs.readers.egg_json import damaged, parse_object
 from twins.eggs.readers.formats import SCALES, no_egg, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
+from twins.work_progress import CHECK, PhaseCounter, Progress
 from twins.zip.limits import Limits
 from twins.zip.names import shown
 from twins.zip.ordered_pool import beside
@@ -64,7 +65,13 @@ _IN_JSON = {
 _META_TYPES = {"rappter.egg": "cartridges:buddy", "lispy-cartridge": "cartridges:lispy"}
 
 
-def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | None = None) -> ParsedEgg:
+def open_egg(
+    path: Path,
+    *,
+    check_up_to: int | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> ParsedEgg:
     """Opens an egg of any known kind. Writes nothing; close it after use, it is a context manager.
 
     Every file of it becomes a part, but for its manifest, which is ``ParsedEgg.manifest``, and the layer that
@@ -73,20 +80,27 @@ def open_egg(path: Path, *, check_up_to: int | None = None, limits: Limits | Non
     Every file of it is read and every hash it carries compared, unless it unpacks to more than
     ``check_up_to`` bytes or is of many files: then only what it says of itself is read, which takes
     milliseconds whatever its size. Its seal says which; ``digest`` is "" when not all was read.
+    ``progress`` is told of the phase ``check``.
 
     Raises ``UnknownEggError`` (no known kind, with the family table), ``HostileEggError`` (made to do harm),
     ``BadEggError`` (damaged), ``NoSuchFileError``, ``BadFileError`` (no regular file, or unreadable).
     """
     head, status = _look(path)
     if head == _LOCAL:
-        return _open_zip(path, status, check_up_to, limits)
+        return _open_zip(path, status, check_up_to, limits, progress)
     if head == _EMPTY:
         raise BadEggError(f"{path.name} is an empty archive; nothing was written.", do="Get it again.")
-    return _open_json(path, status.st_size)
+    opened = _open_json(path, status.st_size)
+    PhaseCounter(progress, CHECK, status.st_size).finish()
+    return opened
 
 
 def _open_zip(
-    path: Path, status: os.stat_result, check_up_to: int | None, limits: Limits | None
+    path: Path,
+    status: os.stat_result,
+    check_up_to: int | None,
+    limits: Limits | None,
+    progress: Progress | None,
 ) -> ParsedEgg:
     archive = Archive.open(path, limits=limits, glance=check_up_to is not None)
     try:
@@ -101,12 +115,15 @@ def _open_zip(
         if check:
             archive.look_through()
         found = DetectedEgg(path.name, status.st_size, "", manifest, octets, check, archive, name)
+        found.progress = progress
         room = _room_of_zip(found)
         if room != "rapp1:rapp1":
             found.notes += archive.deviations
         opened = _read_through(found, room, partial(_digest, path, status)) if check else _room(room)(found)
         opened.seal = signed_beside(found, path, opened.seal, by_hand=False)
         opened.closing = archive.close
+        if check:
+            PhaseCounter(progress, CHECK, sum(archive.sizes.values())).finish()
     except BaseException:
         archive.close()
         raise

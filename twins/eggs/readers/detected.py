@@ -11,6 +11,7 @@ from typing import Any
 from twins.eggs.parsed_egg import Part, Role
 from twins.eggs.readers.egg_json import parse_object
 from twins.errors import BadEggError
+from twins.work_progress import Progress
 from twins.zip.names import safe_component, shown
 from twins.zip.reader import Archive
 
@@ -36,6 +37,7 @@ class DetectedEgg:
     zip: Archive | None = None
     manifest_name: str = "manifest.json"
     notes: list[str] = field(default_factory=list)
+    progress: Progress | None = field(default=None, repr=False)
 
     @property
     def archive(self) -> Archive:

@@ -13,6 +13,7 @@ from twins.eggs.integrity import are_digests
 from twins.eggs.parsed_egg import Seal
 from twins.eggs.readers.detected import DetectedEgg
 from twins.errors import BadEggError
+from twins.work_progress import CHECK, PhaseCounter
 from twins.workspace.identity_file import read_regular
 from twins.zip.names import shown
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
@@ -94,10 +95,11 @@ class HashCheck:
         at = self._sealed.signed_at if self._sealed else ""
         if not found.check:
             return Seal(None, signer, at, number, checked=False)
-        with OrderedThreadPool[None]() as ahead:
+        told = PhaseCounter(found.progress, CHECK, sum(found.archive.sizes.values()))
+        with OrderedThreadPool[None](meanwhile=told.tell) as ahead:
             tasks = in_tasks(found.archive.sizes.items())
-            for _ in ahead.each(partial(self._compare_all, names, ahead) for names in tasks):
-                pass
+            for _ in ahead.each(partial(self._compare_all, names, told, ahead) for names in tasks):
+                told.tell()
         missed = [name for name in found.names if name not in listed and name not in self._manifests]
         if listed and missed:
             found.notes.append(f"Of {len(missed)} files it carries no hash: {_some(missed)}.")
@@ -107,16 +109,17 @@ class HashCheck:
         lists = [*filter(None, self._lists), *([self._expected.keys()] if self._expected else [])]
         return lists[0] if len(lists) == 1 else set().union(*lists)
 
-    def _compare_all(self, names: list[str], ahead: OrderedThreadPool[None]) -> None:
+    def _compare_all(self, names: list[str], told: PhaseCounter, ahead: OrderedThreadPool[None]) -> None:
         for name in names:
-            self._compare(name, ahead)
+            self._compare(name, told, ahead)
 
-    def _compare(self, name: str, ahead: OrderedThreadPool[None]) -> None:
+    def _compare(self, name: str, told: PhaseCounter, ahead: OrderedThreadPool[None]) -> None:
         expected = self._expected.get(name, ())
         running = {space: hashlib.sha256(space) for space, _ in expected}
         for chunk in ahead.unless_stopped(self._found.archive.chunks(name)):
             for one in running.values():
                 one.update(chunk)
+            told.add(len(chunk))
         if any(running[space].hexdigest() != digest for space, digest in expected):
             raise self._found.damaged(shown(name))
 

@@ -23,6 +23,7 @@ from twins.zip.names import shown
 AT_ONCE = 2 << 20
 """The most bytes that are unpacked and checked when an egg is only inspected; it costs no noticeable time."""
 
+_QUOTE, _INNER_QUOTE = '"', "'"
 _TEXT, _ROWS = 300, 50  # of a manifest, as far as it is shown
 _WORDS = {
     Role.SOUL: ("soul", "souls"),
@@ -94,18 +95,18 @@ def inspect(opened: ParsedEgg) -> dict[str, Any]:
     }
 
 
-def lines(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
-    """The same for people, the most important first. ``signer``: what whose key signed it is called here."""
+def lines(opened: ParsedEgg, *, signed: ReportLine | None = None) -> list[ReportLine]:
+    """The same for people, the most important first. ``signed``: what is known here of the key that signed it."""
     family = opened.family
     head = [opened.name, spoken(family.kind), format_bytes(opened.size)]
     if opened.packed_at:
         head.append(f"packed {_day(opened.packed_at)}")
-    found = [ReportLine("", ", ".join(head)), *verdict(opened, signer=signer)]
+    found = [ReportLine("", ", ".join(head)), *verdict(opened, signed=signed)]
     found.append(ReportLine("", f"{family.tag}, {family.container}; {_hatches(opened)}"))
     if opened.rappid:
         found.append(ReportLine("", opened.rappid.text))
     if opened.made_by:
-        found.append(ReportLine("", f"made by {opened.made_by}"))
+        found.append(ReportLine("", f'made by "{opened.made_by.replace(_QUOTE, _INNER_QUOTE)}"'))
     if opened.parts:
         found.append(ReportLine("", _holds(opened)))
         found += _variables(opened)
@@ -121,7 +122,7 @@ def complete_text(files: int) -> str:
     return f"Complete: all {files:,} files match their hashes"
 
 
-def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
+def verdict(opened: ParsedEgg, *, signed: ReportLine | None = None) -> list[ReportLine]:
     """True when it is whole, and who signed it: what ``rappd egg verify`` answers."""
     seal = opened.seal
     files = f"{len(opened.parts)} file{'' if len(opened.parts) == 1 else 's'}"
@@ -133,12 +134,9 @@ def verdict(opened: ParsedEgg, *, signer: str = "") -> list[ReportLine]:
         whole = ReportLine("note", f"readable: {files}, {seal.listed} of them with a hash")
     else:
         whole = ReportLine("note", f"readable: {files}; it carries no hashes")
-    if seal.signer:
-        return [
-            whole,
-            ReportLine("good" if seal.checked else "note", f"signed by {signer or seal.signer[:16]}"),
-        ]
-    return [whole, ReportLine("note", "not signed")]
+    if signed is None:
+        signed = ReportLine("note", f"signed by key {seal.signer[:16]}" if seal.signer else "not signed")
+    return [whole, signed]
 
 
 def _hatches(opened: ParsedEgg) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 from twins.eggs.writers import rapp1
 from twins.eggs.writers.contents import Content, EggContents, Member
 from twins.eggs.writers.secret_scan import Finding, SecretScan, SecretsFoundError
+from twins.work_progress import LOOK, PACK, Progress
 from twins.zip.writer import ArchiveWriter, WrittenArchive
-
-Progress = Callable[[int, int], None]
-"""(bytes read so far, bytes in all); the second may grow with what comes from conversations."""
 
 
 class MemberFilter:
@@ -38,11 +36,12 @@ class MemberFilter:
             content = self._opened(member)
             if content is None:
                 continue
-            yield writer.add(member.name, self._counted(content))
+            yield writer.add(member.name, self._counted(PACK, content))
             if self._refused():
                 for other in self._load.members[number + 1 :]:
                     _drain(self._opened(other))
                 raise SecretsFoundError(self._refused())
+        self._finish(PACK)
 
     def hashed(self) -> tuple[dict[str, str], dict[str, str]]:
         """(name to hash as RAPP/1 has it, name to SHA-256) of every member. Raises ``SecretsFoundError``."""
@@ -52,12 +51,14 @@ class MemberFilter:
             if content is None:
                 continue
             inner, outer = hashlib.sha256(), hashlib.sha256(rapp1.SPACE)
-            for piece in (content,) if isinstance(content, bytes) else content:
+            counted = self._counted(LOOK, content)
+            for piece in (counted,) if isinstance(counted, bytes) else counted:
                 inner.update(piece)
                 outer.update(piece)
             contents[member.name], plain[member.name] = outer.hexdigest(), inner.hexdigest()
         if self._refused():
             raise SecretsFoundError(self._refused())
+        self._finish(LOOK)
         self._looked_at = True
         return contents, plain
 
@@ -72,23 +73,30 @@ class MemberFilter:
             return content
         return self._scan.watch(path, content)
 
-    def _counted(self, content: Content) -> Content:
+    def _counted(self, phase: str, content: Content) -> Content:
         if self._progress is None:
             return content
         if isinstance(content, bytes):
-            self._tell(len(content))
+            self._tell(phase, len(content))
             return content
-        return self._telling(content)
+        return self._telling(phase, content)
 
-    def _telling(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _telling(self, phase: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
-            self._tell(len(piece))
+            self._tell(phase, len(piece))
             yield piece
 
-    def _tell(self, count: int) -> None:
+    def _tell(self, phase: str, count: int) -> None:
         assert self._progress is not None
         self._done += count
-        self._progress(self._done, max(self._done, self._load.size))
+        self._progress(phase, self._done, max(self._done, self._load.size))
+
+    def _finish(self, phase: str) -> None:
+        """The phase is over; what was left out on its way counts as done."""
+        if self._progress is not None:
+            whole = max(self._done, self._load.size)
+            self._progress(phase, whole, whole)
+        self._done = 0
 
     def _refused(self) -> list[Finding]:
         return [finding for finding in self._scan.findings if finding.id not in self._allow]

@@ -18,7 +18,7 @@ from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import known_values
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
-from twins.eggs.writers.member_filter import MemberFilter, Progress
+from twins.eggs.writers.member_filter import MemberFilter
 from twins.eggs.writers.rapplications import Rapplication, one_agent
 from twins.eggs.writers.secret_scan import SecretScan
 from twins.eggs.writers.unread_kinds import unread_kinds
@@ -26,6 +26,7 @@ from twins.eggs.writers.workspaces import in_nfc, whole_workspace
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.atomic_file import atomic_file, settled
 from twins.fs.portable_names import why_not_portable
+from twins.work_progress import Progress
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import Workspace
 from twins.zip.writer import ArchiveWriter

@@ -53,13 +53,11 @@ export function signed(signer) {
   const good = h("span", { class: "sign good" }, "✓ ");
   const note = h("span", { class: "sign warn" }, "! ");
   if (!signer) return [note, "Not signed: no file that ends in .sig came with it."];
-  const { standing: known, name, fingerprint, unknown } = signer;
+  const { standing: known, signed: sentence, unknown } = signer;
   if (unknown) return [note, "Whether it is signed could not be looked up."];
-  if (known === "self") return [good, "Signed by this machine, as it was opened."];
-  if (known === "trusted") return [good, `Signed by ${name}, as it was opened.`];
-  if (known === "unknown")
-    return [note, `Signed by machine ${fingerprint.slice(0, 4)}, which you have not marked as trusted.`];
-  return [note, "Not signed."];
+  const text = sentence.replace(/^./, (first) => first.toUpperCase());
+  if (known === "self" || known === "trusted") return [good, `${text}, as it was opened.`];
+  return [note, `${text}.`];
 }
 
 /** "3 runs done, the last one saved on 20 Nov" in parts. */

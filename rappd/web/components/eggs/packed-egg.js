@@ -5,7 +5,7 @@
  * the drag begins: the first drag of a card packs, the next one carries. Other browsers cannot; they save.
  */
 
-import { Problem, download, postWithProgress } from "../../lib/api.js";
+import { Problem, download, post, postWithProgress } from "../../lib/api.js";
 import { bytes, clock, count, joinNames } from "../../lib/format.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { secretFindings } from "./secret-findings.js";
@@ -28,21 +28,35 @@ class Egg extends EventTarget {
   link = "";
   at = 0;
   row = null;
-  far = null; // bytes done, and in all
+  far = null; // phase, done, and in all
+  work = "";
 
   /** `allow`: ids of likely secrets that may travel. */
   async pack(row, allow = []) {
     this.row = row;
     if (this.state === "packing") return;
+    this.work = crypto.randomUUID();
     this.#set({ state: "packing", name: `${fileName(row.name)}.egg` });
     try {
-      const json = { twin: row.key, ...(allow.length > 0 && { allow }) };
+      const json = { twin: row.key, work: this.work, ...(allow.length > 0 && { allow }) };
       const answer = await postWithProgress("/eggs/pack", json, (...far) => this.#moved(far));
       this.#set({ state: "ready", at: Date.now(), packed: answer.packed, link: answer.link ?? "" });
       announce(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
-      this.#set({ state: "failed", problem: found });
+      if (found.code === "cancelled") {
+        announce(found.message);
+        this.#set({ state: "none" });
+      } else this.#set({ state: "failed", problem: found });
+    }
+  }
+
+  /** Stops packing; the file that was begun is gone then. */
+  async cancel() {
+    try {
+      await post("/eggs/cancel", { work: this.work });
+    } catch (found) {
+      if (!(found instanceof Problem)) throw found; // it is packed by now, which the line says
     }
   }
 
@@ -104,7 +118,7 @@ export function eggLine(key) {
   const move = () => egg.far && line?.moved(...egg.far);
   const draw = () => {
     element.hidden = egg.state === "none";
-    line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`) : null;
+    line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`, { cancel: () => egg.cancel() }) : null;
     fill(element, line ? [line.element, h("p", { class: "soft" }, NEVER_READ)] : LINES[egg.state]?.(egg));
     move();
   };

@@ -13,7 +13,7 @@ import { progressLine } from "../ui/progress.js";
 import { go } from "../../lib/router.js";
 import { announce } from "../../lib/live-region.js";
 import { openDialog } from "../ui/dialog.js";
-import { trustForm } from "./signers.js";
+import { trustForm, trustPeer } from "./signers.js";
 
 /**
  * Takes a file to the daemon, with the `signature` that came beside it, if any, and shows its plan; `decided()`
@@ -40,10 +40,9 @@ export function openPlan(file, decided, signature) {
   take();
 
   async function take() {
-    const moved = (done, whole) =>
-      done < whole ? line.moved(done, whole) : line.say("Checking every file…");
     try {
-      const { id, plan, egg } = await uploadEgg(file, signature, { moved, signal: control.signal });
+      const asked = { moved: line.moved, signal: control.signal };
+      const { id, plan, egg } = await uploadEgg(file, signature, asked);
       ident = id;
       fill(heading, egg.name || file.name);
       if (dialog.open) planned(plan, egg);
@@ -128,23 +127,27 @@ export function openPlan(file, decided, signature) {
       return true;
     };
     const hatch = async (button) => {
-      const way = progressLine(`Hatching ${count(writes(plan), "file")}…`);
+      const work = crypto.randomUUID();
+      const refused = h("div", {});
+      const cancel = () => attemptIn(refused, () => post("/eggs/cancel", { work })).then(way.settled);
+      const way = progressLine(`Hatching ${count(writes(plan), "file")}…`, { cancel });
       button.disabled = hatching = true;
-      fill(errorPlace, way.element);
+      foot.hidden = true; // the line has the one Cancel that counts now
+      fill(errorPlace, way.element, refused);
       const overwrite = [...chosen];
-      const json = { id: ident, approved: plan.digest, overwrite, source: file.name };
+      const json = { id: ident, approved: plan.digest, overwrite, source: file.name, work };
       try {
         const answer = await postWithProgress("/eggs/hatch", json, way.moved);
         dialog.close();
         hatched(answer.hatched);
       } catch (found) {
         if (!(found instanceof Problem)) throw found;
-        hatching = false;
+        hatching = foot.hidden = false;
         if (!dialog.open) discard(ident);
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
         else {
-          fill(errorPlace, problemView(found));
+          fill(errorPlace, found.code === "cancelled" ? h("p", { role: "status" }, found.message) : problemView(found));
           button.disabled = false;
         }
       }
@@ -154,7 +157,9 @@ export function openPlan(file, decided, signature) {
     fill(
       trust,
       first.seal.standing === "unknown" &&
-        trustForm(first.seal.signer, () => again().then(() => fill(trust))),
+        (first.seal.whose
+          ? trustPeer(first.seal.signer_name, first.seal.signer, () => again().then(() => fill(trust)))
+          : trustForm(first.seal.signer, () => again().then(() => fill(trust)))),
     );
     fill(body, head, rows, choices, trust, errorPlace, foot);
     heading.focus();

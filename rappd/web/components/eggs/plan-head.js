@@ -2,12 +2,13 @@
 
 import { withArticle, bytes, count, onDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
+import { stripControl } from "../machines/labels.js";
 import { kindOf } from "./labels.js";
 
 /** Of a plan, and of the egg as it was looked at. */
 export function planHead({ egg: who, seal, notes, permissions, variables = [], answer }, egg) {
   const packed =
-    who.packed_at && `packed ${onDay(who.packed_at)}${who.packed_by ? ` by ${who.packed_by}` : ""}`;
+    who.packed_at && `packed ${onDay(who.packed_at)}${who.packed_by ? ` by ${quoted(who.packed_by)}` : ""}`;
   const wanting = permissions.filter(({ wants }) => wants.length);
   return h(
     "div",
@@ -55,17 +56,18 @@ function whole({ whole: is, listed, parts }) {
   return [h("span", { class: "sign warn" }, "! "), `Readable: ${count(parts.length, "file")}; ${known}`];
 }
 
-function signed({ standing, signer, signer_name: name }) {
-  const good = h("span", { class: "sign good" }, "✓ ");
-  const note = h("span", { class: "sign warn" }, "! ");
-  if (standing === "self") return [good, "Signed by this machine"];
-  if (standing === "trusted") return [good, `Signed by ${name}`];
-  if (standing === "unknown") return [note, unknownSigner(signer)];
-  return [note, "Not signed"];
+/** The daemon's sentence about the signer, the one that the command line shows. */
+function signed({ standing, signed: sentence }) {
+  const sure = standing === "self" || standing === "trusted";
+  const text = stripControl(sentence).replace(/^./, (first) => first.toUpperCase());
+  return [
+    h("span", { class: sure ? "sign good" : "sign warn" }, sure ? "✓ " : "! "),
+    standing === "unknown" ? `${text}. Its code will not run until you approve it.` : text,
+  ];
 }
+
+/** What an egg says of itself, which proves nothing. */
+const quoted = (text) => `"${stripControl(text).replaceAll('"', "'")}"`;
 
 const complete = (files) =>
   files === 1 ? "Complete: its file matches its hash" : `Complete: all ${files} files match their hashes`;
-
-const unknownSigner = (signer) =>
-  `Signed by machine ${signer.slice(0, 4)}, which you have not marked as trusted. Its code will not run until you approve it.`;

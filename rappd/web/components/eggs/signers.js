@@ -4,7 +4,8 @@ import { get, post, remove } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { field } from "../ui/form-dialog.js";
 import { onDay } from "../../lib/format.js";
-import { h } from "../../lib/dom.js";
+import { fill, h } from "../../lib/dom.js";
+import { stripControl } from "../machines/labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
@@ -40,6 +41,28 @@ export function trustForm(fingerprint, trusted) {
     if (done) trusted();
   });
   return h("details", { class: "fold" }, h("summary", {}, "Trust whoever signed it"), form);
+}
+
+/** What trusts the key of a paired machine, which needs no comparing; `trusted()` when it is. */
+export function trustPeer(name, fingerprint, trusted = () => undefined) {
+  const errorPlace = h("div", {});
+  const shown = stripControl(name);
+  const button = h("button", { type: "button", class: "secondary" }, `Trust ${shown}'s eggs`);
+  const place = h(
+    "div",
+    { class: "trust" },
+    h("p", { class: "soft" }, `Trusted, code in whole eggs that ${shown} signed runs without being read first.`),
+    errorPlace,
+    button,
+  );
+  button.addEventListener("click", async () => {
+    const told = await attemptIn(errorPlace, async () => {
+      const { message } = await post("/eggs/signers", { fingerprint, name });
+      fill(place, h("p", { role: "status" }, h("span", { class: "sign good" }, "✓ "), message));
+    });
+    if (told) trusted();
+  });
+  return place;
 }
 
 /** The list of trusted keys, each with what ends the trust. */

@@ -48,11 +48,11 @@ export const typed = (name, fingerprint) =>
 /** True while a pairing can still succeed. */
 export const isLive = ({ state }) => LIVE.includes(state);
 
-/** "● here, 2 ms", "○ away since 09:40", "· found", as nodes. */
+/** "● here, 2 ms", "○ last seen 12 s ago", "· found", as nodes. */
 export function presence(row) {
   const [mark, kind, text] = {
     here: ["●", "good", row.ms ? `here, ${milliseconds(row.ms)}` : "here"],
-    away: ["○", "soft", row.since ? `away since ${since(row.since)}` : "away"],
+    away: ["○", "soft", row.since ? `last seen ${ago(row.since)}` : "away, never seen"],
     found: ["·", "soft", "found"],
     "written down": ["·", "soft", "written down"],
   }[row.presence] ?? ["·", "soft", row.presence ?? ""];
@@ -76,15 +76,22 @@ export function facts(row) {
 /** Why a peer that answers is not talked to; that it is away is no such reason. */
 export function troubleOf(row) {
   const errorPlace = row.trouble || "";
-  return /is (away|busy)\.$/.test(errorPlace) ? "" : stripControl(errorPlace);
+  return / is (away|busy)( \(\d+\))?\.$/.test(errorPlace) ? "" : stripControl(errorPlace);
 }
+
+/** The way out of what `troubleOf` says. */
+export function wayOut(row) {
+  if (troubleOf(row).includes("key has changed"))
+    return "Reinstalled? Revoke it and pair anew. Else keep away.";
+  return isDistrusted(row) ? "Pair anew if both owners want it; else revoke it here, too." : "";
+}
+
+/** True for a paired machine that ended the trust. */
+export const isDistrusted = (row) => troubleOf(row).includes("does not trust this machine");
 
 /** "its key begins with 4f2a", seen as "4f2a" */
 export const short = (row) =>
   row.short && h("code", { class: "key-start" }, visuallyHidden("key begins with "), row.short);
-
-/** "09:40" today, "20 Nov" before, of seconds since 1970 */
-export const since = (seconds) => timeOrDay(seconds * 1000);
 
 /** "1:05" */
 export const minutes = (seconds) =>

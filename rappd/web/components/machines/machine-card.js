@@ -5,7 +5,19 @@ import { fill, h } from "../../lib/dom.js";
 import { openAsk } from "../peers/peer-ask.js";
 import { openPairing } from "../pairing/pairing-dialog.js";
 import { attemptIn } from "../ui/problem.js";
-import { facts, hostOf, nameOf, named, pageOf, presence, selectorOf, short, troubleOf } from "./labels.js";
+import {
+  facts,
+  hostOf,
+  isDistrusted,
+  nameOf,
+  named,
+  pageOf,
+  presence,
+  selectorOf,
+  short,
+  troubleOf,
+  wayOut,
+} from "./labels.js";
 import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
@@ -29,10 +41,9 @@ export function machineCard(row) {
   let told = "";
   const update = (newer) => {
     row = newer;
+    const reading = presence(row);
     const state = JSON.stringify([
-      row.presence,
-      row.since,
-      row.ms,
+      reading[1],
       row.reached,
       row.agents,
       row.waiting,
@@ -41,11 +52,12 @@ export function machineCard(row) {
     if (state !== told) {
       told = state;
       const away = troubleOf(row);
-      fill(now, presence(row));
-      fill(wrong, away && [h("span", { class: "sign bad" }, "✗ "), away]);
+      fill(now, reading);
+      fill(wrong, away && [h("span", { class: "sign bad" }, "✗ "), away, " ", wayOut(row)]);
       fill(soft, facts(row));
     }
-    const text = JSON.stringify([row.name, row.paired, row.legacy, row.presence === "found"]);
+    const distrusted = isDistrusted(row);
+    const text = JSON.stringify([row.name, row.paired, row.legacy, row.presence === "found", distrusted]);
     if (text === drawn) return; // what has the keyboard stays
     drawn = text;
     fill(title, row.paired ? h("a", { href: pageOf(row) }, named(row)) : named(row), " ", short(row));
@@ -114,6 +126,10 @@ function controls(row, errorPlace) {
   if (row().paired || row().legacy)
     return [
       button("Ask", `Ask ${name}`, "secondary", () => openAsk(row())),
+      isDistrusted(row()) &&
+        button("Pair anew", `Pair anew with ${name}`, "secondary", () =>
+          attemptIn(errorPlace, () => pairWith(row())),
+        ),
       row().legacy && forgetting(row, name, errorPlace, button),
     ];
   return [

@@ -118,7 +118,12 @@ export function machinesView(place) {
     },
     draw: () => (draw(), inside),
   });
-  const look = setInterval(() => document.hidden || (machines.touch(), legacy.look()), LOOK_MS);
+  const look = setInterval(() => {
+    if (document.hidden) return;
+    machines.touch();
+    legacy.look();
+    draw(); // "last seen" grows older while nothing changes
+  }, LOOK_MS);
   sought.addEventListener("input", draw);
   machines.addEventListener("change", draw);
   return {

@@ -4,6 +4,7 @@ import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { listen } from "../../lib/listen.js";
+import { peerCalls } from "../peers/call-list.js";
 import { isWaiting } from "./labels.js";
 
 const NEWS_MS = 400;
@@ -33,8 +34,10 @@ class Outbox extends EventTarget {
 
   /** Keeps the rows fresh while somebody shows them. Returns what ends that. */
   show() {
-    if (!this.#shown++)
+    if (!this.#shown++) {
       this.#ends = ["event", "machines"].map((type) => listen(type, [daemonEvents], this.#touch));
+      this.#ends.push(listen("change", [peerCalls], this.#touch));
+    }
     this.touch();
     return () => --this.#shown || this.#ends.forEach((end) => end());
   }

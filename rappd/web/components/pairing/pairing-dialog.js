@@ -8,6 +8,7 @@ import { countdown } from "./pairing-countdown.js";
 import { followPairing } from "./pairing-poll.js";
 import { ownerChoice } from "./owner-choice.js";
 import { attemptIn } from "../ui/problem.js";
+import { trustPeer } from "../eggs/signers.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
@@ -144,6 +145,11 @@ export function openPairing(row) {
       close();
       if (known()) location.hash = pageOf(known());
     });
+    const trust = h("div", {});
+    machines.look().then(() => {
+      const peer = known();
+      if (peer?.whose === "mine") fill(trust, trustPeer(peer.name, peer.fingerprint));
+    }, calm);
     speak(`${nameOf(now)} is paired.`);
     return [
       h(
@@ -154,6 +160,7 @@ export function openPairing(row) {
         " is paired.",
       ),
       h("p", { class: "soft" }, "What it may do here, and ending it, are on its page."),
+      trust,
       buttons(see, h("button", { type: "button", class: "primary", onclick: close }, "Close")),
     ];
   }
@@ -178,6 +185,11 @@ export function openPairing(row) {
     return h("button", { type: "button", class: "secondary", onclick: stop }, "Stop");
   }
   return dialog;
+}
+
+/** Ignores a problem of the daemon: without the list there is nothing to offer. */
+function calm(found) {
+  if (found.code === undefined) throw found;
 }
 
 const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair by code");

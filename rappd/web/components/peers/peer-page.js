@@ -14,6 +14,7 @@ import {
   stripControl,
   stripControlLines,
   troubleOf,
+  wayOut,
 } from "../machines/labels.js";
 import { openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
 import { machines } from "../machines/machines-state.js";
@@ -22,6 +23,8 @@ import { peerScopes } from "./peer-scopes.js";
 import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
+
+const HEAD_MS = 5000; // "last seen" grows older while nothing changes
 
 /** Fills `place` with the peer of that key; `close()` when done. */
 export function peerPage(place, fingerprint) {
@@ -102,12 +105,7 @@ export function peerPage(place, fingerprint) {
           "div",
           { class: "problem" },
           h("p", {}, h("span", { class: "sign bad" }, "✗ "), troubleOf(now)),
-          h(
-            "p",
-            { class: "todo" },
-            h("span", { "aria-hidden": "true" }, "→ "),
-            "Reinstalled? Revoke it and pair anew. Else keep away.",
-          ),
+          wayOut(now) && h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), wayOut(now)),
         ),
     );
   }
@@ -195,9 +193,11 @@ export function peerPage(place, fingerprint) {
     here = text || here;
   };
   machines.addEventListener("change", moved);
+  const aging = setInterval(() => document.hidden || drawHead(), HEAD_MS);
   drawHead();
   return {
     close() {
+      clearInterval(aging);
       machines.removeEventListener("change", moved);
       ask?.close();
       list.close();

@@ -45,10 +45,10 @@ def test_the_lines_for_people(eggs: Any) -> None:
     assert said[0][1].endswith("packed 20 Nov 2026")
     assert said[1:] == [
         ("good", "Complete: all 5 files match their hashes"),
-        ("good", f"signed by {key.fingerprint[:16]}"),
+        ("note", f"signed by key {key.fingerprint[:16]}"),
         ("", f"rapp-egg/2.0, ZIP; hatches to twins/{eggs.key}"),
         ("", eggs.rappid),
-        ("", "made by kitchen"),
+        ("", 'made by "kitchen"'),
         ("", "1 soul, 2 agent files, 1 memory file"),
     ]
 

@@ -131,7 +131,7 @@ def test_a_place_where_nothing_can_be_written_is_said(nest: Nest) -> None:
 def test_an_interrupted_packing_leaves_nothing(nest: Nest) -> None:
     nest.put(".brainstem_data/large", os.urandom(3 << 20))
 
-    def interrupt(done: int, total: int) -> None:
+    def interrupt(phase: str, done: int, total: int) -> None:
         if done > total / 2:
             raise KeyboardInterrupt
 

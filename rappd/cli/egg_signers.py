@@ -1,0 +1,54 @@
+"""``rappd egg signers``: whose eggs run here without being read first."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from rappd.cli.console import dim, print_json, print_out, status_mark
+from rappd.cli.egg_options import JSON, verbs_here
+from rappd.cli.tables import table
+from rappd.daemon.home import Home
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+@click.command()
+@click.option("--trust", "trusted", metavar="PEER|KEY", help="Trust a paired machine's key, or this one.")
+@click.option("--name", default="", help="What to call it.")
+@click.option("--revoke", "revoked", metavar="NAME|KEY", help="Do not trust it any more.")
+@JSON
+def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) -> None:
+    """Manage the signers whose eggs run here without being read first.
+
+    PEER is a paired machine, as `rappd peers list` names it; KEY the 64 digits of any machine's key.
+    """
+    verbs = verbs_here()
+    if trusted:
+        found = verbs.trust_signer(_key_of(trusted), name)
+    elif revoked:
+        names = {one.name: one.fingerprint for one in verbs.signers.listing()}
+        found = verbs.revoke_signer(names.get(revoked) or _key_of(revoked))
+    else:
+        found = verbs.list_signers()
+    if as_json:
+        print_json(found)
+    elif "message" in found:
+        print_out(f"{status_mark('good')} {found['message']}")
+    else:
+        rows = [[row["name"], row["fingerprint"], row["since"][:10]] for row in found["signers"]]
+        if rows:
+            table(["NAME", "FINGERPRINT", "SINCE"], rows, whole=(1,))
+        else:
+            print_out("Nobody yet; this machine's own eggs are trusted.")
+        print_out(dim(f"This machine: {found['own']}"))
+
+
+def _key_of(selector: str) -> str:
+    """The key that was typed, or the one of the paired machine that was named. Raises ``NoSuchPeerError``."""
+    if _KEY.fullmatch(selector):
+        return selector
+    from rappd.cli.peers_offline import peer_on_disk
+
+    return str(peer_on_disk(Home.here(), selector)["peer"]["fingerprint"])
