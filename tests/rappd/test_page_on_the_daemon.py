@@ -151,3 +151,13 @@ def test_activity_marks_titles_that_are_cut(fake_daemon: RunningDaemon) -> None:
     assert len(thread["title"]) <= 80
     titles = [event["title"] for event in fake_daemon.get("/activity", control=True).json()["events"]]
     assert any(title.endswith("…") and len(title) <= 120 for title in titles)
+
+
+def test_settings_name_every_group(fake_daemon: RunningDaemon, page: Page) -> None:
+    page.goto(_link(fake_daemon))
+    page.get_by_role("link", name="Settings").click()
+    groups = page.locator("main details.source > summary")
+    expect(groups.first).to_be_visible()
+    names = [name.strip() for name in groups.all_inner_texts()]
+    assert len(names) > 5
+    assert [name for name in names if not name[0].isupper()] == []

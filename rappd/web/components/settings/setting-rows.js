@@ -16,7 +16,10 @@ const GROUPS = {
   agents: "Agents",
   brainstem: "Turns",
   store: "Store",
-  door: "Network listeners",
+  http: "Page and HTTP",
+  eggs: "Eggs",
+  peers: "Other machines",
+  legacy: "Legacy listener",
 };
 
 /** The settings in folded groups by the first part of their names. */
