@@ -4,7 +4,7 @@ import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { listen } from "../../lib/listen.js";
-import { peerCalls } from "../peers/call-list.js";
+import { peerCalls } from "../peers/calls-state.js";
 import { isWaiting } from "./labels.js";
 
 const NEWS_MS = 400;
