@@ -79,7 +79,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals
         "twins/installer/quarantine.py",
-        "twins/installer/cached_file.py",
+        "twins/installer/quarantine.py",
         "twins/installer/signers.py",
         "agents/storage/atomic_write.py",  # write_atomically itself
     ),

@@ -7,9 +7,8 @@ from typing import Any
 import orjson
 
 from envelopes.codecs.strict_json import deeper_than, too_deep
-from envelopes.envelope import Envelope, is_uuid
+from envelopes.envelope import Envelope, is_uuid, shown
 from envelopes.errors import MalformedError
-from envelopes.extensions import shown
 
 CONTENT_TYPE = "application/json; charset=utf-8"
 MAX_BYTES = 1 << 20

@@ -15,10 +15,9 @@ import orjson
 
 from envelopes.codecs.emergence import MAX_BYTES, MAX_DEPTH, as_object
 from envelopes.codecs.strict_json import deeper_than, repeated_key, says_a_key_twice
-from envelopes.envelope import ACK, ERROR, Envelope, new_id
+from envelopes.envelope import ACK, ERROR, SHOWN, Envelope, check_extensions, new_id
+from envelopes.envelope import shown as _shown
 from envelopes.errors import EnvelopeError, MalformedError
-from envelopes.extensions import SHOWN, check_extensions
-from envelopes.extensions import shown as _shown
 
 BROADCAST = "broadcast"
 MAX_BATCH = 100

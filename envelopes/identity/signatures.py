@@ -7,9 +7,8 @@ from typing import Any
 
 from envelopes.codecs.canonical import canonical
 from envelopes.codecs.emergence import as_object
-from envelopes.envelope import SIG, Envelope
+from envelopes.envelope import SIG, Envelope, is_signature
 from envelopes.errors import BadSignatureError, MalformedError
-from envelopes.extensions import is_signature
 from envelopes.identity.keys import IdentityKey, fingerprint_of
 from envelopes.identity.keys import verify as _holds
 

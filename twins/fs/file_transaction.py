@@ -22,8 +22,7 @@ from pathlib import Path
 
 from agents.storage.atomic_write import sync_folder, write_atomically
 from agents.storage.safe_walk import LinkFreeFolders, split
-from twins.fs.file_journal import Journal, Location
-from twins.fs.file_moves import make, take_back
+from twins.fs.file_moves import Journal, Location, make, take_back
 from twins.installer.errors import PlanChangedError
 from twins.installer.quarantine import QuarantineList
 

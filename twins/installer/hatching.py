@@ -12,7 +12,7 @@ from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import LinkFreeFolders
 from twins.eggs.parsed_egg import Destination
 from twins.errors import BadEggError
-from twins.fs.file_journal import Journal, Location, Move, name_of
+from twins.fs.file_moves import Journal, Location, Move, name_of
 from twins.fs.file_transaction import apply_journal
 from twins.installer import restored_conversations
 from twins.installer.metadata import StagedTree, changes_workspace, check_identity, record_hatching

@@ -11,10 +11,10 @@ content together: a file that its owner edits or replaces is another content, an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import orjson
@@ -22,7 +22,6 @@ import orjson
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_walk import LinkFreeFolder
 from twins.errors import BadFileError
-from twins.installer.cached_file import CachedFile
 from twins.workspace.identity_file import utc
 from twins.workspace.layout import exclusive_lock
 
@@ -214,3 +213,44 @@ def _decode(content: bytes) -> _Index:
 def _sha256_of(path: Path) -> str:
     with LinkFreeFolder(path.parent) as walk:
         return walk.sha256(path.name)
+
+
+Content = TypeVar("Content")
+
+
+class CachedFile(Generic[Content]):
+    """One file that is only ever replaced as a whole. Asking costs one ``stat``."""
+
+    def __init__(
+        self, path: Path, decode: Callable[[bytes], Content], without: Callable[[], Content]
+    ) -> None:
+        """``without()`` stands for a file that is not there."""
+        self._path = path
+        self._decode = decode
+        self._without = without
+        self._loaded: tuple[tuple[int, int, int] | None, Content] | None = None
+
+    def content(self) -> Content:
+        """The file's content now. Raises what ``decode`` raises; then nothing older is given out."""
+        try:
+            stamp: tuple[int, int, int] | None = _stamp(self._path.stat())
+        except FileNotFoundError:
+            stamp = None
+        loaded = self._loaded
+        if loaded is not None and loaded[0] == stamp:
+            return loaded[1]
+        if stamp is None:
+            self._loaded = (None, self._without())
+        else:
+            with self._path.open("rb") as file:
+                stamp = _stamp(os.fstat(file.fileno()))
+                self._loaded = (stamp, self._decode(file.read()))
+        return self._loaded[1]
+
+    def forget(self) -> None:
+        """Reads anew when next asked: after writing the file oneself, whose stamp may look like the old one."""
+        self._loaded = None
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -12,8 +12,7 @@ from msgspec.structs import asdict, replace
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
-from twins.fs.file_journal import Journal, Location, Move, name_of
-from twins.fs.file_moves import lay
+from twins.fs.file_moves import Journal, Location, Move, lay, name_of
 from twins.fs.file_transaction import apply_journal
 from twins.installer.errors import ChangedSinceError
 from twins.installer.quarantine import QuarantineList

@@ -14,7 +14,7 @@ from fixtures.running_daemon import REPO
 import envelopes
 import neighborhoods
 import rappd
-from envelopes import extensions
+from envelopes import envelope as envelope_module
 from envelopes.codecs import wire
 from envelopes.errors import ReportableError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
@@ -70,7 +70,7 @@ def test_batches_and_events_are_too() -> None:
 
 def test_extensions_are_those_that_the_code_knows() -> None:
     named = {key for row in rows("Key", "Shape", "Meaning") for key in row[0].split(", ")}
-    assert set(extensions._KNOWN) | {"_x_slush"} == named
+    assert set(envelope_module._KNOWN) | {"_x_slush"} == named
 
 
 def test_the_reasons_have_the_statuses_that_the_code_gives_them() -> None:
@@ -125,8 +125,8 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"did not come to its end in {request_body.BODY_SECONDS:g} s",
         f"A stranger's connection lives {admission.STRANGER_SECONDS:g} s at most",
         f"A lone `:` every {envelope_routes.BEAT:g} s",
-        f"above 0, at most {extensions.LONGEST_WAIT}",
-        f"16 hex digits, {extensions.LONGEST_PATH} at most",
+        f"above 0, at most {envelope_module.LONGEST_WAIT}",
+        f"16 hex digits, {envelope_module.LONGEST_PATH} at most",
         f"seconds, {inbound.WAIT:g} without one",
         f"holds a request {inbound.LONGEST_WAIT:g} s at most",
         "after {:g}, {:g} and {:g} s, each a fifth longer or shorter".format(*retry.PAUSES),

@@ -21,7 +21,7 @@ from twins.eggs.readers.detected import DetectedEgg, inside, part_of, text
 from twins.eggs.readers.formats import BUDDY, BUDDY_SEED, GAME, LISPY, ORGANISM_FILE, PHYLOGENY
 from twins.eggs.readers.identity import EggOwner, lenient, minted
 from twins.eggs.readers.member_paths import in_workspace
-from twins.eggs.readers.part_collector import PartCollector
+from twins.eggs.readers.parts import PartCollector
 from twins.errors import BadCartridgeError, BadEggError
 from twins.workspace.rappid import label
 from twins.workspace.souls import default_soul

@@ -9,7 +9,7 @@ from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Se
 from twins.eggs.readers.detected import DetectedEgg, inside, text
 from twins.eggs.readers.identity import EggOwner, made_file, minted
 from twins.eggs.readers.member_paths import Place, disarmed
-from twins.eggs.readers.part_collector import PartCollector
+from twins.eggs.readers.parts import PartCollector
 from twins.workspace.identity_file import FILE
 from twins.workspace.rappid import Rappid
 from twins.zip.names import safe_component

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from envelopes.codecs.strict_json import strict_object
 from twins.eggs.parsed_egg import Part, Role
-from twins.eggs.readers.egg_json import parse_object
 from twins.errors import BadEggError
 from twins.work_progress import Progress
 from twins.zip.names import safe_component, shown
@@ -112,3 +112,16 @@ def inside(holder: Any, key: str) -> dict[str, Any]:
     """The object under ``key``; an empty one where there is none."""
     value = holder.get(key) if isinstance(holder, dict) else None
     return value if isinstance(value, dict) else {}
+
+
+def parse_object(octets: bytes, name: str, *, wide: bool = False) -> dict[str, Any]:
+    """The one object that ``octets`` hold; ``name`` is what a person calls them. Raises ``BadEggError``."""
+    try:
+        return strict_object(octets, wide=wide)
+    except ValueError as error:
+        raise damaged(name, str(error)) from error
+
+
+def damaged(name: str, why: str) -> BadEggError:
+    """The error for JSON that cannot be taken; ``why`` is a clause."""
+    return BadEggError(f"{name} is damaged ({why}); nothing was written.", do="Get it again.")

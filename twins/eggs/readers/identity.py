@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twins.eggs.parsed_egg import Part, Role
-from twins.eggs.readers.detected import DetectedEgg, inside, part_of, text
-from twins.eggs.readers.egg_json import parse_object
+from twins.eggs.readers.detected import DetectedEgg, inside, parse_object, part_of, text
 from twins.errors import BadRappidError
 from twins.workspace.identity_file import FILE, MAX_BYTES
 from twins.workspace.rappid import MAX_OWNER, Rappid, label, same

@@ -7,9 +7,10 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from twins.eggs.parsed_egg import Role
-from twins.eggs.readers.parts import Place as Place
 from twins.zip.names import folded
 
+Place = tuple[Role, str]
+"""(what it is for, path below the destination)"""
 CODE_SUFFIXES = (".py", ".pyw", ".so", ".pyd", ".dll", ".dylib", ".lispy", ".lispy.json")
 _COMPILED = (".pyc", ".pyo", ".pth")
 _ROSTERS = ("members.json", "neighbors.json")

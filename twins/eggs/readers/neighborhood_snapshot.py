@@ -16,7 +16,7 @@ from twins.eggs.readers.formats import SCALES
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import EggOwner, lenient, owner_of, said_by
 from twins.eggs.readers.member_paths import Place, in_workspace_of
-from twins.eggs.readers.part_collector import PartCollector
+from twins.eggs.readers.parts import PartCollector
 from twins.errors import BadRappidError
 from twins.workspace.rappid import Rappid, same
 from twins.zip.names import safe_component, shown

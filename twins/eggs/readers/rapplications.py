@@ -19,7 +19,7 @@ from twins.eggs.readers.formats import APPLICATION, BINDER, MERGED, RAPPLICATION
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import lenient, owner_of, said_by
 from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace
-from twins.eggs.readers.part_collector import UNPLACED, PartCollector
+from twins.eggs.readers.parts import UNPLACED, PartCollector
 
 _OWN = ("rappid.json", "soul.md")
 
