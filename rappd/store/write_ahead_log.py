@@ -189,6 +189,9 @@ class WalCheckpointer:
                 elif not self._wakeup.wait(max(0.0, deadline - time.monotonic())):
                     self._unsynced = False
                     self._sync_log()
+                else:
+                    continue
+                deadline = time.monotonic() + SYNC_SECONDS
 
     def _checkpoint(self) -> None:
         self._pages = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -197,3 +199,18 @@ async def test_other_commits_are_synced_soon(path: Path, monkeypatch, say) -> No
     await asyncio.sleep(0.2)
     assert synced == ["rappd.db-wal"] * 3  # and an idle record is left alone
     await store.close()
+
+
+async def test_steady_commits_are_synced_once_an_interval(path: Path, monkeypatch, say) -> None:
+    synced: list[float] = []
+    really = write_ahead_log.to_disk
+    monkeypatch.setattr(
+        write_ahead_log, "to_disk", lambda descriptor: (really(descriptor), synced.append(time.monotonic()))
+    )
+    monkeypatch.setattr(write_ahead_log, "SYNC_SECONDS", 0.2)
+    store = await Store.open(path)
+    while len(synced) < 5:
+        await store.commit(say(A))
+        await asyncio.sleep(0.002)
+    await store.close()
+    assert min(later - earlier for earlier, later in pairwise(synced[:5])) >= 0.15
