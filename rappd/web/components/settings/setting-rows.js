@@ -20,6 +20,7 @@ const GROUPS = {
   eggs: "Eggs",
   peers: "Other machines",
   legacy: "Legacy listener",
+  tether: "Phones",
 };
 
 /** The settings in folded groups by the first part of their names. */
