@@ -11,7 +11,7 @@ import click
 
 from agents.runtime import programs
 from rappd.cli.console import command, print_err, print_json, print_out, print_status, status_mark
-from rappd.cli.formatting import count, tilde
+from rappd.cli.formatting import count, phones, tilde
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
     listener_status,
@@ -97,6 +97,9 @@ def status(as_json: bool) -> None:
     print_out(f"  Agents    {found['agents']} ready{faults}")
     machines = found["machines"]
     print_out(f"  Machines  {listener_status(machines)}, {count(machines['peers'], 'peer')}")
+    joined = found["phones"]
+    hint = "" if joined["registered"] else f"  {command('rappd pair')}"
+    print_out(f"  Phones    {phones(joined['registered'], joined['connected'])}{hint}")
     print_out(f"  Data      {tilde(found['home'])}")
     for problem in found["problems"]:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
