@@ -14,7 +14,7 @@ from rappd.tether.rtc_client import RtcClient
 
 
 def check_phones(visit: CheckContext) -> Iterator[Finding]:
-    """What keeps a phone from joining or coming back. Raises ``StoreError`` when the list is damaged."""
+    """Finds obstacles for phones that join or come back. Raises ``StoreError`` when the list is damaged."""
     registered = len(DeviceRegistry(visit.home.root / "devices.json").all())
     told = visit.status.get("phones", {})
     found = [*_library(told), *_network(visit), *_port(visit, told, registered)]
