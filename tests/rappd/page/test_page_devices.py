@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from fixtures.axe import RULES, VIOLATIONS, axe_core
 from playwright.async_api import Page, expect
 
 from rappd.tether.qr_code import as_svg
@@ -293,3 +294,33 @@ async def test_names_of_phones_are_text_and_tamed(site: Any) -> None:
         title = page.locator(f"[data-device='{ANNA}'] h3")
         await expect(title).to_have_text("<img src=x onerror=alert(1)>gro.live")
         await expect(title.locator("img")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str) -> None:
+    begins(site)
+    shown(site, phone("Ben", "b2" * 32, connected=True, way="webrtc"), phone())
+    async with site.opened("#/devices", color_scheme=scheme, viewport={"width": 390, "height": 844}) as page:
+        await expect(page.locator("[data-device]")).to_have_count(2)
+        await page.evaluate(axe_core())
+        assert await page.evaluate(VIOLATIONS, RULES) == []
+        for name in ("Rename Anna", "What Anna may do", "Remove Anna"):
+            await page.get_by_role("button", name=name).click()
+            await faultless(page)
+            await page.keyboard.press("Escape")
+        await page.get_by_role("button", name="Add a phone").click()
+        await expect(page.locator("dialog .qr-code")).to_be_visible()
+        await faultless(page)
+        for state in ("compare", "waiting", "differs", "expired"):
+            sent(site, "GET", "/devices/window", 200, window(state))
+            await expect(page.locator("dialog")).to_contain_text(SAYS[state])
+            await faultless(page)
+
+
+SAYS = {"compare": "same number?", "waiting": "Now tap Yes", "differs": "differ.", "expired": "expired."}
+
+
+async def faultless(page: Page) -> None:
+    """The dialog is drawn to its end, and axe-core finds nothing wrong in it."""
+    await page.evaluate("Promise.all(document.getAnimations({subtree: true}).map(one => one.finished))")
+    assert await page.evaluate(VIOLATIONS, RULES) == []

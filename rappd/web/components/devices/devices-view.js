@@ -30,7 +30,8 @@ export function devicesView(place) {
     h("p", { class: "soft" }, "A phone joins by scanning a QR code here, over this Wi-Fi. Nothing is installed on it."),
     h("div", { class: "twin-controls" }, add("primary")),
   );
-  const inside = h("div", {}, pairing.element, empty, cards.element);
+  const heading = h("h2", { class: "visually-hidden" }, "Phones that joined");
+  const inside = h("div", {}, pairing.element, empty, heading, cards.element);
   const body = h("div", {});
   fill(place, controls, errorPlace, body);
 
@@ -38,6 +39,7 @@ export function devicesView(place) {
     const none = devices.rows.length === 0;
     controls.hidden = none;
     empty.hidden = !none;
+    heading.hidden = none;
     cards.show(devices.rows);
     pairing.show(devices.pairing);
   };
