@@ -10,7 +10,7 @@ const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
 
 function show(sentence, ...more) {
-  screen.replaceChildren(element("section", { className: "center" }, element("p", { className: "sentence" }, sentence), ...more));
+  screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more));
 }
 
 function button(words, onclick, className = "main") {
@@ -29,7 +29,7 @@ function checking(machine) {
 function compare(digits, machine) {
   return new Promise((resolve) => {
     show("Does the computer show this number?",
-      element("p", { className: "digits", ariaLabel: digits.split("").join(" ") }, digits),
+      element("p", { className: "digits", role: "img", ariaLabel: digits.split("").join(" ") }, digits),
       element("div", { className: "buttons" },
         button("Yes", () => {
           show(`Now say yes on ${machine || "the computer"}.`);
@@ -116,6 +116,7 @@ async function start() {
   else askForCode();
 }
 
+addEventListener("hashchange", () => location.reload()); // a new link, opened where the page is shown already
 start().catch((error) => {
   if (error instanceof RemovedError) removed();
   else failed(error);
