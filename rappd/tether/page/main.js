@@ -27,12 +27,12 @@ function checking(machine) {
 }
 
 function compare(digits, machine) {
+  const number = element("p", { className: "digits", role: "img", ariaLabel: digits.split("").join(" ") }, digits);
   return new Promise((resolve) => {
-    show("Does the computer show this number?",
-      element("p", { className: "digits", role: "img", ariaLabel: digits.split("").join(" ") }, digits),
+    show("Does the computer show this number?", number,
       element("div", { className: "buttons" },
         button("Yes", () => {
-          show(`Now say yes on ${machine || "the computer"}.`);
+          show(`Now say yes on ${machine || "the computer"}.`, number); // it is still compared there
           resolve(true);
         }),
         button("No", () => resolve(false), "")));

@@ -197,7 +197,7 @@ async def test_dialog_closed_takes_its_code_back(site: Any) -> None:
         await page.get_by_role("button", name="Add a phone").click()
         await expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
         await page.keyboard.press("Escape")
-        await expect(page.locator(".toast")).to_contain_text("The QR code was taken back.")
+        await expect(page.locator(".toast")).to_contain_text("Stopped; no phone joined.")
     assert len(site.daemon.requests("/devices/window")) > 2
 
 
@@ -267,7 +267,7 @@ async def test_device_is_renamed_restricted_and_removed(site: Any) -> None:
         await page.get_by_role("textbox", name="Name").fill("Ben")
         await page.keyboard.press("Enter")
         await expect(page.locator(".toast")).to_contain_text("It is called Ben now.")
-        await page.get_by_role("button", name="What Anna may do").click()
+        await page.get_by_role("button", name="Permissions of Anna").click()
         dialog = page.get_by_role("dialog", name="What Anna may do")
         await expect(dialog.get_by_role("radio", name="Talk and listen")).to_be_checked()
         await dialog.get_by_role("radio", name="Only listen").check()
@@ -304,7 +304,7 @@ async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str) -
         await expect(page.locator("[data-device]")).to_have_count(2)
         await page.evaluate(axe_core())
         assert await page.evaluate(VIOLATIONS, RULES) == []
-        for name in ("Rename Anna", "What Anna may do", "Remove Anna"):
+        for name in ("Rename Anna", "Permissions of Anna", "Remove Anna"):
             await page.get_by_role("button", name=name).click()
             await faultless(page)
             await page.keyboard.press("Escape")

@@ -10,7 +10,7 @@ export function deviceCard(row) {
   const now = h("p", {});
   const soft = h("p", { class: "soft" });
   const buttons = [
-    ["What it may do", "secondary", "What %s may do", openRights],
+    ["Permissions", "secondary", "Permissions of %s", openRights],
     ["Rename", "quiet", "Rename %s", openRenameDevice],
     ["Remove", "quiet", "Remove %s", openRemoveDevice],
   ].map(([text, kind, label, open]) => ({

@@ -33,12 +33,12 @@ export function devicesView(place) {
   const heading = h("h2", { class: "visually-hidden" }, "Phones that joined");
   const inside = h("div", {}, pairing.element, empty, heading, cards.element);
   const body = h("div", {});
-  fill(place, controls, errorPlace, body);
+  fill(place, errorPlace, controls, body);
 
   const draw = () => {
     const none = devices.rows.length === 0;
     controls.hidden = none;
-    empty.hidden = !none;
+    empty.hidden = !none || isLive(devices.pairing);
     heading.hidden = none;
     cards.show(devices.rows);
     pairing.show(devices.pairing);
@@ -84,11 +84,11 @@ async function addOrShow() {
 function pairingCard(errorPlace) {
   const words = h("p", {});
   const show = h("button", { type: "button", class: "primary", onclick: () => openPhonePairing() });
-  const end = h(
-    "button",
-    { type: "button", class: "quiet", onclick: () => attemptIn(errorPlace, takeBack) },
-    "Take it back",
-  );
+  const end = h("button", {
+    type: "button",
+    class: "quiet",
+    onclick: () => attemptIn(errorPlace, takeBack),
+  });
   const element = h(
     "div",
     { class: "card machine asks pairing-card", hidden: true },
@@ -111,6 +111,7 @@ function pairingCard(errorPlace) {
       if (!says) return;
       fill(words, says[0]);
       fill(show, says[1]);
+      fill(end, now.state === "open" ? "Take it back" : "Stop");
     },
   };
 }

@@ -24,7 +24,7 @@ export async function addPhone() {
 /** Takes the code back that is shown now; a phone that waits is told that it expired. */
 export async function takeBack() {
   devices.took(await remove("/devices/window"));
-  toast("The QR code was taken back.");
+  toast("Stopped; no phone joined.");
 }
 
 /**
@@ -69,9 +69,14 @@ export function openPhonePairing({ begun = false } = {}) {
     if (text === drawn) return;
     const held = body.contains(document.activeElement);
     drawn = text;
+    dialog.classList.toggle("wide", now.state === "open");
     fill(errorPlace);
     fill(body, (views[now.state] ?? expired)(now));
     if (held && !body.contains(document.activeElement)) heading.focus();
+  }
+
+  async function stop() {
+    if (await attemptIn(errorPlace, takeBack)) close();
   }
 
   /** What changes by the second: the time left, and the hint when nobody comes. */
@@ -93,10 +98,8 @@ export function openPhonePairing({ begun = false } = {}) {
     const instead = h("div", { hidden: true });
     drawCode(picture, instead);
     speak("A QR code is shown. Point the phone's camera at it.");
-    return [
+    const words = [
       h("p", {}, "Point the phone's camera here. The phone must be on the same Wi-Fi."),
-      picture,
-      instead,
       now.port_taken > 0 &&
         h("p", { class: "soft" }, `Port ${now.port_taken} is taken; phones use ${now.port}.`),
       h("p", {}, "Camera does not help? Open ", h("code", {}, now.short_links[0]), " and type"),
@@ -111,7 +114,10 @@ export function openPhonePairing({ begun = false } = {}) {
           [link, ...others].map((one) => h("li", {}, h("code", {}, one))),
         ),
       ),
-      buttons(button("Take it back", "secondary", () => attemptIn(errorPlace, takeBack).then((ok) => ok && close()))),
+    ];
+    return [
+      h("div", { class: "qr-parts" }, picture, instead, h("div", { class: "pairing" }, words)),
+      buttons(button("Take it back", "secondary", stop)),
     ];
   }
 
@@ -142,7 +148,7 @@ export function openPhonePairing({ begun = false } = {}) {
     return [
       digits(now),
       h("p", { class: "waiting" }, "Now tap Yes on ", named(now), "."),
-      buttons(button("Stop", "secondary", () => attemptIn(errorPlace, takeBack).then((ok) => ok && close()))),
+      buttons(button("Stop", "secondary", stop)),
     ];
   }
 
