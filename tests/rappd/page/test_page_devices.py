@@ -141,6 +141,7 @@ async def test_phone_with_another_number_is_refused(site: Any) -> None:
     answers(site, window("differs"))
     async with site.opened("#/devices") as page:
         await page.get_by_role("button", name="Add a phone").click()
+        await expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
         sent(site, "GET", "/devices/window", 200, window("compare"))
         await page.get_by_role("button", name="They differ").click()
         dialog = page.locator("dialog")
