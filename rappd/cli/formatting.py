@@ -11,6 +11,13 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def phones(registered: int, connected: int) -> str:
+    """ "off", "1, connected", "2, one connected"."""
+    if registered < 2:
+        return "off" if not registered else f"1, {'connected' if connected else 'not connected'}"
+    return f"{registered}, {('none', 'one')[connected] if connected < 2 else connected} connected"
+
+
 def ago(seconds: float) -> str:
     """ "12 s ago", "2 min ago", "3 h ago", "5 days ago"."""
     seconds = max(0, seconds)

@@ -20,7 +20,7 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
-from rappd.cli.formatting import count, tilde
+from rappd.cli.formatting import count, phones, tilde
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
     listener_status,
@@ -108,6 +108,9 @@ def status(as_json: bool) -> None:
     print_out(f"  Agents    {found['agents']} ready{faults}")
     machines = found["machines"]
     print_out(f"  Machines  {listener_status(machines)}, {count(machines['peers'], 'peer')}")
+    joined = found["phones"]
+    hint = "" if joined["registered"] else f"  {command('rappd pair')}"
+    print_out(f"  Phones    {phones(joined['registered'], joined['connected'])}{hint}")
     print_out(f"  Data      {tilde(found['home'])}")
     for problem in found["problems"]:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])

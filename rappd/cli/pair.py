@@ -133,6 +133,10 @@ def _show(row: Row) -> None:
             )
         if lines and terminal_width() >= len(lines[0]) - 12:
             print_out("\n".join(lines))
+    if row["port_taken"]:
+        print_status(
+            "note", f"Port {row['port_taken']} is taken; phones use {row['port']}.", stream=sys.stderr
+        )
     for link in row["links"][:3]:
         print_out(str(link))
     print_err(f"Camera does not help? Open {row['short_links'][0]} and type {row['code']}")
@@ -158,7 +162,7 @@ def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
                 hinted = True
                 print_status(
                     "note",
-                    _NOBODY.format(port=row["links"][0].partition("/t#")[0].rpartition(":")[2]),
+                    _NOBODY.format(port=row["port"]),
                     stream=sys.stderr,
                 )
             time.sleep(_PAUSE)

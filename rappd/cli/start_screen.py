@@ -17,7 +17,7 @@ from rappd.cli.console import (
     strip_control,
     terminal_width,
 )
-from rappd.cli.formatting import count, tilde
+from rappd.cli.formatting import count, phones, tilde
 from rappd.cli.tables import cells, middle
 
 _VALUES = 12  # the column where values begin
@@ -83,6 +83,7 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     folder = middle(tilde(found["agents_path"]), terminal_width() - _VALUES - len(drop))
     _row("Agents", ready, f"{drop}{folder}", width)
     _row("Machines", *_machines(found["machines"]), width)
+    _row("Phones", *_phones(found["phones"]), width)
     _row("Data", tilde(found["home"]), "private", width)
     print_out()
     if attached:
@@ -125,6 +126,11 @@ def listener_status(machines: dict[str, Any]) -> str:
 def _machines(machines: dict[str, Any]) -> tuple[str, str]:
     closed = command("rappd config set peers.listen on")
     return listener_status(machines), "strangers may only say hello" if machines["port"] else closed
+
+
+def _phones(found: dict[str, Any]) -> tuple[str, str]:
+    known = command("rappd devices list" if found["registered"] else "rappd pair")
+    return phones(found["registered"], found["connected"]), known
 
 
 def thinking(found: dict[str, Any]) -> str:

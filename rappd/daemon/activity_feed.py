@@ -32,9 +32,9 @@ class ActivityFeed:
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
-        self.peers: Callable[[], object] = lambda: None
-        """Gives a value that is another one whenever other machines look different on screens."""
-        self._seen: object = None
+        self.watched: dict[str, Callable[[], object]] = {}
+        """By type of news: gives a value that is another one whenever the subject looks different on screens."""
+        self._seen: dict[str, object] = {}
         self._looked = 0.0
 
     def saw(self, envelope: Envelope, workspace: str) -> None:
@@ -79,13 +79,15 @@ class ActivityFeed:
         self._put(None)
 
     def _look(self) -> None:
-        """Looks at other machines, only while somebody listens, at most once a second for all of them."""
+        """Looks at what is watched, only while somebody listens, at most once a second for all of them."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS * 0.9:
             return
-        self._looked, before, self._seen = now, self._seen, self.peers()
-        if before is not None and before != self._seen:
-            self._tell({"type": "machines"})
+        self._looked, before = now, self._seen
+        self._seen = {kind: look() for kind, look in self.watched.items()}
+        for kind, found in self._seen.items():
+            if kind in before and before[kind] != found:
+                self._tell({"type": kind})
 
     def _tell(self, news: dict[str, Any]) -> None:
         self._put(orjson.dumps(news, default=str))

@@ -125,7 +125,7 @@ class Daemon:
             self.anchoring,
         )
         self.readiness = Readiness(store, self.federation)
-        self.activity.peers = self.federation.looks
+        self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
         self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
@@ -134,6 +134,7 @@ class Daemon:
         self.services.peers = PeerToolGateway(self.federation, self.calls)
         sessions = Sessions(self.dispatcher, store, self.tenants)
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
+        self.activity.watched["devices"] = self.tether.looks
         self._background: set[asyncio.Task[Any]] = set()
         operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
         self.services.perform = operations.perform

@@ -29,6 +29,7 @@ async def describe(daemon: Daemon) -> dict[str, Any]:
         "agents_path": str(daemon.host.workspace.agents),
         "home": str(daemon.home.root),
         "machines": _machines(daemon),
+        "phones": daemon.tether.summary(),
         "sandbox": daemon.supervisor.sandbox_report(),
         "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
     }

@@ -26,6 +26,7 @@ from rappd.diagnostics.home import (
     check_store,
 )
 from rappd.diagnostics.network import check_listener, check_nearby, check_peers
+from rappd.diagnostics.phones import check_phones
 
 
 def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:
@@ -67,5 +68,6 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Listener", check_listener),
     ("Nearby", check_nearby),
     ("Peers", check_peers),
+    ("Phones", check_phones),
     ("Python", check_python),
 )

@@ -77,7 +77,7 @@ class TetherListener:
 
     async def close(self) -> None:
         """Listens no more. Idempotent."""
-        runner, self._runner = self._runner, None
+        runner, self._runner, self.port = self._runner, None, 0
         if runner is not None:
             await runner.cleanup()
             log.info("the listener for phones is closed")

@@ -13,7 +13,7 @@ import orjson
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.errors import UsageProblemError
+from rappd.errors import StoreError, UsageProblemError
 from rappd.settings.load import Settings
 from rappd.tether import proofs, sdp
 from rappd.tether.addresses import reachable_addresses
@@ -22,6 +22,7 @@ from rappd.tether.devices import Device, DeviceRegistry, checked_scope
 from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDeviceError, WindowClosedError
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
+from rappd.tether.qr_code import as_svg
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.sessions import Session, Sessions
 from rappd.tether.window import LONGEST_SECONDS, PairingWindow
@@ -65,7 +66,7 @@ class TetherService:
         self._home, self._settings, self._identity = home, settings, identity
         self._devices: DeviceRegistry | None = None
         self._key: HostKey | None = None
-        self._asking: tuple[PhoneConnection, str, str] | None = None
+        self._asking: _Asking | None = None
         self._outcome: dict[str, Any] = {}
         self._closing: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -125,12 +126,11 @@ class TetherService:
         if self._outcome:
             return {"id": window.id, **self._outcome}
         if asking is not None:
-            _, digits, name = asking
             return {
-                "state": "compare",
+                "state": "waiting" if asking.answered else "compare",
                 "id": window.id,
-                "digits": digits,
-                "name": name,
+                "digits": asking.digits,
+                "name": asking.name,
                 "remaining": window.remaining,
             }
         if not window.open:
@@ -141,6 +141,7 @@ class TetherService:
         ]
         return {
             "state": "open", "id": window.id, "remaining": window.remaining, "visited": window.visited,
+            "port": self._port, "port_taken": self._port_taken,
             "links": links, "short_links": [f"http://{one}/t" for one in self.addresses()], "code": window.code,
         }  # fmt: skip
 
@@ -148,18 +149,28 @@ class TetherService:
         """The operator compared the digits. Raises ``WindowClosedError`` when nobody asks."""
         if self._asking is None or self.window is None or id != self.window.id:
             raise WindowClosedError
-        connection = self._asking[0]
-        connection.answer(same)
+        self._asking.answered = same
+        self._asking.connection.answer(same)
         if not same:
             self._outcome = {"state": "differs"}
-        elif not self._outcome:
-            return {**self.window_state(), "state": "waiting"}
         return self.window_state()
+
+    def qr_code(self) -> str:
+        """The link as an SVG picture. Raises ``WindowClosedError``, ``TetherUnavailableError`` without ``qrcode``."""
+        links = self.window_state().get("links")
+        if not links:
+            raise WindowClosedError
+        try:
+            return as_svg(links[0])
+        except ImportError:
+            raise TetherUnavailableError(
+                "The QR code cannot be drawn: qrcode is missing.", do="pip install 'rappd[tether]'"
+            ) from None
 
     async def close_window(self) -> dict[str, Any]:
         """Takes the code back."""
         if self._asking is not None:
-            self._asking[0].expire()
+            self._asking.connection.expire()
         self._forget_window()
         await self._close_if_unused()
         return self.window_state()
@@ -198,6 +209,23 @@ class TetherService:
         way = "" if here is None else ("webrtc" if here.guest_print else "websocket")
         return {**device.shown(), "connected": here is not None, "way": way}
 
+    def looks(self) -> object:
+        """Another value whenever a screen would show phones differently, or the code and the digits."""
+        window = {**self.window_state(), "remaining": None} if self.window is not None else {}
+        devices = [(one.id, one.name, one.scope, one.workflows, one.user) for one in self._registered()]
+        here = {one.device.id for one in self.connections if one.device is not None}
+        return repr(window), devices, here
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers for the start screen, ``rappd status`` and ``rappd doctor``. Blocks 1 ms."""
+        return {
+            "registered": len(self._registered()),
+            "connected": len({one.device.id for one in self.connections if one.device is not None}),
+            "port": self._port,
+            "port_taken": self._port_taken,
+            "webrtc": RtcClient.installed(),
+        }
+
     def visited(self) -> None:
         """Somebody opened the page."""
         if self.window is not None:
@@ -225,7 +253,7 @@ class TetherService:
         if self._asking is not None or self.window is None or not self.window.open:
             connection.expire()
             return
-        self._asking = (connection, digits, self.window.name or name)
+        self._asking = _Asking(connection, digits, self.window.name or name)
 
     def accept(self, connection: PhoneConnection, name: str) -> Device:
         """Registers a device that pairs, or greets one that is registered."""
@@ -263,7 +291,7 @@ class TetherService:
         log.info("a phone's connection ended: %s", reason)
         if reason == "bad_proof" and self.window is not None and connection.resumes is None:
             self.window.bad_proofs += 1
-        if self._asking is not None and self._asking[0] is connection:
+        if self._asking is not None and self._asking.connection is connection:
             self._asking = None
             if reason in ("differs", "refused"):
                 self._outcome = {"state": "differs"}
@@ -347,6 +375,23 @@ class TetherService:
             await self.listener.close()
             await self.rtc.close()
 
+    def _registered(self) -> list[Device]:
+        try:
+            return self.devices.all()
+        except StoreError:
+            return []  # `rappd devices list` says that the file is damaged
+
+    @property
+    def _port(self) -> int:
+        """The listener's port, 0 while it is closed."""
+        return self.listener.port if self.listener is not None else 0
+
+    @property
+    def _port_taken(self) -> int:
+        """The port of the settings where the listener had to take another; else 0."""
+        wanted = self._settings().number("tether.port")
+        return wanted if self._port not in (0, wanted) else 0
+
     def _host_key(self) -> HostKey:
         assert self._key is not None
         return self._key
@@ -360,13 +405,23 @@ class TetherService:
         if self.window is not None:
             self.window.close()
         if self._asking is not None:
-            self._asking[0].expire()
+            self._asking.connection.expire()
         self._spawn(self._close_if_unused())
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+@dataclass(slots=True)
+class _Asking:
+    """A phone that proved the code; ``answered`` is True once the operator said that the digits are the same."""
+
+    connection: PhoneConnection
+    digits: str
+    name: str
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

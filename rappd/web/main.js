@@ -13,6 +13,7 @@ import { startAgentNotices } from "./components/agents/agent-notices.js";
 import { store, stored } from "./lib/storage.js";
 import { startShortcuts } from "./components/layout/keyboard-shortcuts.js";
 import { localModelOffer } from "./components/settings/local-model-offer.js";
+import { startPhoneNotices } from "./components/devices/phone-notice.js";
 import { startPairingNotices } from "./components/machines/pairing-notice.js";
 import { followDaemonEvents } from "./lib/event-stream.js";
 import { draftOf, chatTarget } from "./components/chat/chat-target.js";
@@ -48,6 +49,7 @@ daemon.addEventListener("back", () => shown?.page === wanted.page || show(wanted
 agentsChanged.addEventListener("change", () => daemon.look());
 twins.start();
 startPairingNotices();
+startPhoneNotices();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );

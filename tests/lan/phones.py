@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zxingcpp
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from lan.daemons import Daemon
@@ -21,22 +23,63 @@ ANSWERED = """count => {
     return marks.length === count && marks.every(mark => mark === "answered");
 }"""
 
+GREY = """async picture => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${picture}`;
+    await image.decode();
+    const {width, height} = image;
+    const canvas = Object.assign(document.createElement("canvas"), {width, height});
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    const {data} = context.getImageData(0, 0, width, height);
+    let grey = "";
+    for (let at = 0; at < data.length; at += 4) grey += String.fromCharCode((data[at] + data[at + 1] + data[at + 2]) / 3);
+    return [width, btoa(grey)];
+}"""
+"""A PNG picture as bytes, one for each point."""
+
 
 @contextmanager
 def chromium_on(machine: Machine, folder: Path) -> Iterator[Browser]:
     """A browser whose network is that machine's."""
+    with browsers_on(folder, machine) as (browser,):
+        yield browser
+
+
+@contextmanager
+def browsers_on(folder: Path, *machines: Machine) -> Iterator[list[Browser]]:
+    """A browser on each of the machines."""
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
-    program = folder / f"chromium-on-{machine.name}"
-    program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
-    program.chmod(0o755)
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(program), args=flags)
-        try:
-            yield browser
-        finally:
-            browser.close()
+    with ExitStack() as stack:
+        playwright = stack.enter_context(sync_playwright())
+        browsers = []
+        for machine in machines:
+            program = folder / f"chromium-on-{machine.name}"
+            program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
+            program.chmod(0o755)
+            browser = playwright.chromium.launch(executable_path=str(program), args=flags)
+            stack.callback(browser.close)
+            browsers.append(browser)
+        yield browsers
+
+
+def qr_codes(rows: list[bytes]) -> list[str]:
+    """Texts of the QR codes in a grey picture, row by row."""
+    joined = b"".join(rows)
+    picture = memoryview(joined).cast("B", (len(rows), len(rows[0])))
+    return [found.text for found in zxingcpp.read_barcodes(picture)]
+
+
+def seen_by_a_camera(page: Page) -> list[str]:
+    """Texts of the QR codes that the screen shows."""
+    picture = base64.b64encode(page.screenshot()).decode()
+    blank = page.context.new_page()
+    width, grey = blank.evaluate(GREY, picture)
+    blank.close()
+    pixels = base64.b64decode(grey)
+    return qr_codes([pixels[at : at + width] for at in range(0, len(pixels), width)])
 
 
 class Phone:

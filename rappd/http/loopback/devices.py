@@ -47,6 +47,13 @@ async def open_window(request: web.Request) -> web.Response:
     return ok(await opened)
 
 
+@routes.get("/devices/window/qr")
+@operator_only
+async def qr_code(request: web.Request) -> web.Response:
+    """The QR code that is shown now, as the text of an SVG picture: `{svg}`."""
+    return ok({"svg": _tether(request).qr_code()})
+
+
 @routes.post("/devices/window/answer")
 @operator_only
 async def answer(request: web.Request) -> web.Response:

@@ -6,7 +6,7 @@ const WORDS = { connected: "connected", lost: "not connected" };
 
 /** Builds the chat; `update(session)` draws what changed. */
 export function chat(session, machine, { onLeave, onStop }) {
-  const list = element("ol", { className: "events", ariaLabel: "Conversation" });
+  const list = element("ol", { className: "events", ariaLabel: "Conversation", tabIndex: 0 });
   const state = element("span", { className: "state", role: "status" });
   const notice = element("p", { className: "notice", role: "status" });
   const to = element("select", { ariaLabel: "Whom to ask" });
@@ -19,7 +19,7 @@ export function chat(session, machine, { onLeave, onStop }) {
       element("p", { className: "protected" }),
       element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
-    element("header", {}, element("strong", {}, machine), state, menu), list, notice, form);
+    element("header", {}, element("h1", {}, machine), state, menu), list, notice, form);
 
   form.onsubmit = (event) => {
     event.preventDefault();

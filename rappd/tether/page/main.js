@@ -10,7 +10,7 @@ const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
 
 function show(sentence, ...more) {
-  screen.replaceChildren(element("section", { className: "center" }, element("p", { className: "sentence" }, sentence), ...more));
+  screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more));
 }
 
 function button(words, onclick, className = "main") {
@@ -27,12 +27,12 @@ function checking(machine) {
 }
 
 function compare(digits, machine) {
+  const number = element("p", { className: "digits", role: "img", ariaLabel: digits.split("").join(" ") }, digits);
   return new Promise((resolve) => {
-    show("Does the computer show this number?",
-      element("p", { className: "digits", ariaLabel: digits.split("").join(" ") }, digits),
+    show("Does the computer show this number?", number,
       element("div", { className: "buttons" },
         button("Yes", () => {
-          show(`Now say yes on ${machine || "the computer"}.`);
+          show(`Now say yes on ${machine || "the computer"}.`, number); // it is still compared there
           resolve(true);
         }),
         button("No", () => resolve(false), "")));
@@ -116,6 +116,7 @@ async function start() {
   else askForCode();
 }
 
+addEventListener("hashchange", () => location.reload()); // a new link, opened where the page is shown already
 start().catch((error) => {
   if (error instanceof RemovedError) removed();
   else failed(error);

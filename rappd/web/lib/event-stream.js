@@ -6,7 +6,7 @@ import { daemon } from "./daemon-state.js";
 const WAITS_MS = [500, 1000, 2000, 5000];
 
 /**
- * Dispatches each message of the stream as an event of its type (`event`, `machines`, `agents`, `failed`), with
+ * Dispatches each message of the stream as an event of its type (`event`, `machines`, `devices`, `agents`, `failed`), with
  * the message as `detail`.
  */
 export const daemonEvents = new EventTarget();

@@ -1,5 +1,6 @@
 /** The pages in the order of the navigation. A new page is an entry here and its module. */
 
+import { devices } from "../components/devices/devices-state.js";
 import { machines } from "../components/machines/machines-state.js";
 import { twins } from "../components/twins/twins-state.js";
 import * as chat from "./chat.js";
@@ -38,6 +39,16 @@ export const pages = [
     count: () => machines.paired.length,
     counted: "machines",
     load: () => import("./machines.js"),
+  },
+  {
+    id: "devices",
+    title: "Devices",
+    key: "d",
+    icon: "devices",
+    count: () => devices.rows.length,
+    counted: "devices",
+    rare: true,
+    load: () => import("./devices.js"),
   },
   {
     id: "activity",

@@ -228,7 +228,9 @@ def test_a_file_that_cannot_be_read_is_told(nose: Nose) -> None:
 @pytest.fixture
 def system(nose: Nose) -> Callable[..., str]:
     def build(*, voice: bool = False, twin: bool = False) -> str:
-        return prompt.build("Soul.", ["Context."], [], [], [], voice=voice, twin=twin, sensed=nose.senses.look())
+        return prompt.build(
+            "Soul.", ["Context."], [], [], [], voice=voice, twin=twin, sensed=nose.senses.look()
+        )
 
     return build
 

@@ -52,6 +52,7 @@ def test_it_starts_nothing_and_changes_nothing(talked: RunningDaemon) -> None:
 
 def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
     del talked.environment["LLM_FAKE"]
+    talked.environment["RAPPD_TETHER_ADDRESS"] = "127.0.0.1"  # whatever network the tests run on
     seen = on_terminal(talked, "doctor")
     assert seen.code == 0
     assert seen.lines[0].startswith("✓ Data       ~/idle, private, ")

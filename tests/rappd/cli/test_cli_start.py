@@ -24,6 +24,7 @@ FIRST = """\
   Thinking  offline brain, no model  rappd config set provider.url URL
   Agents    9 ready                  drop files into ~/newcomer/brainstem/agents
   Machines  {listener}
+  Phones    off                      rappd pair
   Data      ~/newcomer               private
 
 Ctrl-C stops it. In the background: rappd start --detach"""

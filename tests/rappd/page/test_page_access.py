@@ -21,6 +21,7 @@ EVERYWHERE = (
     "twins/archived",
     "machines",
     "machines/outbox",
+    "devices",
     "activity",
     "activity/threads",
     "activity/log",

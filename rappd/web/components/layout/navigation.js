@@ -3,6 +3,7 @@
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
 import { openShortcuts } from "./keyboard-shortcuts.js";
+import { devices } from "../devices/devices-state.js";
 import { machines } from "../machines/machines-state.js";
 import { menuButton } from "../ui/menu.js";
 import { nameOf, chatTarget } from "../chat/chat-target.js";
@@ -91,7 +92,7 @@ export function navigation(element, pages) {
     for (const { link, page } of links.values())
       if (page.rest) link.href = `#/${[page.id, ...page.rest()].map(encodeURIComponent).join("/")}`;
   };
-  for (const source of [daemon, twins, machines, chatTarget]) source.addEventListener("change", draw);
+  for (const source of [daemon, twins, machines, devices, chatTarget]) source.addEventListener("change", draw);
   draw();
   return {
     mark(id) {

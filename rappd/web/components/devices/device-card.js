@@ -1,0 +1,40 @@
+/** One phone in the list: whether it is connected, what it may do, and what can be done with it. */
+
+import { fill, h } from "../../lib/dom.js";
+import { openRemoveDevice, openRenameDevice, openRights } from "./device-dialogs.js";
+import { memoryOf, nameOf, named, presence, rights, seenFrom } from "./labels.js";
+
+/** The card of a row of `devices.rows`. `update(row)` when there is a newer one. */
+export function deviceCard(row) {
+  const title = h("h3", {});
+  const now = h("p", {});
+  const soft = h("p", { class: "soft" });
+  const buttons = [
+    ["Permissions", "secondary", "Permissions of %s", openRights],
+    ["Rename", "quiet", "Rename %s", openRenameDevice],
+    ["Remove", "quiet", "Remove %s", openRemoveDevice],
+  ].map(([text, kind, label, open]) => ({
+    label,
+    button: h("button", { type: "button", class: kind, onclick: () => open(row) }, text),
+  }));
+  const element = h(
+    "li",
+    { class: "card machine", "data-device": row.id },
+    h("div", { class: "card-words" }, title, now, soft),
+    h(
+      "div",
+      { class: "card-actions" },
+      buttons.map(({ button }) => button),
+    ),
+  );
+  const update = (newer) => {
+    row = newer;
+    fill(title, named(row));
+    fill(now, presence(row));
+    fill(soft, [rights(row), memoryOf(row), seenFrom(row)].filter(Boolean).join(" · "));
+    for (const { label, button } of buttons)
+      button.setAttribute("aria-label", label.replace("%s", () => nameOf(row)));
+  };
+  update(row);
+  return { element, update, close: () => undefined };
+}

@@ -1,0 +1,102 @@
+/** Dialogs about one phone: its name here, what it may do, and removing it. */
+
+import { post, remove } from "../../lib/api.js";
+import { h } from "../../lib/dom.js";
+import { field, formDialog } from "../ui/form-dialog.js";
+import { toast } from "../ui/toast.js";
+import { devices } from "./devices-state.js";
+import { nameOf, named, rights } from "./labels.js";
+
+const SCOPES = [
+  ["talk", "Talk and listen", "It may ask, and sees what is said."],
+  ["listen", "Only listen", "It sees what is said, and cannot write."],
+];
+
+const pathOf = ({ id }) => `/devices/${encodeURIComponent(id)}`;
+let count = 0;
+
+/** Calls a phone something else. */
+export function openRenameDevice(row) {
+  const name = field("Name", { value: row.name, required: true, maxlength: 40, autocapitalize: "none" });
+  formDialog({
+    title: "Rename the phone",
+    verb: "Rename",
+    fields: [name],
+    run: async () => {
+      const now = await post(pathOf(row), { name: name.input.value });
+      devices.touch();
+      toast(`It is called ${nameOf(now)} now.`);
+    },
+  });
+}
+
+/** Changes whether it may talk, start workflows, and whose memory counts. */
+export function openRights(row) {
+  const group = `scope-${++count}`;
+  const radios = SCOPES.map(([value]) => h("input", { type: "radio", name: group, value }));
+  for (const radio of radios) radio.checked = radio.value === row.scope;
+  const workflows = h("input", { type: "checkbox", role: "switch" });
+  workflows.checked = row.workflows;
+  const memory = field("Memory", {
+    value: row.user === "shared" ? "" : row.user,
+    maxlength: 64,
+    autocapitalize: "none",
+    placeholder: "shared",
+    help: "Empty: the one that everybody here shares. Or the id of a user.",
+  });
+  const dialog = formDialog({
+    title: "",
+    verb: "Save",
+    fields: [memory],
+    before: [
+      h(
+        "fieldset",
+        { class: "whose" },
+        h("legend", { class: "visually-hidden" }, `What ${nameOf(row)} may do`),
+        SCOPES.map(([, title, meaning], at) => choiceLine(radios[at], title, meaning)),
+      ),
+      h("label", { class: "switch" }, h("span", {}, "Start workflows"), workflows),
+    ],
+    run: async () => {
+      const now = await post(pathOf(row), {
+        scope: radios.find(({ checked }) => checked).value,
+        workflows: workflows.checked,
+        user: memory.input.value.trim(),
+      });
+      devices.touch();
+      toast(`${nameOf(now)} ${rights(now)}.`);
+    },
+  });
+  dialog.querySelector("h2").replaceChildren("What ", named(row), " may do");
+  radios.find(({ checked }) => checked)?.focus();
+}
+
+/** Asks, then removes a phone. */
+export function openRemoveDevice(row) {
+  const dialog = formDialog({
+    title: "",
+    verb: "Remove",
+    fields: [],
+    before: h(
+      "ul",
+      { class: "losses" },
+      h("li", {}, "It is out at once, also while somebody writes on it."),
+      h("li", {}, "What was said stays here, and what the phone shows now stays on its screen."),
+      h("li", {}, "To come back, it needs a new QR code."),
+    ),
+    run: async () => {
+      await remove(pathOf(row));
+      devices.touch();
+      toast(`${nameOf(row)} was removed.`);
+    },
+  });
+  dialog.querySelector("h2").replaceChildren("Remove ", named(row), "?");
+}
+
+const choiceLine = (input, title, meaning) =>
+  h(
+    "label",
+    { class: "choice-line" },
+    input,
+    h("span", {}, h("span", {}, title), h("span", { class: "soft" }, meaning)),
+  );

@@ -1,0 +1,30 @@
+/** Labels of phones. The name is the phone's own word for itself: it is tamed as foreign text is. */
+
+import { h } from "../../lib/dom.js";
+import { ago } from "../../lib/format.js";
+import { nameOf, stripControl } from "../machines/labels.js";
+
+export { nameOf, named } from "../machines/labels.js";
+
+const WAYS = { webrtc: "", websocket: ", over a WebSocket" };
+
+/** "● connected", "○ last seen 2 h ago", as nodes. */
+export function presence(row) {
+  const [mark, kind, text] = row.connected
+    ? ["●", "good", `connected${WAYS[row.way] ?? ""}`]
+    : ["○", "soft", `last seen ${ago(row.seen_at)}`];
+  return [h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), text];
+}
+
+/** "may talk and listen", "may listen, start workflows" */
+export function rights({ scope, workflows }) {
+  const may = scope === "talk" ? "may talk and listen" : "may only listen";
+  return workflows ? `${may}, and start workflows` : may;
+}
+
+/** "shared memory", "memory of 3f9c…" */
+export const memoryOf = ({ user }) =>
+  !user || user === "shared" ? "shared memory" : `memory of ${nameOf({ name: user })}`;
+
+/** "192.168.1.31" of what the daemon wrote down */
+export const seenFrom = (row) => stripControl(row.seen_from);

@@ -1,0 +1,24 @@
+/** Notice on every page that a phone waits for the owner's answer. */
+
+import { toast } from "../ui/toast.js";
+import { devices } from "./devices-state.js";
+import { nameOf } from "../machines/labels.js";
+
+const SECONDS = 20;
+
+/** Starts the notices. */
+export function startPhoneNotices() {
+  devices.addEventListener("asks", () => {
+    if (document.querySelector("dialog[open]") || /^#\/devices\/?$/.test(location.hash)) return;
+    toast(`${nameOf(devices.pairing)} wants to join.`, {
+      actions: [{ label: "Compare", run: compare }],
+      seconds: SECONDS,
+    });
+  });
+  devices.start();
+}
+
+async function compare() {
+  const { openPhonePairing } = await import("./phone-pairing.js");
+  openPhonePairing();
+}
