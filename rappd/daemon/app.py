@@ -133,6 +133,7 @@ class Daemon:
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
         self.services.peers = PeerToolGateway(self.federation, self.calls)
         sessions = Sessions(self.dispatcher, store, self.tenants)
+        sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         self._background: set[asyncio.Task[Any]] = set()
         operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
