@@ -34,6 +34,7 @@ class Screens(NamedTuple):
     desk: Daemon
     phones: Browser
     page: Page
+    errors: list[str]
 
 
 @pytest.fixture
@@ -46,8 +47,11 @@ def screens(tmp_path: Path) -> Iterator[Screens]:
             local = launched_on(desk.machine, tmp_path, browser.browser_type)
             page = local.new_page(viewport={"width": 1100, "height": 800})
             page.set_default_timeout(20_000)
+            errors: list[str] = []
+            page.on("pageerror", lambda error: errors.append(str(error)))
             page.goto(desk.ask("POST", "/operator/key")["url"])
-            yield Screens(desk, browser, page)
+            yield Screens(desk, browser, page, errors)
+            assert errors == []
             local.close()
 
 
@@ -71,6 +75,10 @@ def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
     open_session(page, "Session with Android — open")
     expect(page.get_by_text("fake-llm: from the phone")).to_be_visible()
     expect(phone.page.get_by_text("also here: Owner")).to_be_visible()
+    phone.page.reload()  # it tells that it writes every other second, and did just now
+    phone.is_connected()
+    phone.page.get_by_role("textbox", name="Message").fill("and")
+    expect(page.get_by_text("Android is writing…")).to_be_visible()
     box = page.get_by_role("textbox", name="Write to the session")
     box.fill("from the computer")
     box.press("Enter")

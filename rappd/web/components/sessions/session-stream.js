@@ -3,6 +3,7 @@
 import { follow, get, post } from "../../lib/api.js";
 
 const WAITS_MS = [500, 1000, 2000, 5000];
+const TYPING_MS = 4000;
 
 /** Says `change` after each news. `close()` ends it. */
 export class SessionStream extends EventTarget {
@@ -11,6 +12,8 @@ export class SessionStream extends EventTarget {
   participants = [];
   closed = false;
   connected = false;
+  typing = "";
+  #timer = 0;
   #control = new AbortController();
   #lastSeq = 0;
 
@@ -61,12 +64,24 @@ export class SessionStream extends EventTarget {
   }
 
   #take(message) {
-    if (message.type === "presence") return this.#change({ here: message.here, connected: true });
+    if (message.type === "presence") this.#change({ here: message.here, connected: true });
+    else if (message.type === "typing") this.#isTyping(message.by);
+    else if (message.type === "events") this.#seen(message);
+  }
+
+  #isTyping(name) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#change({ typing: "" }), TYPING_MS);
+    this.#change({ typing: name });
+  }
+
+  #seen(message) {
     this.#lastSeq = message.last_seq;
     const all = [...this.events, ...message.events];
     const cleared = all.findLastIndex(({ kind }) => kind === "clear");
     this.#change({
       connected: true,
+      typing: message.events.some(({ by }) => by === this.typing) ? "" : this.typing,
       events: cleared > 0 ? all.slice(cleared) : all,
       closed: this.closed || message.events.some(({ kind }) => kind === "session_end"),
     });

@@ -161,12 +161,14 @@ function composer(say) {
     event.preventDefault();
     form.requestSubmit();
   });
+  const note = h("p", { class: "soft note", role: "status" });
   return {
-    element: h("div", { class: "composer-place" }, form),
+    element: h("div", { class: "composer-place" }, form, note),
     focus: () => field.focus(),
     put: (text) => (field.value = text),
-    draw({ participants, closed }) {
+    draw({ participants, closed, typing }) {
       form.hidden = closed;
+      note.textContent = typing && `${typing} is writing…`;
       const names = participants.join("\n");
       if (to.dataset.names !== names) {
         to.dataset.names = names;
