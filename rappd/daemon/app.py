@@ -133,6 +133,7 @@ class Daemon:
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
         self.services.peers = PeerToolGateway(self.federation, self.calls)
         sessions = Sessions(self.dispatcher, store, self.tenants)
+        sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         self.activity.watched["devices"] = self.tether.looks
         self._background: set[asyncio.Task[Any]] = set()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import zxingcpp
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, sync_playwright
 
 from lan.daemons import Daemon
 from lan.network import Machine
@@ -49,20 +49,23 @@ def chromium_on(machine: Machine, folder: Path) -> Iterator[Browser]:
 @contextmanager
 def browsers_on(folder: Path, *machines: Machine) -> Iterator[list[Browser]]:
     """A browser on each of the machines."""
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with ExitStack() as stack:
-        playwright = stack.enter_context(sync_playwright())
+    with sync_playwright() as playwright, ExitStack() as stack:
         browsers = []
         for machine in machines:
-            program = folder / f"chromium-on-{machine.name}"
-            program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
-            program.chmod(0o755)
-            browser = playwright.chromium.launch(executable_path=str(program), args=flags)
-            stack.callback(browser.close)
-            browsers.append(browser)
+            browsers.append(launched_on(machine, folder, playwright.chromium))
+            stack.callback(browsers[-1].close)
         yield browsers
+
+
+def launched_on(machine: Machine, folder: Path, chromium: BrowserType) -> Browser:
+    """The same where Playwright runs already, as it does once for a thread."""
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    program = folder / f"chromium-on-{machine.name}"
+    program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
+    program.chmod(0o755)
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    return chromium.launch(executable_path=str(program), args=flags)
 
 
 def qr_codes(rows: list[bytes]) -> list[str]:
