@@ -137,6 +137,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/cli/service.py",
         "rappd/cli/threads.py",
         "rappd/cli/twin_souls.py",
+        "rappd/cli/workflows.py",
         "rappd/operations/cartridges.py",
         "rappd/operations/egg_merge.py",
         "twins/cartridges/cartridge_io.py",

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
-from rappd.tether.devices import Device
+from rappd.tether.devices import Device, may_talk
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
@@ -36,6 +36,14 @@ class ConnectionOwner(Protocol):
 
     def ended(self, connection: PhoneConnection, reason: str) -> None:
         """It is over; comes once."""
+        ...
+
+    def run_workflow(self, connection: PhoneConnection, asked: phone_side.RunWorkflow) -> None:
+        """Starts, pauses, resumes or aborts a workflow for it, or tells it why not."""
+        ...
+
+    def workflows_for(self, device: Device) -> dict[str, Any]:
+        """The frame that tells a phone which workflows it may run."""
         ...
 
     async def current_session(self) -> Session:
@@ -109,7 +117,8 @@ class PhoneConnection:
     def allow(self) -> None:
         """The device's scope was changed."""
         if self._phone is not None and self.device is not None:
-            self._phone.allow(may_talk=bool(self.device.caps))
+            self._phone.allow(may_talk=may_talk(self.device))
+            self.show(self._owner.workflows_for(self.device))
 
     def end(self, reason: str) -> None:
         """Closes the connection. Idempotent."""
@@ -142,7 +151,7 @@ class PhoneConnection:
 
     def _accepted(self, name: str) -> None:
         device = self.device = self._owner.accept(self, name)
-        self._phone = PhoneSession(time.monotonic(), may_talk=bool(device.caps))
+        self._phone = PhoneSession(time.monotonic(), may_talk=may_talk(device))
         self.show({"type": "paired", "device": device.id, "secret": device.secret, "name": device.name})
         self._tick()
 
@@ -166,6 +175,8 @@ class PhoneConnection:
                 continue  # it spoke before it was told who is there
             elif isinstance(action, phone_side.Say):
                 self._sessions.say(self.session, self.device, action)
+            elif isinstance(action, phone_side.RunWorkflow):
+                self._owner.run_workflow(self, action)
             else:
                 self._show_typing()
 
@@ -180,10 +191,11 @@ class PhoneConnection:
                 "session": session.id,
                 "from_seq": self.last_seq,
                 "participants": self._sessions.participants(),
-                "may_talk": bool(self.device.caps),
+                "may_talk": may_talk(self.device),
                 "secure": self.secure,
             }
         )
+        self.show(await asyncio.to_thread(self._owner.workflows_for, self.device))
         await self._sessions.join(session, self)
 
     def _show_typing(self) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, THREAD, Envelope, new_id, thread_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, now
+from rappd.errors import NotFoundError
 from rappd.store.records import Event, ThreadInfo, ThreadRow
 from rappd.store.store import Store
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
-from rappd.tether.devices import Device
+from rappd.tether.devices import WORKFLOW
 from rappd.tether.events import SESSION_START, event_of, history
 from rappd.tether.session import Say
 
@@ -36,6 +38,25 @@ class Listener(Protocol):
         ...
 
 
+class Speaker(Protocol):
+    """Somebody who asks: a device, or the owner at this computer."""
+
+    @property
+    def name(self) -> str:
+        """The name that everybody sees."""
+        ...
+
+    @property
+    def caps(self) -> tuple[str, ...]:
+        """Capability texts of what it may do."""
+        ...
+
+    @property
+    def user_guid(self) -> str:
+        """The user whose memory counts."""
+        ...
+
+
 class Session:
     """One open session: its thread, and who listens."""
 
@@ -43,6 +64,10 @@ class Session:
         self.id, self.thread = id, thread
         self.listeners: set[Listener] = set()
         self.news = asyncio.Event()
+
+
+Interject = Callable[[Session, bool, Callable[[], Coroutine[Any, Any, None]]], bool]
+"""Takes a sentence that interrupts a workflow over, if the speaker may and one runs; else returns False."""
 
 
 class Sessions:
@@ -53,6 +78,7 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._by_thread: dict[str, Session] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.interject: Interject = lambda session, may, speak: False
         dispatcher.watch(self._on_record)
 
     async def open(self, id: str = "") -> Session:
@@ -60,9 +86,9 @@ class Sessions:
         id = id or new_id()
         if id in self._open:
             return self._open[id]
-        session = Session(id, thread_id(HOST, SESSION_CALLER, f'"{id}"'))
+        session = Session(id, _thread_of(id))
         self._open[id] = self._by_thread[session.thread] = session
-        records = await self._records(session)
+        records = await self.records(session.thread)
         if records:
             await self._end_interrupted(session, records)
         else:
@@ -71,16 +97,22 @@ class Sessions:
         self._spawn(self._show_news(session))
         return session
 
+    async def find(self, id: str) -> Session:
+        """The session of that id. Raises ``NotFoundError``."""
+        if id not in self._open and not await self.records(_thread_of(id), last=1):
+            raise NotFoundError(f'No session "{id[:40]}".', do="Leave it out: the session used last counts.")
+        return await self.open(id)
+
     async def listing(self) -> list[ThreadRow]:
         """The threads of all sessions, the latest used first."""
         return [row for row in await self._store.threads(500) if row.caller == SESSION_CALLER]
 
-    def note(self, session: Session, kind: str, *, by: str, text: str) -> None:
+    def note(
+        self, session: Session, kind: str, *, by: str, text: str, more: dict[str, Any] | None = None
+    ) -> None:
         """Writes down an event that nobody answers."""
-        note = Envelope(
-            new_id(), SESSION_CALLER, self._tenants.host.id, NOTE, {"kind": kind, "by": by, "text": text},
-            {THREAD: session.thread},
-        )  # fmt: skip
+        data = {"kind": kind, "by": by, "text": text, **(more or {})}
+        note = Envelope(new_id(), SESSION_CALLER, self._tenants.host.id, NOTE, data, {THREAD: session.thread})
         self._dispatcher.record_note(note, HOST)
 
     def participants(self) -> list[dict[str, str]]:
@@ -102,9 +134,14 @@ class Sessions:
         """Shows it nothing more."""
         session.listeners.discard(listener)
 
-    def say(self, session: Session, device: Device, said: Say) -> None:
+    def say(self, session: Session, device: Speaker, said: Say) -> None:
         """Asks a participant for a device, beside everything else. A repeat of the same event is asked once."""
-        self._spawn(self._say(session, device, said))
+
+        def speak() -> Coroutine[Any, Any, None]:
+            return self._say(session, device, said)
+
+        if said.via != "mic" or not self.interject(session, WORKFLOW in device.caps, speak):
+            self._spawn(speak())
 
     async def close(self) -> None:
         """Ends what is under way."""
@@ -112,33 +149,35 @@ class Sessions:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _say(self, session: Session, device: Device, said: Say) -> None:
+    async def _say(self, session: Session, device: Speaker, said: Say) -> None:
         caller = Caller("tether", peer="", caps=device.caps)
         try:
-            tenant = await self._asked(said)
+            tenant = await self.asked(said.to)
         except ReportableError as problem:
             self._refuse(session, device, said, self._tenants.host, problem)
             return
-        envelope = Envelope(
-            said.event_id, device.user_guid, tenant.id, HELP, {"user_input": said.text, "by": device.name}
-        )
+        data = {"user_input": said.text, "by": device.name, **({"via": said.via} if said.via else {})}
+        envelope = Envelope(said.event_id, device.user_guid, tenant.id, HELP, data)
         if not caller.may(f"HELP.{tenant.name}"):
             log.warning("security: %s may not ask %s", device.name, tenant.title)
             return
-        earlier = [one for one in await self._records(session, last=_HISTORY) if one.id != said.event_id]
+        earlier = [
+            one for one in await self.records(session.thread, last=_HISTORY) if one.id != said.event_id
+        ]
         envelope.data["conversation_history"] = history(earlier, self.names())
         with contextlib.suppress(ReportableError):  # it stands in the log
             await self._dispatcher.dispatch(envelope, caller, named=True, thread=session.thread)
 
-    async def _asked(self, said: Say) -> Tenant:
-        wanted = said.to.casefold()
+    async def asked(self, name: str) -> Tenant:
+        """The participant of that name; the brainstem for "". Raises ``NoSuchTwinError``, ``TwinConflictError``."""
+        wanted = name.casefold()
         host = self._tenants.host
         if not wanted or wanted == host.title.casefold():
             return host
-        return await self._tenants.twin(said.to)
+        return await self._tenants.twin(name)
 
     def _refuse(
-        self, session: Session, device: Device, said: Say, tenant: Tenant, problem: ReportableError
+        self, session: Session, device: Speaker, said: Say, tenant: Tenant, problem: ReportableError
     ) -> None:
         asked = Envelope(
             said.event_id, device.user_guid, tenant.id, HELP, {"user_input": said.text, "by": device.name},
@@ -169,7 +208,7 @@ class Sessions:
         """Sends what a listener has not seen, in pages."""
         names = self.names()
         while True:
-            records = await self._records(session, after=listener.last_seq)
+            records = await self.records(session.thread, after=listener.last_seq)
             page = [
                 one for one in records[:PAGE_EVENTS] if one.n > listener.last_seq
             ]  # another may have shown it
@@ -182,9 +221,10 @@ class Sessions:
             if not more:
                 return
 
-    async def _records(self, session: Session, *, after: int = 0, last: int | None = None) -> list[Event]:
-        with contextlib.suppress(ReportableError):  # no such thread yet
-            return await self._store.thread_events(session.thread, after=after, last=last)
+    async def records(self, thread: str, *, after: int = 0, last: int | None = None) -> list[Event]:
+        """The events of a session's thread; none where there is no such thread yet."""
+        with contextlib.suppress(ReportableError):
+            return await self._store.thread_events(thread, after=after, last=last)
         return []
 
     async def _end_interrupted(self, session: Session, records: list[Event]) -> None:
@@ -207,3 +247,7 @@ class Sessions:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("work of a session failed", exc_info=error)
+
+
+def _thread_of(id: str) -> str:
+    return thread_id(HOST, SESSION_CALLER, f'"{id}"')

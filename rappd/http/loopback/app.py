@@ -28,6 +28,7 @@ from rappd.http.loopback import (
     tokens,
     twins,
     voice_routes,
+    workflows,
 )
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
 from rappd.tenants.tenant import Tenant
@@ -49,7 +50,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, devices]
+    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, devices, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:
