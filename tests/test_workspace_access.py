@@ -36,6 +36,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/rapps/make_bundles.py",
         "rappd/http/tether_listener.py",
         "agents/contract/file_discovery.py",  # the shipped library
+        "rappd/workflows/library.py",
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",
         "agents/workers/landlock.py",

@@ -118,3 +118,15 @@ def thread_names() -> Iterable[tuple[str, str]]:
 
     with Reader(Home.here().database) as reader:
         return [(thread.id[:8], thread.title) for thread in reader.threads(_MOST_THREADS)]
+
+
+@_names
+def session_names() -> Iterable[tuple[str, str]]:
+    """Sessions with phones by the beginning of their ids."""
+    from rappd.store.reader import Reader
+    from rappd.tether.session_list import SESSION_CALLER, session_rows
+
+    with Reader(Home.here().database) as reader:
+        return [
+            (row.id[:8], f"{row.count} events") for row in session_rows(reader.threads_by(SESSION_CALLER))
+        ]

@@ -29,6 +29,9 @@ from rappd.daemon.home import Home
 if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow
 
+FORMAT = click.option(
+    "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
@@ -79,17 +82,17 @@ def show(thread: str, as_json: bool) -> None:
         if today != day:
             day = today
             print_out(dim(day))
-        _show_event(event, time.strftime("%H:%M:%S", moment), found.workspace)
+        _show_event(event, time.strftime("%H:%M:%S", moment), found.workspace, found.caller == "session")
 
 
-def _show_event(event: Event, at: str, workspace: str) -> None:
+def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
     import orjson
 
     from rappd.transcript.rows import envelope_row
 
     row = envelope_row(orjson.loads(event.body))
     data = row["data"]
-    who = "you" if "user_input" in data else workspace
+    who = strip_control(str((named and data.get("by")) or "you")) if "user_input" in data else workspace
     lead = f"{at}  {who[:12]:<12}  "
     match row["verb"]:
         case "HELP" if "agent" in data:
@@ -100,6 +103,9 @@ def _show_event(event: Event, at: str, workspace: str) -> None:
             print_out(dim(f"{lead}{text}"))
         case "HELP" if "user_input" not in data:
             return
+        case "NOTE":
+            text = strip_control(str(data.get("text") or data.get("kind", "")))
+            print_out(dim(f"{lead}{wrapped(text, len(lead))}"))
         case "HELP":
             print_out(f"{lead}{wrapped(strip_control(str(data['user_input'])), len(lead))}")
         case "DONE" if "result" in data:
@@ -122,18 +128,23 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
-@click.option(
-    "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
-)
+@FORMAT
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
 @_JSON
 def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
     """One conversation as JSONL or Markdown."""
+    found, events = _thread(thread)
+    write_export(found, events, form, output, as_json=as_json)
+
+
+def write_export(
+    found: ThreadRow, events: list[Event], form: str, output: Path | None, *, as_json: bool, **more: str
+) -> None:
+    """Writes a conversation to a file or to stdout; with ``as_json``, as one object that has ``more`` fields."""
     from agents.storage.atomic_write import write_atomically
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
 
-    found, events = _thread(thread)
     content = (
         export_markdown(found, events).encode() if form == "markdown" else b"".join(export_jsonl(events))
     )
@@ -141,7 +152,7 @@ def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
         write_atomically(output.absolute(), content)
     if as_json:
         where = {"content": content.decode()} if output is None else {"file": str(output.absolute())}
-        print_json({"export": {"thread": found.id, "format": form, **where}})
+        print_json({"export": {"thread": found.id, **more, "format": form, **where}})
     elif output is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

@@ -85,7 +85,7 @@ def run(name: str, files: tuple[str, ...], session: str, as_json: bool) -> None:
         print_json({"run": row})
         return
     print_status("good", f"{_plain(row['title'])} runs: {_position(row)}")
-    print_out(f"{arrow()} {command('rappd threads show ' + row['thread'][:8])}")
+    print_out(f"{arrow()} {command('rappd sessions show ' + row['session'][:8])}")
 
 
 @workflows.command()
@@ -119,12 +119,14 @@ def abort(session: str, as_json: bool) -> None:
 @_JSON
 def interrupt(text: str, to: str, session: str, as_json: bool) -> None:
     """Ask TEXT at once; a running workflow waits and goes on afterwards."""
-    row = ControlClient(Home.here()).post("/workflows/interrupt", {"text": text, "to": to, "session": session})  # fmt: skip
+    row = ControlClient(Home.here()).post(
+        f"/sessions/{quote(session or 'current', safe='')}/say", {"text": text, "to": to, "via": "mic"}
+    )  # fmt: skip
     if as_json:
         print_json(row)
         return
     print_status("good", "Asked.")
-    print_out(f"{arrow()} {command('rappd threads show ' + row['thread'][:8])}")
+    print_out(f"{arrow()} {command('rappd sessions show ' + row['session'][:8])}")
 
 
 def _control(action: str, session: str, as_json: bool) -> None:

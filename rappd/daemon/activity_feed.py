@@ -56,6 +56,10 @@ class ActivityFeed:
         """Something that the operator had been promised came to nothing."""
         self._tell({"type": "failed", "ok": False, "message": what, "do": do})
 
+    def sessions_changed(self) -> None:
+        """A session with phones began or ended, or somebody joined or left one."""
+        self._tell({"type": "sessions"})
+
     async def follow(self) -> AsyncIterator[bytes]:
         """News from now on, as JSON."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_KEEP_WAITING)

@@ -135,6 +135,7 @@ class Daemon:
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
         self.services.peers = PeerToolGateway(self.federation, self.calls)
         sessions = Sessions(self.dispatcher, store, self.tenants)
+        sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         library = WorkflowLibrary(workspace, self.quarantine)
         self.coordinator = Coordinator(

@@ -82,6 +82,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         finally:
             _notify("STOPPING=1")
             daemon.activity.close()
+            daemon.tether.close_screens()
             await federation_listener.close()
             await legacy_listener.close()
             await twin_listeners.close_all()

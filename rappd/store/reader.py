@@ -16,6 +16,7 @@ from rappd.store.records import Counts, Event, ThreadRow
 _THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
 _EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash
     FROM events JOIN threads ON threads.number = events.thread"""
+_NOTE = "SELECT n FROM events"
 _IS = "WHERE (substr(id, 25), id) = (substr(?1, 25), ?1)"  # as the index has it
 _OF = "WHERE events.thread = (SELECT number FROM threads WHERE (substr(id, 25), id) = (substr(?1, 25), ?1))"
 # Looks through all ids, in their index: one more, for what people type now and then, would cost every turn.
@@ -78,10 +79,17 @@ class Reader:
             raise AmbiguousError(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
         return ThreadRow(*rows[0])
 
-    def thread_events(self, prefix: str, *, after: int = 0, last: int | None = None) -> list[Event]:
-        """A thread's events in order: those with ``n`` above ``after``, or only the ``last`` so many."""
+    def thread_events(
+        self, prefix: str, *, after: int = 0, last: int | None = None, first: int | None = None
+    ) -> list[Event]:
+        """A thread's events in order: those with ``n`` above ``after``, or only the ``last`` or ``first`` so many."""
         thread = self.find_thread(prefix)
         with in_words(self._path):
+            if first is not None:
+                rows = self._db.execute(
+                    f"{_EVENT} {_OF} AND n > ?2 ORDER BY n LIMIT ?3", (thread.id, after, first)
+                ).fetchall()
+                return [Event(*row) for row in rows]
             # One statement each, so that events come from one moment even while more are written.
             rows = self._db.execute(
                 f"{_EVENT} {_OF} AND n > ?2 ORDER BY n DESC LIMIT ?3",
@@ -118,6 +126,23 @@ class Reader:
                 f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, id", (workspace,)
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
+
+    def threads_by(self, caller: str) -> list[ThreadRow]:
+        """Every thread of a caller, the latest used first. Looks at all threads."""
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"{_THREAD} WHERE caller = ? ORDER BY updated DESC, id DESC", (caller,)
+            ).fetchall()
+        return [ThreadRow(*row) for row in rows]
+
+    def noted(self, thread: str, kind: str) -> bool:
+        """True when a thread has a NOTE of that kind."""
+        with in_words(self._path):
+            row = self._db.execute(
+                f"{_NOTE} {_OF} AND verb = 'NOTE' AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?2 LIMIT 1",
+                (thread, kind),
+            ).fetchone()
+        return row is not None
 
     def events_of(self, thread: str) -> Iterator[Event]:
         """A thread's events in order, one after the other: for what is too long to hold at once."""

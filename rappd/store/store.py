@@ -148,9 +148,19 @@ class Store:
         """See ``Reader.find_thread``."""
         return await self._read(Reader.find_thread, prefix)
 
-    async def thread_events(self, prefix: str, *, after: int = 0, last: int | None = None) -> list[Event]:
+    async def thread_events(
+        self, prefix: str, *, after: int = 0, last: int | None = None, first: int | None = None
+    ) -> list[Event]:
         """See ``Reader.thread_events``."""
-        return await self._read(Reader.thread_events, prefix, after=after, last=last)
+        return await self._read(Reader.thread_events, prefix, after=after, last=last, first=first)
+
+    async def threads_by(self, caller: str) -> list[ThreadRow]:
+        """See ``Reader.threads_by``."""
+        return await self._read(Reader.threads_by, caller)
+
+    async def noted(self, thread: str, kind: str) -> bool:
+        """See ``Reader.noted``."""
+        return await self._read(Reader.noted, thread, kind)
 
     async def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
         """See ``Reader.recent_events``."""

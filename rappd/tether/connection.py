@@ -7,6 +7,7 @@ import logging
 import time
 from typing import Any, Protocol
 
+from envelopes.errors import ReportableError
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, may_talk
@@ -55,6 +56,7 @@ class PhoneConnection:
     """Told by its channel of frames; owns the timers."""
 
     last_seq = 0
+    behind = False
 
     def __init__(
         self,
@@ -77,7 +79,13 @@ class PhoneConnection:
         self._phone: PhoneSession | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._joining: asyncio.Task[None] | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._over = False
+
+    @property
+    def name(self) -> str:
+        """The device's name."""
+        return "" if self.device is None else self.device.name
 
     def on_open(self) -> None:
         """The channel is open: the handshake must be through soon, unless a person is asked."""
@@ -118,7 +126,12 @@ class PhoneConnection:
         """The device's scope was changed."""
         if self._phone is not None and self.device is not None:
             self._phone.allow(may_talk=may_talk(self.device))
-            self.show(self._owner.workflows_for(self.device))
+            self._telling = asyncio.ensure_future(self._show_workflows(self.device))
+
+    def move(self) -> None:
+        """Takes the phone into the session that phones join now, once it has said hello."""
+        if self.session is not None:
+            self._start_joining(phone_side.Sync(0, ""))
 
     def end(self, reason: str) -> None:
         """Closes the connection. Idempotent."""
@@ -127,8 +140,9 @@ class PhoneConnection:
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._joining is not None:
-            self._joining.cancel()
+        for task in (self._joining, self._telling):
+            if task is not None:
+                task.cancel()
         if self.session is not None:
             self._sessions.leave(self.session, self)
         self._channel.close()
@@ -168,21 +182,41 @@ class PhoneConnection:
             if isinstance(action, phone_side.Reply):
                 self.show(action.frame)
             elif isinstance(action, phone_side.Sync):
-                self._joining = asyncio.ensure_future(self._join(action))
+                self._start_joining(action)
             elif isinstance(action, phone_side.Hang):
                 self.end(action.reason)
             elif self.session is None:
                 continue  # it spoke before it was told who is there
             elif isinstance(action, phone_side.Say):
-                self._sessions.say(self.session, self.device, action)
+                self._say(self.session, self.device, action)
             elif isinstance(action, phone_side.RunWorkflow):
                 self._owner.run_workflow(self, action)
+            elif isinstance(action, phone_side.More):
+                if self.behind:
+                    self._joining = asyncio.ensure_future(self._sessions.more(self.session, self))
+            elif isinstance(action, phone_side.Clear):
+                if not self.session.closed:
+                    self._sessions.clear(self.session, self.device.name)
             else:
                 self._show_typing()
+
+    def _say(self, session: Session, device: Device, said: phone_side.Say) -> None:
+        try:
+            self._sessions.say(session, device, said)
+        except ReportableError as problem:
+            self.show({"type": "refused", "event_id": said.event_id, "error": str(problem)})
+
+    def _start_joining(self, wanted: phone_side.Sync) -> None:
+        if self._joining is not None:
+            self._joining.cancel()
+        self._joining = asyncio.ensure_future(self._join(wanted))
 
     async def _join(self, wanted: phone_side.Sync) -> None:
         assert self.device is not None
         session = await self._owner.current_session()
+        participants = await self._sessions.participants.listing()
+        if self.session is not None:
+            self._sessions.leave(self.session, self)
         self.session = session
         self.last_seq = wanted.last_seq if wanted.session == session.id else 0
         self.show(
@@ -190,13 +224,17 @@ class PhoneConnection:
                 "type": "welcome",
                 "session": session.id,
                 "from_seq": self.last_seq,
-                "participants": self._sessions.participants(),
+                "participants": participants,
+                "closed": session.closed,
                 "may_talk": may_talk(self.device),
                 "secure": self.secure,
             }
         )
-        self.show(await asyncio.to_thread(self._owner.workflows_for, self.device))
+        await self._show_workflows(self.device)
         await self._sessions.join(session, self)
+
+    async def _show_workflows(self, device: Device) -> None:
+        self.show(await asyncio.to_thread(self._owner.workflows_for, device))
 
     def _show_typing(self) -> None:
         assert self.session is not None and self.device is not None

@@ -18,6 +18,8 @@ from rappd.tether.errors import NoSuchDeviceError
 SCOPES = {"talk": ("HELP.*",), "listen": ()}
 """Words for people and the capabilities that they stand for."""
 WORKFLOW = "WORKFLOW"
+OWNER = "Owner"
+"""The owner's name in sessions, which no device may have."""
 IDLE_DAYS = 90
 _SEEN_EVERY = 60.0
 
@@ -109,6 +111,7 @@ class DeviceRegistry:
     def add(self, guest_print: bytes, name: str, *, scope: str, user: str, seen_from: str) -> Device:
         """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate."""
         taken = {one.name.casefold() for one in self._devices.values() if one.id != guest_print.hex()}
+        taken.add(OWNER.casefold())
         free = next(
             one for one in (name, *(f"{name} {n}" for n in range(2, 1000))) if one.casefold() not in taken
         )
@@ -134,7 +137,7 @@ class DeviceRegistry:
         plain = " ".join(name.split())[:40]
         if not plain or not plain.isprintable():
             raise UsageProblemError("That is no name.", do="Use letters and digits.")
-        if any(
+        if plain.casefold() == OWNER.casefold() or any(
             one is not device and one.name.casefold() == plain.casefold() for one in self._devices.values()
         ):
             raise UsageProblemError(f'Another device is called "{plain}".', do="Choose another name.")

@@ -57,3 +57,25 @@ class TetherUnavailableError(TetherError):
     code = "tether_unavailable"
     status = 409
     exit_code = 9
+
+
+class SessionClosedError(TetherError):
+    """A sentence for a session that was closed."""
+
+    code = "session_closed"
+    status = 409
+    exit_code = 9
+
+    def __init__(self) -> None:
+        super().__init__("This session is closed.", do="To go on in a new one: rappd sessions open")
+
+
+class AskedElsewhereError(TetherError):
+    """A sentence that was asked in another session already."""
+
+    code = "asked_elsewhere"
+    status = 409
+    exit_code = 9
+
+    def __init__(self) -> None:
+        super().__init__("That was asked in the session before.", do="Ask again.")

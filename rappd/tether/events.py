@@ -9,8 +9,9 @@ import orjson
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARTICIPANT
 from rappd.store.records import Event
 
-SESSION_START = "session_start"
-_LONGEST = 200_000
+SESSION_START, SESSION_END, CLEAR, BRANCH = "session_start", "session_end", "clear", "branch"
+_LONGEST = 100_000
+"""Characters of a text: even when each is escaped, one event fits into a message of 1 MiB."""
 
 
 def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
@@ -23,13 +24,12 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
     data = found["data"]
     event: dict[str, Any] = {"seq": record.n, "event_id": record.id, "at": record.at // 1000}
     if record.verb == NOTE:
-        return {
-            **event,
+        noted = {
             "kind": str(data.get("kind", "note")),
             "by": str(data.get("by", "")),
-            "text": str(data.get("text", "")),
-            **_told(data, "workflow", "label"),
+            "text": str(data.get("text", ""))[:_LONGEST],
         }
+        return {**event, **noted, **_told(data, "parent", "at_seq", "workflow", "label")}
     if record.verb == HELP and "user_input" in data:
         said = {
             "kind": "operator_input",
@@ -52,8 +52,9 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
         text = str(data.get("response") or data.get("result") or "")[:_LONGEST]
         return {**event, "kind": "twin_response", "by": by, "text": text}
     if record.verb == ERROR:
-        failed = {"text": str(data.get("msg", "")), "do": str(data.get("do", "")), "error": True}
-        return {**event, "kind": "twin_response", "by": by, **failed}
+        do = str(data.get("do", ""))
+        failed = {"text": str(data.get("msg", ""))[:_LONGEST], "do": do, "error": True}
+        return {**event, "kind": "twin_response", "by": by, **failed, "again": do.startswith("Ask again")}
     return None
 
 
@@ -62,10 +63,12 @@ def _told(data: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def history(records: list[Event], names: dict[str, str]) -> list[dict[str, str]]:
-    """The conversation so far, as a model takes it: sentences, and the answers of participants."""
+    """The conversation since the screens were last cleared, as a model takes it: sentences and answers."""
     found: list[dict[str, str]] = []
     for record in records:
         event = event_of(record, names)
+        if event is not None and event["kind"] == CLEAR:
+            found.clear()
         if event is None or not event["text"] or event.get("error"):
             continue
         if event["kind"] == "operator_input":

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
-
 from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
@@ -24,7 +22,9 @@ from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDe
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
 from rappd.tether.rtc_client import Channel, RtcClient
+from rappd.tether.screen import Screen
 from rappd.tether.session import RunWorkflow
+from rappd.tether.session_list import SessionRow
 from rappd.tether.sessions import Session, Sessions
 from rappd.tether.window import LONGEST_SECONDS, PairingWindow
 
@@ -77,6 +77,7 @@ class TetherService:
         self.window: PairingWindow | None = None
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
+        self.screens: set[Screen] = set()
         self._home, self._settings, self._identity = home, settings, identity
         self._devices: DeviceRegistry | None = None
         self._key: HostKey | None = None
@@ -100,6 +101,11 @@ class TetherService:
                 await self._open_listener()
             except TetherUnavailableError as problem:
                 log.error("phones cannot connect: %s", problem)
+
+    def close_screens(self) -> None:
+        """Lets every page of this computer go: an open one does not hold up the end."""
+        for screen in self.screens:
+            screen.close()
 
     async def close(self) -> None:
         """Ends every connection."""
@@ -306,13 +312,30 @@ class TetherService:
         return {"type": "workflows", "may_run": may, "workflows": rows}
 
     async def current_session(self) -> Session:
-        """The session that phones join: the one used last, or a new one."""
+        """The session that phones join: the newest, or a new one."""
         if not self._session:
-            rows = await self.sessions.listing()
-            self._session = orjson.loads(rows[0].session) if rows and rows[0].session else ""
+            rows = await self.sessions.record.rows()
+            self._session = rows[0].id if rows else ""
         session = await self.sessions.open(self._session)
         self._session = session.id
         return session
+
+    async def shown_session(self, row: SessionRow) -> dict[str, Any]:
+        """A session as lists show it: who is in it, and if phones join it."""
+        current = self._session or (await self.sessions.find("")).id
+        session = self.sessions.opened(row.id)
+        return {
+            **row.shown(),
+            "here": [] if session is None else session.here,
+            "closed": await self.sessions.record.is_closed(row.thread),
+            "current": row.id == current,
+        }
+
+    def move_to(self, session: Session) -> None:
+        """Makes a session the one that phones join, and takes the connected ones there."""
+        self._session = session.id
+        for connection in self.connections:
+            connection.move()
 
     def _asked(self, body: dict[str, Any], guest_print: bytes) -> _Asked:
         """Checks who asks. A device that is unknown gets the same answer after the same work."""

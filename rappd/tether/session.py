@@ -48,6 +48,16 @@ class Typing:
 
 
 @dataclass(frozen=True, slots=True)
+class More:
+    """Send the next page of events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Empty all screens."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """Send this frame back."""
 
@@ -61,7 +71,7 @@ class Hang:
     reason: str
 
 
-Action = Sync | Say | RunWorkflow | Typing | Reply | Hang
+Action = Sync | Say | RunWorkflow | Typing | More | Clear | Reply | Hang
 
 
 class PhoneSession:
@@ -96,6 +106,10 @@ class PhoneSession:
             return [Hang("no hello")]
         if kind == "typing":
             return [Typing()] if self._may_talk else []
+        if kind == "more":
+            return [More()]
+        if kind == "clear":
+            return [Clear()] if self._may_talk else []
         if kind == "say":
             return self._on_say(frame)
         if kind == "workflow":
@@ -119,13 +133,7 @@ class PhoneSession:
         event_id, text, to = frame.get("event_id"), frame.get("text"), frame.get("to", "")
         if not (is_uuid(event_id) and isinstance(text, str) and isinstance(to, str)):
             return [Hang("malformed sentence")]
-        refused = ""
-        if not self._may_talk:
-            refused = "This phone may only listen."
-        elif not text.strip():
-            refused = "There is nothing to send."
-        elif len(text) > MOST_TEXT:
-            refused = f"More than {MOST_TEXT} characters cannot be sent at once."
+        refused = unfit(text) if self._may_talk else "This phone may only listen."
         if refused:
             return [Reply({"type": "refused", "event_id": event_id, "error": refused})]
         via = "mic" if frame.get("via") == "mic" else ""
@@ -136,3 +144,12 @@ class PhoneSession:
         if action not in WORKFLOW_ACTIONS or not isinstance(name, str):
             return [Hang("malformed workflow")]
         return [RunWorkflow(str(action), name[:80])]
+
+
+def unfit(text: str) -> str:
+    """The reason why a text is no sentence; "" for one that is."""
+    if not text.strip():
+        return "There is nothing to send."
+    if len(text) > MOST_TEXT:
+        return f"More than {MOST_TEXT} characters cannot be sent at once."
+    return ""

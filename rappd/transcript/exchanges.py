@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from envelopes.envelope import DONE, ERROR, HELP
+from envelopes.envelope import DONE, ERROR, HELP, NOTE
 from rappd.store.records import Event
 
 
@@ -31,6 +31,8 @@ class Message(msgspec.Struct, frozen=True):
             return _shown(data.get("msg", data))
         if self.event.verb == DONE:
             return _shown(data.get("response", data.get("result", data)))
+        if self.event.verb == NOTE:
+            return _shown(data.get("text") or data.get("kind", data))
         return _shown(data.get("user_input", data.get("args", data)))
 
 

@@ -14,6 +14,8 @@ from rappd.transcript.exchanges import Exchange, Message, exchanges
 from rappd.transcript.summaries import headline
 
 ARGUMENT_WIDTH = 40
+_SESSION = "session"
+"""The caller of threads whose records name their speakers: nobody from elsewhere writes there."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -30,24 +32,25 @@ def export_markdown(thread: ThreadRow, events: Iterable[Event]) -> str:
         f"Thread {thread.id}  \n{_day(thread.created)}, {_times(thread.count, 'record')}",
     ]
     today = _day(thread.created)
+    named = thread.caller == _SESSION
     for exchange in exchanges(events):
         first = exchange.asked or exchange.answered
         assert first is not None
         if (day := _day(first.event.at)) != today:
             today = day
             parts.append(f"## {day}")
-        parts.extend(_call(exchange) if exchange.agent else _turn(exchange))
+        parts.extend(_call(exchange) if exchange.agent else _turn(exchange, named))
     return "\n\n".join(parts) + "\n"
 
 
-def _turn(exchange: Exchange) -> Iterator[str]:
+def _turn(exchange: Exchange, named: bool) -> Iterator[str]:
     if exchange.asked is not None:
-        yield _heading(exchange.asked)
+        yield _heading(exchange.asked, named)
         yield _quoted(exchange.asked.text)
     for call in exchange.calls:
         yield from _call(call)
     if exchange.answered is not None:
-        yield _heading(exchange.answered)
+        yield _heading(exchange.answered, named)
         yield _quoted(exchange.answered.text)
     elif exchange.asked is not None and exchange.asked.event.verb == "HELP":
         yield "*No answer is recorded.*"
@@ -71,9 +74,11 @@ def _call(exchange: Exchange) -> Iterator[str]:
     yield "</details>"
 
 
-def _heading(message: Message) -> str:
+def _heading(message: Message, named: bool) -> str:
     failed = ", error" if message.failed else ""
-    return f"**{_plain(message.event.sender)}** {_clock(message.event.at)}{failed}"
+    speaker = message.data.get("by") if named else None
+    who = speaker if isinstance(speaker, str) and speaker else message.event.sender
+    return f"**{_plain(who)}** {_clock(message.event.at)}{failed}"
 
 
 def _quoted(text: str) -> str:

@@ -47,6 +47,8 @@ def envelope_row(envelope: dict[str, Any]) -> dict[str, Any]:
             title = str(data.get("user_input", ""))
         case "DONE":
             title = str(data.get("response", data.get("result", "")))
+        case "NOTE":
+            title = str(data.get("text") or data.get("kind", ""))
         case _:
             title = str(data.get("msg", ""))
     return {

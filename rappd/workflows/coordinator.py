@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
 from rappd.tenants.tenant import Tenant
-from rappd.tether.devices import SCOPES, WORKFLOW, Device
+from rappd.tether.devices import WORKFLOW, Device
+from rappd.tether.errors import SessionClosedError
 from rappd.tether.events import history
-from rappd.tether.sessions import Session, Sessions
+from rappd.tether.sentences import Owner
+from rappd.tether.sessions import Session, Sessions, Work
 from rappd.workflows import run_record as noting
 from rappd.workflows.cues import cue_of, persona_of
 from rappd.workflows.definition import Workflow
@@ -33,15 +34,6 @@ log = logging.getLogger(__name__)
 _HISTORY = 12
 _RECENT_SESSIONS = 20
 _RECENT_RECORDS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """The owner at this computer, who interrupts a workflow. In a session with phones they have no other rights than to ask."""
-
-    name: str = "Operator"
-    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOW)
-    user_guid: str = DEFAULT_USER_GUID
 
 
 @dataclass(slots=True)
@@ -101,6 +93,8 @@ class Coordinator:
         texts = await asyncio.to_thread(self.library.texts, workflow, _checked(workflow, given or {}))
         for one in workflow.participants:
             self._check_may(self._caller(starter), await self._plays(one.name, one.plays))
+        if session.closed:
+            raise SessionClosedError
         if session.id in self._starting:
             raise WorkflowStateError("A workflow starts in this session.", do="Wait until it is over.")
         self._starting.add(session.id)
@@ -150,24 +144,22 @@ class Coordinator:
         else:
             await self.control(session, action, name)
 
-    def interject(self, session: Session, may: bool, speak: Callable[[], Awaitable[None]]) -> bool:
+    def interject(self, session: Session, speak: Callable[[], Work]) -> Work | None:
         """Interrupts the run of a session for a sentence, which ``speak`` asks, and goes on afterwards.
 
-        False where nothing runs, or the speaker may not: then the sentence is asked beside it.
+        None where nothing runs: then the sentence is asked as any other.
         """
         run = self._runs.get(session.id)
-        if run is None or run.state.is_over or not may:
-            return False
-        self._spawn(self._interjected(run, speak))
-        return True
+        return None if run is None or run.state.is_over else self._interjected(run, speak)
 
     async def recover(self) -> None:
         """After a restart: runs of lately used sessions go on with the step that was not answered."""
-        for row in (await self._sessions.listing())[:_RECENT_SESSIONS]:
+        rows = sorted(await self._sessions.record.rows(), key=lambda row: -row.updated)
+        for row in rows[:_RECENT_SESSIONS]:
             try:
-                records = await self._sessions.records(row.id, last=_RECENT_RECORDS)
-                if row.session and is_running(records):
-                    await self._known(await self._sessions.open(orjson.loads(row.session)))
+                records = await self._sessions.record.events(row.thread, last=_RECENT_RECORDS)
+                if is_running(records):
+                    await self._known(await self._sessions.open(row.id))
             except ReportableError as problem:
                 log.error("a workflow cannot go on: %s", problem)
 
@@ -183,7 +175,7 @@ class Coordinator:
         """The last run of a session, taken up from its record where this process does not know it."""
         if session.id in self._runs:
             return self._runs[session.id]
-        record = last_run(await self._sessions.records(session.thread), session.id)
+        record = last_run(await self._sessions.record.events(session.thread), session.id)
         if session.id in self._runs:  # another call took it up meanwhile
             return self._runs[session.id]
         if record is None or record.status in (Status.DONE, Status.ABORTED):
@@ -195,7 +187,7 @@ class Coordinator:
         if workflow is None:
             told = noting.lost(record)
             text = f"{record.name} was aborted: its file is not the one that was started."
-            self._sessions.note(session, noting.WORKFLOW, by="system", text=text, more={"workflow": told})
+            self._sessions.note(session, noting.WORKFLOW, by="system", text=text, workflow=told)
             return None
         state = RunState(len(workflow.steps), step=record.step, status=record.status)
         run = self._runs[session.id] = _Run(session, workflow, record, state)
@@ -209,7 +201,7 @@ class Coordinator:
         except NotFoundError:
             return None
 
-    async def _interjected(self, run: _Run, speak: Callable[[], Awaitable[None]]) -> None:
+    async def _interjected(self, run: _Run, speak: Callable[[], Work]) -> None:
         async with run.lock:
             await self._perform(run, run.state.interject())
         try:
@@ -237,6 +229,9 @@ class Coordinator:
             run.record.noted_step = number
             text = f"Step {number} of {len(run.workflow.steps)}: {step.participant}"
             self._note(run, noting.DEMO_STEP, text, label=step.participant)
+        if run.session.closed:
+            await self._perform(run, run.state.abort("The session was closed."))
+            return
         played = run.workflow.participant(step.participant)
         try:
             tenant = await self._plays(played.name, played.plays)
@@ -253,9 +248,8 @@ class Coordinator:
         }  # fmt: skip
         if without_model:
             data["without_model"] = without_model
-        earlier = history(
-            await self._sessions.records(run.session.thread, last=_HISTORY), self._sessions.names()
-        )
+        records = await self._sessions.record.events(run.session.thread, last=_HISTORY)
+        earlier = history(records, await self._sessions.participants.names(records))
         data["conversation_history"] = [persona_of(played, run.workflow.driver), *earlier]
         envelope = Envelope(new_id(), guid, tenant.id, HELP, data, {PARTICIPANT: played.name})
         run.asked = envelope.id
@@ -289,7 +283,7 @@ class Coordinator:
         turn.cancel()
         await asyncio.wait([turn])
         await self._dispatcher.flush()
-        for record in await self._sessions.records(run.session.thread, last=_HISTORY):
+        for record in await self._sessions.record.events(run.session.thread, last=_HISTORY):
             if record.id == id and record.verb == DONE:
                 await self._perform(run, self._answered(run, orjson.loads(record.body)["data"]))
                 return True
@@ -318,8 +312,8 @@ class Coordinator:
 
     def _note(self, run: _Run, kind: str, text: str, **more: Any) -> None:
         told = noting.position(run.record, run.workflow)
-        more = {"workflow": told, **more}
-        self._sessions.note(run.session, kind, by=run.workflow.driver.name, text=text, more=more)
+        by = run.workflow.driver.name
+        self._sessions.note(run.session, kind, by=by, text=text, workflow=told, **more)
 
     def _shown(self, run: _Run) -> dict[str, Any]:
         told = noting.position(run.record, run.workflow)
@@ -328,7 +322,7 @@ class Coordinator:
     def _caller(self, starter: str) -> Caller:
         """The rights of a run: its starter's as they are now, never structural agents. Raises ``RefusedError``."""
         if starter == noting.OPERATOR:
-            return Caller("tether", caps=Operator().caps)
+            return Caller("tether", caps=Owner().caps)
         device = self._device(starter)
         if device is None or WORKFLOW not in device.caps:
             raise RefusedError("The phone that started it may not run workflows any more.", do="Abort it, or start it anew.")  # fmt: skip
@@ -337,7 +331,7 @@ class Coordinator:
     def _behalf(self, starter: str) -> tuple[str, str]:
         """Name and user of the starter."""
         device = self._device(starter) if starter else None
-        one = device or Operator()
+        one = device or Owner()
         return one.name, one.user_guid
 
     def _check_may(self, caller: Caller, tenant: Tenant) -> None:
@@ -346,7 +340,7 @@ class Coordinator:
 
     async def _plays(self, name: str, twin: str) -> Tenant:
         try:
-            return await self._sessions.asked(twin)
+            return await self._sessions.participants.named(twin)
         except ReportableError as problem:
             raise WorkflowError(f"Nobody plays {name}: {problem}", do=problem.do) from problem
 

@@ -23,6 +23,7 @@ from rappd.http.loopback import (
     peers,
     rapps,
     services,
+    sessions,
     sources,
     static_files,
     tokens,
@@ -50,7 +51,8 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, devices, workflows]
+    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    tables += [devices, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

@@ -1,4 +1,4 @@
-"""Routes for workflows, for the owner: list, show, run, pause, resume, abort, and interrupt by a sentence."""
+"""Routes for workflows, for the owner: list, show, run, pause, resume and abort."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 
 from aiohttp import web
 
-from envelopes.envelope import new_id
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
-from rappd.http.request_body import InvalidFieldError, json_object, text_field
+from rappd.http.request_body import InvalidFieldError, json_object
 from rappd.http.responses import ok
-from rappd.tether.session import Say
 from rappd.tether.sessions import Session
-from rappd.workflows.coordinator import Coordinator, Operator
+from rappd.workflows.coordinator import Coordinator
 
 routes = web.RouteTableDef()
 
@@ -34,17 +32,6 @@ async def control(request: web.Request) -> web.Response:
     """Pauses, resumes or aborts the run of a `session`; without one, of the session used last."""
     session = await _session(request, await json_object(request))
     return ok({"run": await _coordinator(request).control(session, request.match_info["action"])})
-
-
-@routes.post("/workflows/interrupt")
-@operator_only
-async def interrupt(request: web.Request) -> web.Response:
-    """Asks `text` of `to` (or the brainstem) at once: a running workflow waits, and asks its step again afterwards."""
-    body = await json_object(request)
-    session = await _session(request, body)
-    said = Say(new_id(), text_field(body, "text"), _maybe(body, "to"), "mic")
-    request.app[DAEMON].tether.sessions.say(session, Operator(), said)
-    return ok({"event_id": said.event_id, "session": session.id, "thread": session.thread})
 
 
 @routes.get("/workflows/{name}")
@@ -69,7 +56,9 @@ async def run(request: web.Request) -> web.Response:
 
 async def _session(request: web.Request, body: dict[str, Any]) -> Session:
     tether, id = request.app[DAEMON].tether, _maybe(body, "session")
-    return await tether.sessions.find(id) if id else await tether.current_session()
+    if not id:
+        return await tether.current_session()
+    return await tether.sessions.open((await tether.sessions.find(id)).id)
 
 
 def _coordinator(request: web.Request) -> Coordinator:

@@ -1,0 +1,204 @@
+"""``rappd sessions``: conversations that phones joined: see them, speak in them, start, branch and close them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+    wrapped,
+)
+from rappd.cli.formatting import ago
+from rappd.cli.names import session_names
+from rappd.cli.tables import table
+from rappd.cli.threads import FORMAT, write_export
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_SESSION = click.argument("session", default="current", shell_complete=session_names)
+_ANSWER_SECONDS = 600.0
+
+Row = dict[str, Any]
+
+
+@click.group(cls=SuggestingGroup)
+def sessions() -> None:
+    """Sessions with phones: list, show, open, say, export, branch, close.
+
+    SESSION is the beginning of an id; without one, the session that was opened last.
+    """
+
+
+@sessions.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """List sessions, the newest first."""
+    found = ControlClient(Home.here()).get("/sessions")
+    if as_json:
+        print_json(found)
+        return
+    if not found["sessions"]:
+        print_out(f"No phone has talked yet. {arrow()} {command('rappd pair')}")
+        return
+    now = time.time()
+    rows = [
+        [
+            row["id"][:8],
+            _state(row),
+            _here(row) or "nobody",
+            str(row["count"]),
+            ago(now - row["updated"] / 1e6),
+        ]
+        for row in found["sessions"]
+    ]
+    table(["SESSION", "STATE", "HERE", "EVENTS", "LAST"], rows, shrink=2, whole=(0,))
+
+
+@sessions.command()
+@_SESSION
+@_JSON
+def show(session: str, as_json: bool) -> None:
+    """Show what was said."""
+    found = _whole(ControlClient(Home.here()), session)
+    if as_json:
+        print_json(found)
+        return
+    row = found["session"]
+    here = _here(row)
+    print_out(f"{row['id']}  {dim(', '.join(filter(None, (_state(row), here and f'here: {here}'))))}")
+    for event in found["events"]:
+        _print_event(event)
+
+
+@sessions.command("open")
+@_JSON
+def open_(as_json: bool) -> None:
+    """Start a new session; connected phones move there."""
+    row = ControlClient(Home.here()).post("/sessions")
+    if as_json:
+        print_json(row)
+        return
+    _print_opened(row)
+
+
+@sessions.command()
+@click.argument("text")
+@click.option("--session", default="current", shell_complete=session_names, help="In this session.")
+@click.option("--to", default="", metavar="NAME", help="Ask this twin; else the brainstem.")
+@_JSON
+def say(text: str, session: str, to: str, as_json: bool) -> None:
+    """Ask in a session; everybody in it sees question and answer."""
+    daemon = ControlClient(Home.here(), timeout=_ANSWER_SECONDS)
+    before = daemon.get(_path(session))["session"]
+    said = daemon.post(_path(before["id"]) + "/say", {"text": text, "to": to, "wait": True})
+    events = _whole(daemon, before["id"], before["count"])["events"]
+    answers = [
+        one for one in events if one["kind"] == "twin_response" and one["event_id"] == said["event_id"]
+    ]
+    if as_json:
+        print_json({**said, "answer": answers[-1] if answers else None})
+    elif answers:
+        _print_event(answers[-1])
+    if not answers or answers[-1].get("error"):
+        raise click.exceptions.Exit(1)
+
+
+@sessions.command()
+@_SESSION
+@FORMAT
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
+@_JSON
+def export(session: str, form: str, output: Path | None, as_json: bool) -> None:
+    """Write a session as JSONL or Markdown. Works with the daemon down."""
+    from rappd.store.reader import Reader
+    from rappd.tether.session_list import SESSION_CALLER, find_session, session_rows
+
+    with Reader(Home.here().database) as reader:
+        rows = session_rows(reader.threads_by(SESSION_CALLER))
+        row = find_session(rows, "" if session == "current" else session)
+        thread, events = reader.find_thread(row.thread), reader.thread_events(row.thread)
+    write_export(thread, events, form, output, as_json=as_json, session=row.id)
+
+
+@sessions.command()
+@_SESSION
+@click.option("--at", "at_seq", type=click.IntRange(min=1), help="After this event (show numbers them).")
+@_JSON
+def branch(session: str, at_seq: int | None, as_json: bool) -> None:
+    """Start a session with what was said so far; connected phones move there."""
+    row = ControlClient(Home.here()).post(_path(session) + "/branch", {"at_seq": at_seq or 0})
+    if as_json:
+        print_json(row)
+        return
+    _print_opened(row)
+
+
+@sessions.command()
+@_SESSION
+@_JSON
+def close(session: str, as_json: bool) -> None:
+    """Take no further sentences in a session."""
+    row = ControlClient(Home.here()).post(_path(session) + "/close")
+    if as_json:
+        print_json(row)
+        return
+    print_status(
+        "good", f"Session {row['id'][:8]} is closed.", "To go on in a new one: `rappd sessions open`"
+    )
+
+
+def _whole(daemon: ControlClient, session: str, after: int = 0) -> Row:
+    found = daemon.get(f"{_path(session)}?after={after}")
+    page = found
+    while page["more"]:
+        page = daemon.get(f"{_path(found['session']['id'])}?after={page['last_seq']}")
+        found["events"] += page["events"]
+    return {key: value for key, value in found.items() if key not in ("last_seq", "more")}
+
+
+def _print_opened(row: Row) -> None:
+    here = _here(row)
+    print_status("good", f"Session {row['id'][:8]} is open" + (f"; here: {here}." if here else "."))
+
+
+def _print_event(event: Row) -> None:
+    at = time.strftime("%H:%M:%S", time.localtime(event["at"] / 1000))
+    lead = f"{event['seq']:>5}  {at}  {strip_control(event['by'])[:12]:<12}  "
+    text = strip_control(event["text"])
+    if event["kind"] == "tool_dispatch":
+        print_out(dim(f"{lead}uses {text}"))
+    elif event.get("error"):
+        told = " ".join(filter(None, (text, event["do"])))
+        print_out(f"{lead}{status_mark('bad')} {wrapped(told, len(lead) + 2)}")
+    elif event["kind"] in ("operator_input", "twin_response"):
+        print_out(f"{lead}{wrapped(text, len(lead))}")
+    else:
+        print_out(dim(f"{lead}{wrapped(text or event['kind'], len(lead))}"))
+
+
+def _path(session: str) -> str:
+    return f"/sessions/{quote(session, safe='')}"
+
+
+def _here(row: Row) -> str:
+    return ", ".join(strip_control(name) for name in row["here"])
+
+
+def _state(row: Row) -> str:
+    if row["closed"]:
+        return "closed"
+    return "open, phones join" if row["current"] else "open"

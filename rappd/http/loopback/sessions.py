@@ -1,0 +1,173 @@
+"""Sessions with phones, for the owner: list, show, follow, open, speak in, clear, branch and close them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from envelopes.envelope import is_uuid, new_id
+from rappd.http.app_keys import DAEMON
+from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidFieldError, json_object, text_field
+from rappd.http.responses import ok
+from rappd.tether.devices import OWNER
+from rappd.tether.events import event_of
+from rappd.tether.screen import Screen
+from rappd.tether.sentences import Owner
+from rappd.tether.service import TetherService
+from rappd.tether.session import Say, unfit
+from rappd.tether.session_list import SessionRow
+from rappd.tether.sessions import Session
+
+routes = web.RouteTableDef()
+
+_CURRENT = "current"
+
+
+@routes.get("/sessions")
+@operator_only
+async def listing(request: web.Request) -> web.Response:
+    """All sessions, the newest first: who is in them, and which one phones join."""
+    tether = _tether(request)
+    rows = await tether.sessions.record.rows()
+    return ok({"sessions": [await tether.shown_session(row) for row in rows]})
+
+
+@routes.post("/sessions")
+@operator_only
+async def open_(request: web.Request) -> web.Response:
+    """Starts a session, and takes all connected phones there."""
+    tether = _tether(request)
+    return ok(await _moved(tether, await tether.sessions.open()))
+
+
+@routes.get("/sessions/{id}")
+@operator_only
+async def show(request: web.Request) -> web.Response:
+    """A session (`current`: the newest) and a page of its events after the number `after`."""
+    tether, row = await _found(request)
+    records, more = await tether.sessions.record.page(row.thread, _number(request.query.get("after", "0")))
+    names = await tether.sessions.participants.names(records)
+    events = [event for one in records if (event := event_of(one, names)) is not None]
+    last = records[-1].n if records else None
+    return ok(
+        {
+            "session": await tether.shown_session(row),
+            "participants": await tether.sessions.participants.listing(),
+            "events": events,
+            "last_seq": last,
+            "more": more,
+        }
+    )
+
+
+@routes.post("/sessions/{id}/say")
+@operator_only
+async def say(request: web.Request) -> web.Response:
+    """Asks a participant: `text`, perhaps `to`, `event_id` (a UUID; a repeat is asked once), `wait` for the answer.
+
+    With `via` `mic` it interrupts a running workflow, which goes on afterwards.
+    """
+    tether, row = await _found(request)
+    body = await json_object(request)
+    text, to, id = text_field(body, "text"), body.get("to") or "", body.get("event_id") or new_id()
+    if not isinstance(to, str) or not is_uuid(id):
+        raise InvalidFieldError("to is a name, event_id a UUID", do='Send {"text": "…"}.')
+    if problem := unfit(text):
+        raise InvalidFieldError(problem, do='Send {"text": "…"}.')
+    session = await tether.sessions.open(row.id)
+    asked = tether.sessions.say(
+        session, Owner(), Say(str(id).lower(), text, to[:80], "mic" if body.get("via") == "mic" else "")
+    )
+    if body.get("wait") and asked is not None:
+        await asyncio.shield(asked)
+    return ok({"session": row.id, "event_id": str(id).lower()})
+
+
+@routes.post("/sessions/{id}/clear")
+@operator_only
+async def clear(request: web.Request) -> web.Response:
+    """Empties all screens; the record keeps what was said."""
+    tether, row = await _found(request)
+    tether.sessions.clear(await tether.sessions.open(row.id), OWNER)
+    return await _settled(tether, row)
+
+
+@routes.post("/sessions/{id}/branch")
+@operator_only
+async def branch(request: web.Request) -> web.Response:
+    """Starts a session with this one's events up to the number `at_seq` (0: all), and takes phones there."""
+    tether, row = await _found(request)
+    at_seq = (await json_object(request)).get("at_seq", 0)
+    if type(at_seq) is not int or not 0 <= at_seq <= row.count:
+        raise InvalidFieldError(f"at_seq is a number up to {row.count}", do='Send {"at_seq": 12}.')
+    return ok(await _moved(tether, await tether.sessions.branch(row, at_seq or row.count, OWNER)))
+
+
+@routes.post("/sessions/{id}/close")
+@operator_only
+async def close(request: web.Request) -> web.Response:
+    """Takes no further sentences. Phones see so, and stay until another session is opened."""
+    tether, row = await _found(request)
+    tether.sessions.end(await tether.sessions.open(row.id), OWNER)
+    return await _settled(tether, row)
+
+
+@routes.get("/sessions/{id}/stream")
+@operator_only
+async def follow(request: web.Request) -> web.StreamResponse:
+    """Server-sent events, as phones get them: `events` after the number `after` or `Last-Event-ID`, and `presence`."""
+    tether, row = await _found(request)
+    after = _number(request.headers.get("Last-Event-ID") or request.query.get("after", "0"))
+    session = await tether.sessions.open(row.id)
+    screen = Screen(after)
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    await response.write(b": here\n\n")
+    tether.screens.add(screen)
+    try:
+        await tether.sessions.join(session, screen)
+        with contextlib.suppress(ConnectionError):
+            while (message := await screen.next()) is not None:
+                await response.write(_event(message))
+                if message.get("more"):
+                    await tether.sessions.more(session, screen)
+    finally:
+        tether.screens.discard(screen)
+        tether.sessions.leave(session, screen)
+    return response
+
+
+def _event(message: dict[str, Any]) -> bytes:
+    id = b"id: %d\n" % message["last_seq"] if "last_seq" in message else b""
+    return b"%sdata: %s\n\n" % (id, orjson.dumps(message))
+
+
+async def _moved(tether: TetherService, session: Session) -> dict[str, Any]:
+    tether.move_to(session)
+    await tether.sessions.record.flush()
+    return await tether.shown_session(await tether.sessions.find(session.id))
+
+
+async def _settled(tether: TetherService, row: SessionRow) -> web.Response:
+    await tether.sessions.record.flush()
+    return ok(await tether.shown_session(await tether.sessions.find(row.id)))
+
+
+async def _found(request: web.Request) -> tuple[TetherService, SessionRow]:
+    tether, id = _tether(request), request.match_info["id"]
+    return tether, await tether.sessions.find("" if id == _CURRENT else id)
+
+
+def _tether(request: web.Request) -> TetherService:
+    return request.app[DAEMON].tether
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 16 else 0
