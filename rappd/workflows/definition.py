@@ -200,7 +200,11 @@ def _field_error(file: str, text: str) -> WorkflowError:
         where = f"{where}.{missing[1] or missing[2]}".removeprefix(".")
         said = "It is missing" if missing[1] else "No such field"
     last = re.sub(r"\[[^\]]*\]", "", where).rpartition(".")[2]
-    hint = _HINTS.get(last, "a text") if "No such" not in said else "nothing: remove it"
+    hint = (
+        _HINTS.get(last, "a text" if where else "one JSON object")
+        if "No such" not in said
+        else "nothing: remove it"
+    )
     return _bad(file, where, said.replace("`", ""), hint)
 
 
