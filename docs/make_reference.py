@@ -31,6 +31,8 @@ from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 DO = {
+    "asked_elsewhere": "Ask again in the session that is open now.",
+    "session_closed": "Start a new one: `rappd sessions open`.",
     "code_expired": "Ask for a new QR code: `rappd pair`.",
     "no_such_device": "`rappd devices list` names them.",
     "tether": "The text says more; `rappd logs` has the rest.",

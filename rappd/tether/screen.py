@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from rappd.tether.devices import OWNER
 
 _KEEP_WAITING = 64
+_LOOK_SECONDS = 1.0
 
 
 class Screen:
@@ -28,6 +30,14 @@ class Screen:
         """Lets the page go."""
         self._queue.put_nowait(None)
 
-    async def next(self) -> dict[str, Any] | None:
-        """The next message; None at the end."""
-        return await self._queue.get()
+    async def messages(self, connected: Callable[[], bool]) -> AsyncIterator[dict[str, Any]]:
+        """Messages until it is closed or no longer ``connected``, which is asked every second."""
+        while connected():
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    message = await self._queue.get()
+            except TimeoutError:
+                continue
+            if message is None:
+                return
+            yield message

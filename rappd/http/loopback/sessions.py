@@ -134,7 +134,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
     try:
         await tether.sessions.join(session, screen)
         with contextlib.suppress(ConnectionError):
-            while (message := await screen.next()) is not None:
+            async for message in screen.messages(lambda: request.transport is not None):
                 await response.write(_event(message))
                 if message.get("more"):
                     await tether.sessions.more(session, screen)

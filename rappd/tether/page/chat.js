@@ -9,6 +9,8 @@ export function chat(session, machine, { onLeave, onStop }) {
   const list = element("ol", { className: "events", ariaLabel: "Conversation" });
   const state = element("span", { className: "state", role: "status" });
   const notice = element("p", { className: "notice", role: "status" });
+  const here = element("p", { className: "here", role: "status" });
+  const clear = element("button", { type: "button", onclick: () => session.clear() }, "Clear everybody's screen");
   const to = element("select", { ariaLabel: "Whom to ask" });
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
   const send = element("button", { type: "submit", className: "main" }, "Send");
@@ -17,9 +19,9 @@ export function chat(session, machine, { onLeave, onStop }) {
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
       element("p", { className: "protected" }),
-      element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
+      clear, element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
-    element("header", {}, element("strong", {}, machine), state, menu), list, notice, form);
+    element("header", {}, element("strong", {}, machine), state, menu), here, list, notice, form);
 
   form.onsubmit = (event) => {
     event.preventDefault();
@@ -62,7 +64,9 @@ export function chat(session, machine, { onLeave, onStop }) {
     notice.textContent = session.state === "lost"
       ? `Lost ${machine}. Trying again. What you write is kept.`
       : session.notice || (session.typing ? `${session.typing} is writing…` : "");
-    form.hidden = !session.mayTalk;
+    here.textContent = session.here.length ? `also here: ${session.here.join(", ")}` : "";
+    clear.hidden = form.hidden = !session.mayTalk || session.closed;
+    list.classList.toggle("silent", form.hidden);
     drawParticipants(to, session.participants);
     menu.querySelector(".protected").textContent = session.secure === false
       ? "This Wi-Fi blocks the private line. Others on it could read along."
@@ -76,22 +80,35 @@ function addEvent(list, rows, event, session) {
   if (event.kind === "operator_input") {
     const mine = event.by === session.device.name;
     const mark = element("span", { className: "mark" }, mine ? "delivered" : "");
+    for (const button of list.querySelectorAll(".again")) if (button.dataset.text === event.text) button.remove();
     const row = element("li", { className: mine ? "mine" : "other" },
       mine ? "" : element("span", { className: "by" }, event.by), element("p", {}, event.text), mark);
     row.dataset.id = event.event_id;
-    rows.set(event.event_id, mark);
+    rows.set(event.event_id, { mark, event });
     list.append(row);
   } else if (event.kind === "twin_response") {
-    const mark = rows.get(event.event_id);
-    if (mark && mark.textContent) mark.textContent = event.error ? "not answered" : "answered";
+    const { mark, event: asked } = rows.get(event.event_id) ?? {};
+    if (mark?.textContent) mark.textContent = event.error ? "not answered" : "answered";
     list.append(element("li", { className: event.error ? "other failed" : "other" },
       element("span", { className: "by" }, event.by),
-      element("p", {}, event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text)));
+      element("p", {}, event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text),
+      event.again && asked ? askAgain(asked, session) : ""));
   } else if (event.kind === "tool_dispatch") {
     list.append(element("li", { className: "aside" }, `${event.by} uses ${event.text}`));
   } else if (event.text) {
     list.append(element("li", { className: "aside" }, event.text));
   }
+}
+
+/** Asks the same once more. It goes as soon as the same sentence stands in the conversation again. */
+function askAgain(asked, session) {
+  const button = element("button", { type: "button", className: "again" }, "Ask again");
+  button.dataset.text = asked.text;
+  button.onclick = () => {
+    button.remove();
+    session.say(asked.text, asked.to);
+  };
+  return button;
 }
 
 function drawUnsent(list, session) {

@@ -8,6 +8,7 @@ const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
 const PING_MS = 5000;
 const DEAD_MS = 15_000;
+const PAGE_PAUSE = 30;
 
 export class Session {
   constructor(device, show) {
@@ -21,6 +22,8 @@ export class Session {
     this.participants = [];
     this.mayTalk = true;
     this.typing = "";
+    this.here = [];
+    this.closed = false;
     this.pause = FIRST_PAUSE;
     this.wake = () => {};
   }
@@ -52,6 +55,11 @@ export class Session {
     this.change({});
     await keep("unsent", this.unsent);
     this.sendUnsent();
+  }
+
+  /** Empties the screens of all. */
+  clear() {
+    this.frames?.send({ type: "clear" });
   }
 
   isTyping() {
@@ -93,6 +101,7 @@ export class Session {
     else if (message.type === "welcome") this.welcomed(message);
     else if (message.type === "events") this.seen(message);
     else if (message.type === "refused") this.refused(message);
+    else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "revoked") {
       this.left = true;
@@ -105,8 +114,11 @@ export class Session {
       this.events = [];
       this.lastSeq = message.from_seq;
     }
+    const isNew = this.id !== "" && message.session !== this.id;
     this.pause = FIRST_PAUSE;
     this.change({
+      notice: isNew ? "This is a new session." : "",
+      closed: message.closed === true,
       id: message.session,
       participants: message.participants,
       mayTalk: message.may_talk,
@@ -119,7 +131,11 @@ export class Session {
   async seen(message) {
     const fresh = message.events.filter((event) => event.seq > this.lastSeq);
     this.events.push(...fresh);
+    const cleared = this.events.findLastIndex((event) => event.kind === "clear");
+    if (cleared > 0) this.events = this.events.slice(cleared);
     this.lastSeq = message.last_seq;
+    if (fresh.some((event) => event.kind === "session_end")) this.closed = true;
+    if (message.more) setTimeout(() => this.frames?.send({ type: "more" }), PAGE_PAUSE);
     const arrived = new Set(fresh.map((event) => event.event_id));
     const before = this.unsent.length;
     this.unsent = this.unsent.filter((one) => !arrived.has(one.event_id));

@@ -2,45 +2,172 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import Callable
 from typing import Any, Self
 
+import aiohttp
 from fixtures.running_daemon import RunningDaemon
 
+from envelopes.envelope import new_id
 from rappd.tether import proofs
+from rappd.tether.framing import Assembler
+from rappd.tether.proofs import Parts
 
 _SECONDS = 20.0
 
 
 class PhoneClient:
-    """One phone of a running daemon. ``events`` are those it has seen of ``session``."""
+    """One phone of a running daemon: what its page would hold."""
 
     def __init__(self, daemon: RunningDaemon) -> None:
         self.daemon = daemon
         self.events: list[dict[str, Any]] = []
         self.pages: list[int] = []
         self.here: list[str] = []
-        self.refused: list[dict[str, Any]] = []
-        self.session = ""
+        self.refused: dict[str, str] = {}
+        self.welcome: dict[str, Any] = {}
         self.name = ""
         self.last_seq = 0
+        self._address = ""
         self._device: dict[str, Any] = {}
+        self._assembler = Assembler()
+        self._reading: asyncio.Task[None] | None = None
+        self._changed = asyncio.Condition()
+
+    @property
+    def session(self) -> str:
+        """The session that it is in."""
+        return str(self.welcome.get("session", ""))
 
     async def pair(self, **asked: Any) -> Self:
-        """Joins: shows a code, proves it, and says yes on both sides."""
+        """Joins: a code is shown, it proves the code, both sides say yes."""
         window = await self._owner("POST", "/devices/window", asked)
-        key = proofs.unb64(
-            dict(one.split("=") for one in window["links"][0].partition("#")[2].split("&"))["t"]
-        )
-        await self._open({"window": window["id"]}, key, window["links"][0])
+        address, token = re.findall(r"http://([^/]+)/t#.*&t=([^&]+)", window["links"][0])[0]
+        self._address = address
+        await self._connect({"window": window["id"]}, window["id"], proofs.unb64(token))
         await self._send({"type": "confirm", "same": True})
         await self._owner("POST", "/devices/window/answer", {"id": window["id"], "same": True})
-        await self._greet(await self._take("paired"))
-        return self
+        return await self._greet()
 
     async def resume(self) -> Self:
-        """Comes back after ``leave``, or after a restart."""
-        await self._open(
-            {"device": self._device["device"]}, proofs.unb64(self._device["secret"]), self._address
+        """Comes back."""
+        device = self._device
+        await self._connect({"device": device["device"]}, device["device"], proofs.unb64(device["secret"]))
+        return await self._greet()
+
+    async def leave(self) -> None:
+        """Disconnects."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self._line.close()
+        await self._http.close()
+
+    async def say(self, text: str, *, to: str = "", id: str = "") -> str:
+        """Sends a sentence and returns its id."""
+        id = id or new_id()
+        await self._send({"type": "say", "event_id": id, "text": text, "to": to})
+        return id
+
+    async def clear(self) -> None:
+        """Empties all screens."""
+        await self._send({"type": "clear"})
+
+    async def sees(self, condition: Callable[[], Any]) -> None:
+        """Waits until a message made the condition true."""
+        async with asyncio.timeout(_SECONDS), self._changed:
+            await self._changed.wait_for(condition)
+
+    async def is_answered(self, id: str) -> dict[str, Any]:
+        """Waits for the answer to a sentence."""
+        await self.sees(lambda: self.answers(id))
+        return self.answers(id)[0]
+
+    def answers(self, id: str) -> list[dict[str, Any]]:
+        """Answers to a sentence that it has seen."""
+        return [one for one in self.events if one["kind"] == "twin_response" and one["event_id"] == id]
+
+    def texts(self) -> list[str]:
+        """Texts of the sentences and answers."""
+        kinds = ("operator_input", "twin_response")
+        return [one["text"] for one in self.events if one["kind"] in kinds]
+
+    async def _owner(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        answer = await asyncio.to_thread(self.daemon.request, method, path, body, control=True)
+        assert answer.status == 200, answer.body
+        return answer.json()
+
+    async def _connect(self, named: dict[str, str], subject: str, key: bytes) -> None:
+        self._http = aiohttp.ClientSession()
+        self._line = await self._reach(f"http://{self._address}/tether/v2/socket")
+        nonce = secrets.token_bytes(proofs.NONCE_BYTES)
+        await self._send({**named, "commit": proofs.b64(proofs.commitment(nonce))})
+        opened = await self._take("opened")
+        parts = Parts(
+            subject, b"", b"", proofs.unb64(opened["nonce"]), nonce, proofs.unb64(opened["host_key"])
         )
-        await self._greet(await self._take("paired"))
+        mac = proofs.proof(key, "guest", parts.digest())
+        auth = {"type": "auth", "nonce": proofs.b64(nonce), "mac": proofs.b64(mac), "name": "Android"}
+        await self._send(auth)
+        await self._take("auth_ok")
+
+    async def _reach(self, address: str) -> aiohttp.ClientWebSocketResponse:
+        """Tries again, as the page does: the listener opens after the daemon is ready."""
+        async with asyncio.timeout(_SECONDS):
+            while True:
+                try:
+                    return await self._http.ws_connect(address)
+                except aiohttp.ClientConnectorError:
+                    await asyncio.sleep(0.02)
+
+    async def _greet(self) -> Self:
+        self._device = await self._take("paired")
+        self.name = self._device["name"]
+        self.here = []
+        self._reading = asyncio.create_task(self._read())
+        await self._send({"type": "hello", "last_seq": self.last_seq, "session": self.session})
+        await self.sees(lambda: self.here)
         return self
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        await self._line.send_str(json.dumps(frame))
+
+    async def _take(self, kind: str) -> dict[str, Any]:
+        async with asyncio.timeout(_SECONDS):
+            while (message := self._assembler.feed(await self._line.receive_str())) is None or message[
+                "type"
+            ] == "ping":
+                pass
+        assert message["type"] == kind, message
+        return message
+
+    async def _read(self) -> None:
+        async for frame in self._line:
+            message = self._assembler.feed(frame.data)
+            if message is not None:
+                await self._on_message(message)
+
+    async def _on_message(self, message: dict[str, Any]) -> None:
+        async with self._changed:
+            kind = message["type"]
+            if kind == "ping":
+                await self._send({"type": "pong"})
+            elif kind == "welcome":
+                if message["session"] != self.session or message["from_seq"] == 0:
+                    self.events, self.last_seq = [], 0
+                self.welcome = message
+            elif kind == "events":
+                self.events += message["events"]
+                self.pages.append(len(message["events"]))
+                self.last_seq = message["last_seq"]
+                if message["more"]:
+                    await self._send({"type": "more"})
+            elif kind == "presence":
+                self.here = message["here"]
+            elif kind == "refused":
+                self.refused[message["event_id"]] = message["error"]
+            self._changed.notify_all()

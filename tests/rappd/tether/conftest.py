@@ -1,0 +1,34 @@
+"""A running daemon that phones of this machine can reach."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from fixtures.running_daemon import RunningDaemon, free_port
+
+from tests.rappd.tether.phone_client import PhoneClient
+
+REACHABLE = {"RAPPD_NAME": "desk", "RAPPD_TETHER_ADDRESS": "127.0.0.1", "RAPPD_TETHER_PORT": str(free_port())}
+MakePhone = Callable[..., Awaitable[PhoneClient]]
+
+
+@pytest.fixture
+def desk(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
+    """A daemon with the scripted model."""
+    return make_daemon("desk", **REACHABLE, LLM_FAKE="1").start()
+
+
+@pytest.fixture
+async def phone(desk: RunningDaemon) -> AsyncIterator[MakePhone]:
+    """``await phone(name=…)``: a phone that joined; all leave at the end."""
+    made: list[PhoneClient] = []
+
+    async def make(**asked: Any) -> PhoneClient:
+        made.append(await PhoneClient(desk).pair(**asked))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.leave()
