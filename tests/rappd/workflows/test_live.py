@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.running_daemon import agent_source
 
 from envelopes.envelope import new_id
 from tests.rappd.tether.phone_client import PhoneClient
 from tests.rappd.workflows.conftest import THREE, Desk, cues
 from tests.rappd.workflows.held_model import HeldModel
+from tests.twins.eggs.readers.conftest import Eggs
 from twins.installer.quarantine import QuarantineList
 
 TWO = "two after answer to one"
@@ -324,3 +327,22 @@ def test_debate_without_a_story_asks_hacker_news(offline: Desk) -> None:
     events = offline.sees("done")
     tools = [one["text"] for one in events if one["kind"] == "tool_dispatch"]
     assert tools[:1] == ["HackerNews"]
+
+
+def test_workflow_from_an_egg_waits_for_approval(desk: Desk, tmp_path: Path) -> None:
+    foreign = {**THREE, "name": "foreign", "title": "Foreign"}
+    members = {
+        "agent.py": agent_source("Kettle"),
+        "rappid.json": json.dumps({"rappid": Eggs.rappid}),
+        "workflows/foreign.json": json.dumps(foreign),
+    }
+    egg = Eggs(tmp_path).rapp1(members, variant="rapplication")
+    done = desk.cli("egg", "hatch", egg, "--yes")
+    assert done.returncode == 0, done.stderr
+    (row,) = [one for one in desk.ask("GET", "/workflows")["workflows"] if one["name"] == "foreign"]
+    assert row["foreign"]
+    assert desk.cli("workflows", "run", "foreign").returncode == 5
+    approved = desk.cli("agents", "approve", "workflows/foreign.json")
+    assert approved.stdout.strip().endswith("workflows/foreign.json is approved.")
+    assert desk.cli("workflows", "run", "foreign").returncode == 0
+    desk.sees("done")
