@@ -230,8 +230,8 @@ class PhoneConnection:
                 "secure": self.secure,
             }
         )
-        await self._show_workflows(self.device)
         await self._sessions.join(session, self)
+        await self._show_workflows(self.device)
 
     async def _show_workflows(self, device: Device) -> None:
         self.show(await asyncio.to_thread(self._owner.workflows_for, device))
