@@ -20,6 +20,8 @@ NOTE = "NOTE"
 
 THREAD = "_x_thread"
 PEER_THREAD = "_x_peer_thread"
+PARTICIPANT = "_x_participant"
+"""The name that a workflow gives to whoever is asked; a reply carries it, too."""
 CAP = "_x_cap"
 SLUSH = "_x_slush"
 SIG = "_x_sig"
@@ -65,7 +67,9 @@ class Envelope(msgspec.Struct, frozen=True):
 
         A DONE whose data tells ``tokens`` and ``cost_usd`` says them in its extensions, too.
         """
-        carried = {key: self.extensions[key] for key in (THREAD, PEER_THREAD) if key in self.extensions}
+        carried = {
+            key: self.extensions[key] for key in (THREAD, PEER_THREAD, PARTICIPANT) if key in self.extensions
+        }
         if verb == DONE and "tokens" in data:
             carried |= {key: data[name] for key, name in _USAGE if name in data}
         return Envelope(self.id, self.recipient, self.sender, verb, data, {**carried, **extensions})

@@ -36,6 +36,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/rapps/make_bundles.py",
         "rappd/http/tether_listener.py",
         "agents/contract/file_discovery.py",  # the shipped library
+        "rappd/workflows/library.py",
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",
         "agents/workers/landlock.py",
@@ -78,7 +79,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals
-        "twins/installer/quarantine.py",
         "twins/installer/quarantine.py",
         "twins/installer/signers.py",
         "agents/storage/atomic_write.py",  # write_atomically itself
@@ -137,6 +137,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/cli/service.py",
         "rappd/cli/threads.py",
         "rappd/cli/twin_souls.py",
+        "rappd/cli/workflows.py",
         "rappd/operations/cartridges.py",
         "rappd/operations/egg_merge.py",
         "twins/cartridges/cartridge_io.py",

@@ -71,6 +71,8 @@ class Ask(msgspec.Struct):
     emit: Emit | None = None
     allows: Allows | None = None
     guests: RemoteTools | None = None
+    without_model: str = ""
+    """The answer of the offline brain, where it is the one that answers."""
 
 
 class Answer(msgspec.Struct):
@@ -203,6 +205,7 @@ class Brainstem:
             lambda: self._prompt(turn, turn.ask),
             on_text=on_text if emit else None,
             round=number,
+            extra={"without_model": turn.ask.without_model} if turn.ask.without_model else {},
             summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
         )
         if turn.ask.structural:

@@ -14,6 +14,7 @@ COMMANDS = {
     "peers": ("rappd.cli.peers:peers", "Other machines: see, pair, share, revoke."),
     "pair": ("rappd.cli.pair:pair", "Let a phone join by a QR code."),
     "devices": ("rappd.cli.devices:devices", "Phones that joined: list, rename, scopes, revoke."),
+    "workflows": ("rappd.cli.workflows:workflows", "Run steps in a session, one after the other."),
     "sessions": ("rappd.cli.sessions:sessions", "Conversations with phones: show, say, branch, close."),
     "call": ("rappd.cli.call:call", "Ask another machine, or one of its agents."),
     "outbox": ("rappd.cli.outbox:outbox", "What waits for machines that are away."),

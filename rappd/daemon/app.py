@@ -48,6 +48,8 @@ from rappd.tenants.tenants import Tenants
 from rappd.tether.service import TetherService
 from rappd.tether.sessions import Sessions
 from rappd.transcript.frames import RestoredConversations
+from rappd.workflows.coordinator import Coordinator
+from rappd.workflows.library import WorkflowLibrary
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
@@ -136,6 +138,11 @@ class Daemon:
         sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         self.activity.watched["devices"] = self.tether.looks
+        library = WorkflowLibrary(workspace, self.quarantine)
+        self.coordinator = Coordinator(
+            self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
+        )
+        self.tether.workflows = self.coordinator
         self._background: set[asyncio.Task[Any]] = set()
         operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
         self.services.perform = operations.perform
@@ -187,12 +194,17 @@ class Daemon:
         self.providers.start()
         self.tell(await self.host.start(), quiet=True)
         await self.providers.first_look(_FIRST_LOOK_SECONDS)
-        self.spawn(startup.start_twins(self.twins.lifecycle, self.tenants))
+        self.spawn(self._go_on())
         from rappd.tenants.file_watcher import watch_agent_files
 
         workspace = self.host.workspace
         folders = (workspace.agents, workspace.sources)
         self.spawn(watch_agent_files(workspace.files, folders, self._refresh_agents))
+
+    async def _go_on(self) -> None:
+        """Twins that ran before run again, and then workflows that were under way."""
+        await startup.start_twins(self.twins.lifecycle, self.tenants)
+        await self.coordinator.recover()
 
     async def _refresh_agents(self) -> None:
         self.tell(await self.host.refresh())
@@ -215,6 +227,7 @@ class Daemon:
         await self.anchoring.advance(
             settled=True
         )  # for the machines that get it, where turns ended since their goodbye
+        await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
         await self.eggs.close()

@@ -32,6 +32,8 @@ _T = TypeVar("_T")
 
 Watcher = Callable[[Envelope, str], None]
 
+_STOPPED = {"preempted": "Interrupted by the operator; it is asked again."}
+
 
 class Dispatcher:
     """Routes records to handlers and writes both sides down."""
@@ -42,6 +44,7 @@ class Dispatcher:
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
         self._watchers: list[Watcher] = []
         self._turns: dict[tuple[str, str], asyncio.Future[Envelope]] = {}
+        self._interrupts: dict[str, str] = {}
         self.passed = 0
         self.refused = 0
         self.calls = 0
@@ -123,6 +126,10 @@ class Dispatcher:
     def record_cancelled(self, outer: RequestContext, request: Envelope) -> None:
         """Writes down that nobody waits for ``request`` any more."""
         self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
+
+    def interrupt(self, id: str, reason: str) -> None:
+        """Names the reason of a cancellation: call it before the task of that HELP is cancelled."""
+        self._interrupts[id] = reason
 
     async def flush(self) -> None:
         """Returns once all that was written down until now is committed: what is told to somebody stands in the record.
@@ -290,8 +297,11 @@ class Dispatcher:
             try:
                 reply = await self._answer(RequestContext(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
-                self._write(envelope.refusal(499, "Stopped.", "stopped"), workspace)
+                reason = self._interrupts.get(envelope.id, "stopped")
+                self._write(envelope.refusal(499, _STOPPED.get(reason, "Stopped."), reason), workspace)
                 raise
+            finally:
+                self._interrupts.pop(envelope.id, None)
             await self._commit(reply, workspace, answers=named)
         self.passed += 1
         return reply

@@ -13,6 +13,7 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
 from rappd.tenants.quarantine import QuarantinedFile, held_files, named
 from rappd.tenants.tenant_context import TenantContext
+from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
@@ -135,6 +136,14 @@ class AgentAdmin:
                     "file": filename,
                     "sha256": waiting.sha256,
                     "message": text,
+                    "agents": [],
+                }
+            if is_workflow(filename):
+                return {
+                    "status": "ok",
+                    "file": filename,
+                    "sha256": waiting.sha256,
+                    "message": f"{filename} is approved.",
                     "agents": [],
                 }
             await self._tenant.registry.forget(YOURS, filename)

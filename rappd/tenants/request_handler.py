@@ -66,6 +66,7 @@ class TenantRequestHandler:
                 context.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
                 guests=peers.guests(context) if peers and not remote else None,
+                without_model=str(data.get("without_model") or "") if caller.listener == "tether" else "",
             )
         )
         if context.usage is not None:

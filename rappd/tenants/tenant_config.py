@@ -106,7 +106,13 @@ def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
     """The paths that decide which code of a workspace runs, what its model is told, and what a restore brings back."""
     folders = (
         *(workspace.agents, workspace.services, workspace.organs, workspace.senses, workspace.rapps),
-        *(workspace.root / "utils", workspace.sources, workspace.kept, workspace.data / "soul_history"),
+        *(
+            workspace.root / "utils",
+            workspace.workflows,
+            workspace.sources,
+            workspace.kept,
+            workspace.data / "soul_history",
+        ),
     )
     return (
         *(ReadOnlyPath(folder, folder=True) for folder in folders),

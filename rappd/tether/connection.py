@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from envelopes.errors import ReportableError
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
-from rappd.tether.devices import Device
+from rappd.tether.devices import Device, may_talk
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
@@ -37,6 +37,14 @@ class ConnectionOwner(Protocol):
 
     def ended(self, connection: PhoneConnection, reason: str) -> None:
         """It is over; comes once."""
+        ...
+
+    def run_workflow(self, connection: PhoneConnection, asked: phone_side.RunWorkflow) -> None:
+        """Starts, pauses, resumes or aborts a workflow for it, or tells it why not."""
+        ...
+
+    def workflows_for(self, device: Device) -> dict[str, Any]:
+        """The frame that tells a phone which workflows it may run."""
         ...
 
     async def current_session(self) -> Session:
@@ -71,6 +79,7 @@ class PhoneConnection:
         self._phone: PhoneSession | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._joining: asyncio.Task[None] | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._over = False
 
     @property
@@ -116,7 +125,8 @@ class PhoneConnection:
     def allow(self) -> None:
         """The device's scope was changed."""
         if self._phone is not None and self.device is not None:
-            self._phone.allow(may_talk=bool(self.device.caps))
+            self._phone.allow(may_talk=may_talk(self.device))
+            self._telling = asyncio.ensure_future(self._show_workflows(self.device))
 
     def move(self) -> None:
         """Takes the phone into the session that phones join now, once it has said hello."""
@@ -130,8 +140,9 @@ class PhoneConnection:
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._joining is not None:
-            self._joining.cancel()
+        for task in (self._joining, self._telling):
+            if task is not None:
+                task.cancel()
         if self.session is not None:
             self._sessions.leave(self.session, self)
         self._channel.close()
@@ -154,7 +165,7 @@ class PhoneConnection:
 
     def _accepted(self, name: str) -> None:
         device = self.device = self._owner.accept(self, name)
-        self._phone = PhoneSession(time.monotonic(), may_talk=bool(device.caps))
+        self._phone = PhoneSession(time.monotonic(), may_talk=may_talk(device))
         self.show({"type": "paired", "device": device.id, "secret": device.secret, "name": device.name})
         self._tick()
 
@@ -178,6 +189,8 @@ class PhoneConnection:
                 continue  # it spoke before it was told who is there
             elif isinstance(action, phone_side.Say):
                 self._say(self.session, self.device, action)
+            elif isinstance(action, phone_side.RunWorkflow):
+                self._owner.run_workflow(self, action)
             elif isinstance(action, phone_side.More):
                 if self.behind:
                     self._joining = asyncio.ensure_future(self._sessions.more(self.session, self))
@@ -213,11 +226,15 @@ class PhoneConnection:
                 "from_seq": self.last_seq,
                 "participants": participants,
                 "closed": session.closed,
-                "may_talk": bool(self.device.caps),
+                "may_talk": may_talk(self.device),
                 "secure": self.secure,
             }
         )
         await self._sessions.join(session, self)
+        await self._show_workflows(self.device)
+
+    async def _show_workflows(self, device: Device) -> None:
+        self.show(await asyncio.to_thread(self._owner.workflows_for, device))
 
     def _show_typing(self) -> None:
         assert self.session is not None and self.device is not None

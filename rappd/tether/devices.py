@@ -61,6 +61,11 @@ class Device(msgspec.Struct, kw_only=True):
         }  # fmt: skip
 
 
+def may_talk(device: Device) -> bool:
+    """True for a device that may ask participants."""
+    return bool(SCOPES[device.scope])
+
+
 class _Content(msgspec.Struct):
     devices: list[Device]
     removed: list[str] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from envelopes.envelope import DONE, ERROR, HELP, NOTE
+from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARTICIPANT
 from rappd.store.records import Event
 
 SESSION_START, SESSION_END, CLEAR, BRANCH = "session_start", "session_end", "clear", "branch"
@@ -20,7 +20,8 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
     ``{seq, event_id, kind, by, at, text, …}``: ``seq`` is the record's number in the thread, ``at`` milliseconds
     since 1970. A sentence and its answer have one ``event_id``.
     """
-    data = orjson.loads(record.body)["data"]
+    found = orjson.loads(record.body)
+    data = found["data"]
     event: dict[str, Any] = {"seq": record.n, "event_id": record.id, "at": record.at // 1000}
     if record.verb == NOTE:
         noted = {
@@ -28,15 +29,15 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
             "by": str(data.get("by", "")),
             "text": str(data.get("text", ""))[:_LONGEST],
         }
-        branched = {key: data[key] for key in ("parent", "at_seq") if key in data}
-        return {**event, **noted, **branched}
+        return {**event, **noted, **_told(data, "parent", "at_seq", "workflow", "label")}
     if record.verb == HELP and "user_input" in data:
         said = {
             "kind": "operator_input",
             "by": str(data.get("by", "")),
             "text": str(data["user_input"])[:_LONGEST],
         }
-        return {**event, **said, "to": names.get(record.recipient, "")}
+        to = found.get(PARTICIPANT) or names.get(record.recipient, "")
+        return {**event, **said, "to": to, **_told(data, "via", "on_behalf_of")}
     if record.verb == HELP:
         return {
             **event,
@@ -46,7 +47,7 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
         }
     if "agent" in data:  # of a tool call, whose result is in the answer
         return None
-    by = names.get(record.sender, record.sender.rpartition("_")[0])
+    by = found.get(PARTICIPANT) or names.get(record.sender, record.sender.rpartition("_")[0])
     if record.verb == DONE:
         text = str(data.get("response") or data.get("result") or "")[:_LONGEST]
         return {**event, "kind": "twin_response", "by": by, "text": text}
@@ -55,6 +56,10 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
         failed = {"text": str(data.get("msg", ""))[:_LONGEST], "do": do, "error": True}
         return {**event, "kind": "twin_response", "by": by, **failed, "again": do.startswith("Ask again")}
     return None
+
+
+def _told(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: data[key] for key in keys if key in data}
 
 
 def history(records: list[Event], names: dict[str, str]) -> list[dict[str, str]]:

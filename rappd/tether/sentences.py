@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope
@@ -14,7 +14,7 @@ from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, on_thread
 from rappd.errors import ConflictError
 from rappd.tenants.tenant import HOST, Tenant
-from rappd.tether.devices import OWNER, SCOPES
+from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
 from rappd.tether.events import history
 from rappd.tether.participants import Participants
 from rappd.tether.session import Say
@@ -49,7 +49,7 @@ class Owner:
     """The owner at this computer. In a session with phones, what they said is read by the model, too: no other rights."""
 
     name: str = OWNER
-    caps: tuple[str, ...] = SCOPES["talk"]
+    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOW)
     user_guid: str = DEFAULT_USER_GUID
 
 
@@ -93,5 +93,7 @@ class Sentences:
 
 
 def _envelope(tenant: Tenant, speaker: Speaker, said: Say) -> Envelope:
-    data = {"user_input": said.text, "by": speaker.name}
+    data: dict[str, Any] = {"user_input": said.text, "by": speaker.name}
+    if said.via:
+        data["via"] = said.via
     return Envelope(said.event_id, speaker.user_guid, tenant.id, HELP, data)

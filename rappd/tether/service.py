@@ -9,20 +9,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.errors import StoreError, UsageProblemError
+from rappd.errors import RefusedError, StoreError, UsageProblemError
 from rappd.settings.load import Settings
 from rappd.tether import proofs, sdp
 from rappd.tether.addresses import reachable_addresses
 from rappd.tether.connection import PhoneConnection
-from rappd.tether.devices import Device, DeviceRegistry, checked_scope
+from rappd.tether.devices import WORKFLOW, Device, DeviceRegistry, checked_scope
 from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDeviceError, WindowClosedError
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
 from rappd.tether.qr_code import as_svg
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.screen import Screen
+from rappd.tether.session import RunWorkflow
 from rappd.tether.session_list import SessionRow
 from rappd.tether.sessions import Session, Sessions
 from rappd.tether.window import LONGEST_SECONDS, PairingWindow
@@ -46,6 +48,18 @@ class TetherListener(Protocol):
         ...
 
 
+class Workflows(Protocol):
+    """The Coordinator, as phones use it."""
+
+    async def from_phone(self, session: Session, device: Device, action: str, name: str) -> None:
+        """Starts, pauses, resumes or aborts a workflow. Raises ``ReportableError``."""
+        ...
+
+    def offered(self) -> list[dict[str, Any]]:
+        """Workflows that can be started."""
+        ...
+
+
 class TetherService:
     """All calls come from the event loop."""
 
@@ -60,6 +74,7 @@ class TetherService:
         self.machine = machine
         self.sessions = sessions
         self.listener: TetherListener | None = None
+        self.workflows: Workflows | None = None
         self.window: PairingWindow | None = None
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
@@ -303,6 +318,26 @@ class TetherService:
                 self._outcome = {"state": "differs"}
                 if self.window is not None:
                     self.window.used = True
+
+    def run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
+        """Starts, pauses, resumes or aborts a workflow for a phone, or tells it why not."""
+        self._spawn(self._run_workflow(connection, asked))
+
+    async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
+        device, session = connection.device, connection.session
+        if self.workflows is None or device is None or session is None:
+            return
+        try:
+            await self.workflows.from_phone(session, device, asked.action, asked.name)
+        except ReportableError as problem:
+            text = f"{problem} {problem.do}" if isinstance(problem, RefusedError) else str(problem)
+            connection.show({"type": "refused", "event_id": "", "error": text})
+
+    def workflows_for(self, device: Device) -> dict[str, Any]:
+        """The frame that tells a phone which workflows it may run. Blocks on the disk."""
+        may = self.workflows is not None and WORKFLOW in device.caps
+        rows = self.workflows.offered() if self.workflows is not None and may else []
+        return {"type": "workflows", "may_run": may, "workflows": rows}
 
     async def current_session(self) -> Session:
         """The session that phones join: the newest, or a new one."""

@@ -12,6 +12,7 @@ PING_SECONDS = 5.0
 DEAD_SECONDS = 15.0
 MOST_TEXT = 100_000
 FRAMES_A_SECOND = 50
+WORKFLOW_ACTIONS = ("start", "pause", "resume", "abort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,16 @@ class Say:
     event_id: str
     text: str
     to: str
+    via: str = ""
+    """``mic``: it interrupts a workflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWorkflow:
+    """Start, pause, resume or abort a workflow."""
+
+    action: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +71,7 @@ class Hang:
     reason: str
 
 
-Action = Sync | Say | Typing | More | Clear | Reply | Hang
+Action = Sync | Say | RunWorkflow | Typing | More | Clear | Reply | Hang
 
 
 class PhoneSession:
@@ -101,6 +112,8 @@ class PhoneSession:
             return [Clear()] if self._may_talk else []
         if kind == "say":
             return self._on_say(frame)
+        if kind == "workflow":
+            return self._on_workflow(frame)
         return [Hang("unknown kind")]
 
     def on_tick(self, now: float) -> list[Action]:
@@ -123,7 +136,14 @@ class PhoneSession:
         refused = unfit(text) if self._may_talk else "This phone may only listen."
         if refused:
             return [Reply({"type": "refused", "event_id": event_id, "error": refused})]
-        return [Say(str(event_id).lower(), text, to[:80])]
+        via = "mic" if frame.get("via") == "mic" else ""
+        return [Say(str(event_id).lower(), text, to[:80], via)]
+
+    def _on_workflow(self, frame: dict[str, Any]) -> list[Action]:
+        action, name = frame.get("action"), frame.get("name", "")
+        if action not in WORKFLOW_ACTIONS or not isinstance(name, str):
+            return [Hang("malformed workflow")]
+        return [RunWorkflow(str(action), name[:80])]
 
 
 def unfit(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import orjson
@@ -15,6 +15,7 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.store.records import Event
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
+from rappd.tether.devices import WORKFLOW
 from rappd.tether.errors import AskedElsewhereError, SessionClosedError
 from rappd.tether.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
 from rappd.tether.participants import Participants
@@ -24,6 +25,8 @@ from rappd.tether.session_list import SessionRow, find_session, thread_of
 from rappd.tether.session_record import SessionRecord
 
 log = logging.getLogger(__name__)
+
+Work = Coroutine[Any, Any, None]
 
 
 class Listener(Protocol):
@@ -69,6 +72,8 @@ class Sessions:
         self.record = SessionRecord(dispatcher, store, tenants.host.id)
         self.changed: Callable[[], None] = lambda: None
         """Called when a session begins or ends, or somebody joins or leaves."""
+        self.interject: Callable[[Session, Callable[[], Work]], Work | None] = lambda session, speak: None
+        """Interrupts the workflow of a session for a sentence, which it asks; None where none runs."""
         self._sentences = Sentences(dispatcher, self.record, self.participants)
         self._open: dict[str, Session] = {}
         self._by_thread: dict[str, Session] = {}
@@ -144,7 +149,12 @@ class Sessions:
         if any(said.event_id in other.said for other in self._open.values()):
             raise AskedElsewhereError
         session.said.add(said.event_id)
-        return self._spawn(self._sentences.ask(session.thread, speaker, said))
+
+        def speak() -> Work:
+            return self._sentences.ask(session.thread, speaker, said)
+
+        interrupting = said.via == "mic" and WORKFLOW in speaker.caps
+        return self._spawn((self.interject(session, speak) if interrupting else None) or speak())
 
     async def close(self) -> None:
         """Ends what is under way."""

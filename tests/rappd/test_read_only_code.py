@@ -34,7 +34,7 @@ NAME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 SKIPPED = shutil.ignore_patterns(
     "test", "tests", "site-packages", "idlelib", "tkinter", "config-*", "__pycache__"
 )
-CODE_FOLDERS = ("agents", "services", "organs", "senses", "rapps", "utils", ".remote_agents")
+CODE_FOLDERS = ("agents", "services", "organs", "senses", "workflows", "rapps", "utils", ".remote_agents")
 CODE_FILES = ("soul.md", ".env", ".repos.json")
 
 NUMBERS = itertools.count()  # an agent for each probe: another file of one name is another version

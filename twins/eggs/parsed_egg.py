@@ -20,6 +20,7 @@ class Role(StrEnum):
     AGENT = "agent"
     SERVICE = "service"
     SLOT = "slot"
+    WORKFLOW = "workflow"
     MEMORY = "memory"
     CONVERSATIONS = "conversations"
     ENV = "env"

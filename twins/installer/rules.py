@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from twins.eggs.parsed_egg import Destination, Part, Role
-from twins.eggs.readers.member_paths import is_code
+from twins.eggs.readers.member_paths import is_code, is_workflow
 from twins.fs.portable_names import why_not_portable
 from twins.workspace.bonds import FILE as BONDS_FILE
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
@@ -36,6 +36,7 @@ CATEGORIES = {
     Role.AGENT: Category.AGENTS,
     Role.SERVICE: Category.SERVICES,
     Role.SLOT: Category.SLOTS,
+    Role.WORKFLOW: Category.AGENTS,
     Role.MEMORY: Category.MEMORY,
     Role.ENV: Category.ENV,
     Role.PAGE: Category.PAGES,
@@ -54,6 +55,7 @@ _CODE_FOLDERS = {
     "utils": Role.AGENT,
 }
 _OWN_FILES = {"soul.md": Role.SOUL, ".env": Role.ENV, IDENTITY_FILE: Role.IDENTITY}
+_WORKFLOWS = "workflows"
 _COMPILED = (".pyc", ".pyo", ".pth")
 _HOUSE_FOLDERS = {
     ".deps/": "packages are installed here, never carried",
@@ -70,6 +72,8 @@ def role_here(part: Part, destination: Destination) -> Role:
     first, slash, _ = path.partition("/")
     if slash and first in _CODE_FOLDERS and is_code(path):
         return part.role if part.role.is_code else _CODE_FOLDERS[first]
+    if is_workflow(path):
+        return Role.WORKFLOW
     return _OWN_FILES.get(path, part.role)
 
 
@@ -80,7 +84,7 @@ def runs(role: Role, destination: Destination) -> bool:
 
 def is_held_like_code(role: Role) -> bool:
     """True when a part of this role waits for approval when nobody trusted signed it."""
-    return role.is_code or role is Role.ENV
+    return role.is_code or role in (Role.ENV, Role.WORKFLOW)
 
 
 def to_threads(role: Role, destination: Destination) -> bool:
@@ -108,7 +112,7 @@ def why_never(part: Part, role: Role, destination: Destination) -> str:
             return why
     if path.endswith(_COMPILED) or "__pycache__" in path.split("/"):
         return "compiled code cannot be read before it runs"
-    if first in _CODE_FOLDERS and first != part.target.partition("/")[0]:
+    if first in (*_CODE_FOLDERS, _WORKFLOWS) and first != part.target.partition("/")[0]:
         return f"some disks would take its folder for {first}"
     if destination is Destination.HOST and first in (IDENTITY_FILE, BONDS_FILE):
         return "the brainstem stays who it is"

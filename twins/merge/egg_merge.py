@@ -260,7 +260,7 @@ class _EggMerge:
         if side is self._theirs and side is not self._ours:
             self._report.taken.append(path)
         signed = side.seal.whole is True and side.seal.signer in self._trusted
-        if part.role.is_code and not signed:
+        if (part.role.is_code or part.role is Role.WORKFLOW) and not signed:
             self._report.foreign_code.append(path)
 
     def _set_aside(self, path: str, part: Part, digest: str) -> None:

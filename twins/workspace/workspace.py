@@ -72,6 +72,11 @@ class Workspace:
         return self.root / "senses"
 
     @property
+    def workflows(self) -> Path:
+        """``*.json`` files of workflows, and the texts that they name."""
+        return self.root / "workflows"
+
+    @property
     def data(self) -> Path:
         """The data of agents and services, and rappd's own records of their files."""
         return self.root / ".brainstem_data"

@@ -30,6 +30,9 @@ class OfflineBrain:
         return self.name
 
     async def complete(self, request: ModelRequest) -> Completion:
+        if given := str(request.extra.get("without_model") or ""):
+            responses = await load("agents.providers.offline.responses")
+            return self._said(request, responses.NO_MODEL + given)
         deciding = await load("agents.providers.offline.decide")
         summaries = request.summaries() if request.summaries is not None else {}
         found = await asyncio.to_thread(
@@ -39,9 +42,12 @@ class OfflineBrain:
             arguments = orjson.dumps(found.arguments).decode()
             call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)
             return Completion(tool_calls=(call,), model=self.model)
-        if request.on_text is not None:
-            request.on_text(found)
-        return Completion(text=found, model=self.model)
+        return self._said(request, found)
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+    def _said(self, request: ModelRequest, text: str) -> Completion:
+        if request.on_text is not None:
+            request.on_text(text)
+        return Completion(text=text, model=self.model)

@@ -29,6 +29,7 @@ from rappd.http.loopback import (
     tokens,
     twins,
     voice_routes,
+    workflows,
 )
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
 from rappd.tenants.tenant import Tenant
@@ -50,7 +51,8 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, devices, sessions]
+    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    tables += [devices, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

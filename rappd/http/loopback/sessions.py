@@ -68,7 +68,10 @@ async def show(request: web.Request) -> web.Response:
 @routes.post("/sessions/{id}/say")
 @operator_only
 async def say(request: web.Request) -> web.Response:
-    """Asks a participant: `text`, perhaps `to`, `event_id` (a UUID; a repeat is asked once), `wait` for the answer."""
+    """Asks a participant: `text`, perhaps `to`, `event_id` (a UUID; a repeat is asked once), `wait` for the answer.
+
+    With `via` `mic` it interrupts a running workflow, which goes on afterwards.
+    """
     tether, row = await _found(request)
     body = await json_object(request)
     text, to, id = text_field(body, "text"), body.get("to") or "", body.get("event_id") or new_id()
@@ -77,7 +80,9 @@ async def say(request: web.Request) -> web.Response:
     if problem := unfit(text):
         raise InvalidFieldError(problem, do='Send {"text": "…"}.')
     session = await tether.sessions.open(row.id)
-    asked = tether.sessions.say(session, Owner(), Say(str(id).lower(), text, to[:80]))
+    asked = tether.sessions.say(
+        session, Owner(), Say(str(id).lower(), text, to[:80], "mic" if body.get("via") == "mic" else "")
+    )
     if body.get("wait") and asked is not None:
         await asyncio.shield(asked)
     return ok({"session": row.id, "event_id": str(id).lower()})

@@ -1,6 +1,7 @@
 // The conversation: events as bubbles, what is not yet sent below them, and the line to write.
 
 import { element } from "./element.js";
+import { current, workflows } from "./workflows.js";
 
 const WORDS = { connected: "connected", lost: "not connected" };
 
@@ -14,23 +15,29 @@ export function chat(session, machine, { onLeave, onStop }) {
   const to = element("select", { ariaLabel: "Whom to ask" });
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
   const send = element("button", { type: "submit", className: "main" }, "Send");
-  const form = element("form", { className: "compose" }, to, input, send);
+  const interrupt = element("button", { type: "button", hidden: true }, "Interrupt");
+  const form = element("form", { className: "compose" }, to, input, interrupt, send);
+  const steps = workflows(session);
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
       element("p", { className: "protected" }),
       clear, element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
-    element("header", {}, element("h1", {}, machine), state, menu), here, list, notice, form);
+    element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, list, notice, form);
 
-  form.onsubmit = (event) => {
-    event.preventDefault();
+  const say = (via) => {
     const text = input.value.trim();
     if (!text) return;
     input.value = "";
     fit();
-    session.say(text, to.value);
+    session.say(text, to.value, via);
   };
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    say("");
+  };
+  interrupt.onclick = () => say("mic");
   input.oninput = () => {
     fit();
     session.isTyping();
@@ -67,6 +74,8 @@ export function chat(session, machine, { onLeave, onStop }) {
     here.textContent = session.here.length ? `also here: ${session.here.join(", ")}` : "";
     clear.hidden = form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
+    steps.update();
+    interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
     menu.querySelector(".protected").textContent = session.secure === false
       ? "This Wi-Fi blocks the private line. Others on it could read along."
@@ -92,7 +101,7 @@ function addEvent(list, rows, event, session) {
     list.append(element("li", { className: event.error ? "other failed" : "other" },
       element("span", { className: "by" }, event.by),
       element("p", {}, event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text),
-      event.again && asked ? askAgain(asked, session) : ""));
+      event.again && asked && !asked.on_behalf_of ? askAgain(asked, session) : ""));
   } else if (event.kind === "tool_dispatch") {
     list.append(element("li", { className: "aside" }, `${event.by} uses ${event.text}`));
   } else if (event.text) {

@@ -20,6 +20,9 @@ export class Session {
     this.id = "";
     this.state = "lost";
     this.participants = [];
+    this.workflows = [];
+    this.mayRun = false;
+    this.underway = null;
     this.mayTalk = true;
     this.typing = "";
     this.here = [];
@@ -50,8 +53,8 @@ export class Session {
   }
 
   /** Sends a sentence, now or when the computer is there again. It is kept on this phone until the computer has it. */
-  async say(text, to) {
-    this.unsent.push({ event_id: newId(), text, to, at: Date.now() });
+  async say(text, to, via = "") {
+    this.unsent.push({ event_id: newId(), text, to, via, at: Date.now() });
     this.change({});
     await keep("unsent", this.unsent);
     this.sendUnsent();
@@ -60,6 +63,12 @@ export class Session {
   /** Empties the screens of all. */
   clear() {
     this.frames?.send({ type: "clear" });
+  }
+
+  /** Starts, pauses, resumes or aborts a workflow. */
+  runWorkflow(action, name) {
+    this.change({ notice: "" });
+    this.frames?.send({ type: "workflow", action, name });
   }
 
   isTyping() {
@@ -102,6 +111,7 @@ export class Session {
     else if (message.type === "events") this.seen(message);
     else if (message.type === "refused") this.refused(message);
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
+    else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run });
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "revoked") {
       this.left = true;
@@ -112,6 +122,7 @@ export class Session {
   welcomed(message) {
     if (message.session !== this.id || message.from_seq === 0) {
       this.events = [];
+      this.underway = null;
       this.lastSeq = message.from_seq;
     }
     const isNew = this.id !== "" && message.session !== this.id;
@@ -131,6 +142,7 @@ export class Session {
   async seen(message) {
     const fresh = message.events.filter((event) => event.seq > this.lastSeq);
     this.events.push(...fresh);
+    this.underway = fresh.findLast((event) => event.workflow)?.workflow ?? this.underway;
     const cleared = this.events.findLastIndex((event) => event.kind === "clear");
     if (cleared > 0) this.events = this.events.slice(cleared);
     this.lastSeq = message.last_seq;
@@ -158,7 +170,7 @@ export class Session {
 
   sendUnsent() {
     if (this.state !== "connected") return;
-    for (const one of this.unsent) this.frames?.send({ type: "say", event_id: one.event_id, text: one.text, to: one.to });
+    for (const one of this.unsent) this.frames?.send({ type: "say", event_id: one.event_id, text: one.text, to: one.to, via: one.via });
   }
 
   rest() {

@@ -30,6 +30,7 @@ _WORDS = {
     Role.AGENT: ("agent file", "agent files"),
     Role.SERVICE: ("service file", "service files"),
     Role.SLOT: ("sense", "senses"),
+    Role.WORKFLOW: ("workflow", "workflows"),
     Role.MEMORY: ("memory file", "memory files"),
     Role.CONVERSATIONS: ("record of conversations", "records of conversations"),
     Role.ENV: (".env", ".env files"),

@@ -23,12 +23,13 @@ _FOLDERS = {
     "senses": ("senses", Role.SLOT),
 }
 _DATA = ".brainstem_data"
+_WORKFLOWS = "workflows"
 # What only the daemon may put there: packages and sources that run unread, notes about files, receipts.
 _RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
 _CACHE = "__pycache__"
 _REPOSITORY = (".git", "git~1")
 _RESERVED_DATA = frozenset({"kept", "unplaced"})
-_WITHIN = frozenset({*_FOLDERS, _DATA, "data", "rapp_ui", "rapps"})
+_WITHIN = frozenset({*_FOLDERS, _WORKFLOWS, _DATA, "data", "rapp_ui", "rapps"})
 _MEANT = frozenset({*_NAMES, *_ROSTERS, *_WITHIN})
 
 
@@ -90,6 +91,8 @@ def in_host(name: str) -> Place | None:
         return Role.SERVICE, f"services/{below}"
     if first == "senses" and is_code(below):
         return Role.SLOT, name
+    if first == _WORKFLOWS and "/" not in below and is_workflow(name):
+        return Role.WORKFLOW, name
     if first == "data":
         place = in_memory(below)
         return (Role.MEMORY, place[1]) if place else None
@@ -107,6 +110,11 @@ def in_memory(below: str) -> Place | None:
 def is_code(name: str) -> bool:
     """True when a file of this name, in a folder that code is loaded from, would run."""
     return name[-3:] == ".py" or name.lower().endswith(CODE_SUFFIXES)
+
+
+def is_workflow(path: str) -> bool:
+    """True when a file at this path in a workspace tells what is asked of agents."""
+    return path.startswith(f"{_WORKFLOWS}/") and path.lower().endswith(".json")
 
 
 def disarmed(path: str) -> str:
@@ -137,6 +145,8 @@ def _folder_in_workspace(folder: str) -> _Folder | None:
             return _Folder("", Role.MEMORY, each=in_memory)
         place = in_memory(below)
         return _Folder(f"{place[1]}/", Role.MEMORY) if place else None
+    if first == _WORKFLOWS:
+        return _Folder("", Role.OTHER, each=partial(_of_workflows, path))
     if first == "rapp_ui" and not in_repo:
         rapp, deeper, page = below.partition("/")
         return _Folder(f"rapps/{rapp}/ui/{page}{deeper}", Role.PAGE) if slash else None
@@ -175,6 +185,11 @@ def _is_barred_folder(path: str) -> bool:
 @lru_cache(4096)
 def _is_the_houses(first: str) -> bool:
     return folded(first) in _RESERVED_DATA
+
+
+def _of_workflows(folder: str, name: str) -> Place:
+    path = f"{folder}/{name}"
+    return (Role.WORKFLOW if is_workflow(path) else Role.OTHER), path
 
 
 def _of_rapp(folder: str, name: str) -> Place | None:

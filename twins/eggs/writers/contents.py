@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twins.eggs.ancestry import Ancestors
-from twins.eggs.readers.member_paths import is_code
+from twins.eggs.readers.member_paths import is_code, is_workflow
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
 from twins.eggs.writers.source_tree import SourceTree, Verdict
@@ -97,7 +97,7 @@ class EggContents:
         """Leaves behind what is code and ``held``; what is not held now must not become so on its way."""
         kept = []
         for member in self.members:
-            if member.file is None or not is_code(member.file.name):
+            if member.file is None or not (is_code(member.file.name) or is_workflow(member.path)):
                 kept.append(member)
             elif held(member.file, _sha256(member.open())):
                 self.leave(member.path, ExclusionReason.HELD)

@@ -1,0 +1,365 @@
+"""The Coordinator: runs workflows in sessions, one at a time for each; performs what the state table says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
+from envelopes.errors import ReportableError
+from rappd.dispatch.context import Caller
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import NotFoundError, RefusedError, UsageProblemError
+from rappd.tenants.tenant import Tenant
+from rappd.tether.devices import WORKFLOW, Device
+from rappd.tether.errors import SessionClosedError
+from rappd.tether.events import history
+from rappd.tether.sentences import Owner
+from rappd.tether.sessions import Session, Sessions, Work
+from rappd.workflows import run_record as noting
+from rappd.workflows.cues import cue_of, persona_of
+from rappd.workflows.definition import Workflow
+from rappd.workflows.errors import NoSuchWorkflowError, WorkflowError, WorkflowStateError
+from rappd.workflows.library import MOST_TEXT_BYTES, WorkflowLibrary
+from rappd.workflows.run_record import RunRecord, is_running, last_run, plain_answer
+from rappd.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
+
+log = logging.getLogger(__name__)
+
+_HISTORY = 12
+_RECENT_SESSIONS = 20
+_RECENT_RECORDS = 500
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of this process: the record's part, the state table, the turn under way."""
+
+    session: Session
+    workflow: Workflow
+    record: RunRecord
+    state: RunState
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turn: asyncio.Task[Envelope] | None = None
+    asked: str = ""
+
+
+class Coordinator:
+    """All calls come from the event loop."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        sessions: Sessions,
+        library: WorkflowLibrary,
+        device: Callable[[str], Device | None],
+    ) -> None:
+        """``device`` gives a registered device by its id."""
+        self.library = library
+        self._dispatcher, self._sessions, self._device = dispatcher, sessions, device
+        self._runs: dict[str, _Run] = {}
+        self._starting: set[str] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closing = False
+        sessions.interject = self.interject
+
+    def running(self) -> list[dict[str, Any]]:
+        """Runs that are not over, as screens show them."""
+        return [self._shown(one) for one in self._runs.values() if not one.state.is_over]
+
+    def offered(self) -> list[dict[str, Any]]:
+        """Workflows that can be started, for phones. Blocks on the disk."""
+        rows = [one for one in self.library.listing() if one.workflow is not None and not one.foreign]
+        return [
+            {"name": one.name, "title": one.workflow.title, "steps": len(one.workflow.steps)}
+            for one in rows
+            if one.workflow
+        ]
+
+    async def start(
+        self, session: Session, name: str, starter: str = noting.OPERATOR, given: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Starts a workflow for the operator, or a device. ``given`` are texts in place of its files.
+
+        Raises ``NoSuchWorkflowError``, ``WorkflowError``, ``ForeignWorkflowError``, ``WorkflowStateError``, ``RefusedError``.
+        """
+        file = await asyncio.to_thread(self.library.find, name)
+        workflow = file.runnable()
+        texts = await asyncio.to_thread(self.library.texts, workflow, _checked(workflow, given or {}))
+        for one in workflow.participants:
+            self._check_may(self._caller(starter), await self._plays(one.name, one.plays))
+        if session.closed:
+            raise SessionClosedError
+        if session.id in self._starting:
+            raise WorkflowStateError("A workflow starts in this session.", do="Wait until it is over.")
+        self._starting.add(session.id)
+        try:
+            before = await self._known(session)
+            if before is not None and not before.state.is_over:
+                raise WorkflowStateError(
+                    f"{before.workflow.title} is {before.state.status} in this session.",
+                    do="Wait until it is over, or: rappd workflows abort",
+                )
+            record = RunRecord(new_id(), workflow.name, session.id, file.sha256, starter, texts)
+            run = _Run(session, workflow, record, RunState(len(workflow.steps)))
+            self._runs[session.id] = run
+        finally:
+            self._starting.discard(session.id)
+        self._note(run, noting.WORKFLOW, f"{workflow.title} starts: {len(workflow.steps)} steps.", begun=noting.beginning(record))  # fmt: skip
+        async with run.lock:
+            await self._perform(run, run.state.start()[1:])  # the beginning is written down already
+        await self._dispatcher.flush()
+        return self._shown(run)
+
+    async def control(self, session: Session, action: str, name: str = "") -> dict[str, Any]:
+        """Performs ``pause``, ``resume`` or ``abort``. Raises ``NoSuchWorkflowError``, ``WorkflowStateError``."""
+        run = await self._known(session)
+        if run is None or run.state.is_over or (name and name != run.workflow.name):
+            raise NoSuchWorkflowError("No such workflow runs in this session.", do="rappd workflows list")
+        async with run.lock:
+            if action == "pause":
+                actions = run.state.pause()
+            elif action == "resume":
+                actions = run.state.resume()
+            elif action == "abort":
+                actions = run.state.abort()
+            else:
+                raise UsageProblemError(f'"{action[:40]}" is no action.', do="start, pause, resume or abort")
+            await self._perform(run, actions)
+        await self._dispatcher.flush()
+        return self._shown(run)
+
+    async def from_phone(self, session: Session, device: Device, action: str, name: str) -> None:
+        """The same for a phone. Raises ``RefusedError`` where it may not, and what ``start`` and ``control`` raise."""
+        if WORKFLOW not in device.caps:
+            log.warning("security: %s may not run workflows", device.name)
+            raise RefusedError("This phone may not run workflows.", do="Ask its owner: rappd devices scopes")
+        if action == "start":
+            await self.start(session, name, device.id)
+        else:
+            await self.control(session, action, name)
+
+    def interject(self, session: Session, speak: Callable[[], Work]) -> Work | None:
+        """Interrupts the run of a session for a sentence, which ``speak`` asks, and goes on afterwards.
+
+        None where nothing runs: then the sentence is asked as any other.
+        """
+        run = self._runs.get(session.id)
+        return None if run is None or run.state.is_over else self._interjected(run, speak)
+
+    async def recover(self) -> None:
+        """After a restart: runs of lately used sessions go on with the step that was not answered."""
+        rows = sorted(await self._sessions.record.rows(), key=lambda row: -row.updated)
+        for row in rows[:_RECENT_SESSIONS]:
+            try:
+                records = await self._sessions.record.events(row.thread, last=_RECENT_RECORDS)
+                if is_running(records):
+                    await self._known(await self._sessions.open(row.id))
+            except ReportableError as problem:
+                log.error("a workflow cannot go on: %s", problem)
+
+    async def close(self) -> None:
+        """Ends turns; their steps are asked again after the next start."""
+        self._closing = True
+        turns = [one.turn for one in self._runs.values() if one.turn is not None]
+        for task in [*self._tasks, *turns]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *turns, return_exceptions=True)
+
+    async def _known(self, session: Session) -> _Run | None:
+        """The last run of a session, taken up from its record where this process does not know it."""
+        if session.id in self._runs:
+            return self._runs[session.id]
+        record = last_run(await self._sessions.record.events(session.thread), session.id)
+        if session.id in self._runs:  # another call took it up meanwhile
+            return self._runs[session.id]
+        if record is None or record.status in (Status.DONE, Status.ABORTED):
+            return None
+        file = await asyncio.to_thread(self._found, record.name)
+        workflow = file.workflow if file is not None and file.sha256 == record.sha256 and not file.foreign else None  # fmt: skip
+        if session.id in self._runs:
+            return self._runs[session.id]
+        if workflow is None:
+            told = noting.lost(record)
+            text = f"{record.name} was aborted: its file is not the one that was started."
+            self._sessions.note(session, noting.WORKFLOW, by="system", text=text, workflow=told)
+            return None
+        state = RunState(len(workflow.steps), step=record.step, status=record.status)
+        run = self._runs[session.id] = _Run(session, workflow, record, state)
+        async with run.lock:
+            await self._perform(run, run.state.start())
+        return run
+
+    def _found(self, name: str) -> Any:
+        try:
+            return self.library.find(name)
+        except NotFoundError:
+            return None
+
+    async def _interjected(self, run: _Run, speak: Callable[[], Work]) -> None:
+        async with run.lock:
+            await self._perform(run, run.state.interject())
+        try:
+            await speak()
+        finally:
+            if not self._closing:
+                async with run.lock:
+                    await self._perform(run, run.state.interjection_over())
+
+    async def _perform(self, run: _Run, actions: list[Action]) -> None:
+        """Performs the actions of a step of the state table; the run's lock is held."""
+        was_answered = False
+        for action in actions:
+            if isinstance(action, Ask):
+                await self._ask(run, action.step)
+            elif isinstance(action, Stop):
+                was_answered = await self._stop(run, action.reason)
+            elif not (action.preempted and was_answered):
+                self._write(run, action)
+
+    async def _ask(self, run: _Run, number: int) -> None:
+        step = run.workflow.steps[number - 1]
+        run.record.step = number
+        if run.record.noted_step < number:
+            run.record.noted_step = number
+            text = f"Step {number} of {len(run.workflow.steps)}: {step.participant}"
+            self._note(run, noting.DEMO_STEP, text, label=step.participant)
+        if run.session.closed:
+            await self._perform(run, run.state.abort("The session was closed."))
+            return
+        played = run.workflow.participant(step.participant)
+        try:
+            tenant = await self._plays(played.name, played.plays)
+            caller = self._caller(run.record.starter)
+            self._check_may(caller, tenant)
+            cue, without_model = cue_of(step, run.record.answers, run.record.files)
+        except ReportableError as problem:
+            await self._perform(run, run.state.failed(f"{problem} {problem.do}".strip()))
+            return
+        name, guid = self._behalf(run.record.starter)
+        data: dict[str, Any] = {
+            "user_input": cue, "by": run.workflow.driver.name, "on_behalf_of": name,
+            "workflow": noting.position(run.record, run.workflow),
+        }  # fmt: skip
+        if without_model:
+            data["without_model"] = without_model
+        records = await self._sessions.record.events(run.session.thread, last=_HISTORY)
+        earlier = history(records, await self._sessions.participants.names(records))
+        data["conversation_history"] = [persona_of(played, run.workflow.driver), *earlier]
+        envelope = Envelope(new_id(), guid, tenant.id, HELP, data, {PARTICIPANT: played.name})
+        run.asked = envelope.id
+        run.turn = asyncio.create_task(
+            self._dispatcher.dispatch(envelope, caller, thread=run.session.thread), name=f"step {number}"
+        )
+        self._spawn(self._await_turn(run, run.turn, envelope.id))
+
+    async def _await_turn(self, run: _Run, turn: asyncio.Task[Envelope], id: str) -> None:
+        await asyncio.wait([turn])
+        async with run.lock:
+            if self._closing or run.asked != id:
+                return  # it was stopped
+            run.asked = ""
+            if turn.cancelled() or turn.exception() is not None:
+                actions = run.state.failed("It was cut off.")
+            elif (reply := turn.result()).verb == DONE:
+                actions = self._answered(run, reply.data)
+            else:
+                why = [reply.data.get("msg", ""), reply.data.get("do", "")]
+                actions = run.state.failed(" ".join(str(one) for one in why if one))
+            await self._perform(run, actions)
+
+    async def _stop(self, run: _Run, reason: str) -> bool:
+        """Stops the turn under way. Returns True when its answer is recorded already, and counts."""
+        turn, id = run.turn, run.asked
+        run.asked = ""
+        if turn is None or not id:
+            return False
+        self._dispatcher.interrupt(id, reason)
+        turn.cancel()
+        await asyncio.wait([turn])
+        await self._dispatcher.flush()
+        for record in await self._sessions.record.events(run.session.thread, last=_HISTORY):
+            if record.id == id and record.verb == DONE:
+                await self._perform(run, self._answered(run, orjson.loads(record.body)["data"]))
+                return True
+        return False
+
+    def _answered(self, run: _Run, data: dict[str, Any]) -> list[Action]:
+        participant = run.workflow.steps[run.record.step - 1].participant
+        run.record.answers[participant] = plain_answer(str(data.get("response") or data.get("result") or ""))
+        run.record.step += 1
+        return run.state.answered()
+
+    def _write(self, run: _Run, action: Write) -> None:
+        run.record.status = action.status
+        title = run.workflow.title
+        step = min(run.record.step, len(run.workflow.steps))
+        if action.preempted:
+            self._note(run, noting.PREEMPTED, f"Interrupted: step {step} is asked again afterwards.")
+            return
+        text = {
+            Status.RUNNING: f"{title} goes on with step {step}.",
+            Status.PAUSED: f"{title} is paused. {action.why}".strip(),
+            Status.DONE: f"{title} is done.",
+            Status.ABORTED: f"{title} was aborted. {action.why}".strip(),
+        }[action.status]
+        self._note(run, noting.WORKFLOW, text)
+
+    def _note(self, run: _Run, kind: str, text: str, **more: Any) -> None:
+        told = noting.position(run.record, run.workflow)
+        by = run.workflow.driver.name
+        self._sessions.note(run.session, kind, by=by, text=text, workflow=told, **more)
+
+    def _shown(self, run: _Run) -> dict[str, Any]:
+        told = noting.position(run.record, run.workflow)
+        return {**told, "session": run.session.id, "thread": run.session.thread}
+
+    def _caller(self, starter: str) -> Caller:
+        """The rights of a run: its starter's as they are now, never structural agents. Raises ``RefusedError``."""
+        if starter == noting.OPERATOR:
+            return Caller("tether", caps=Owner().caps)
+        device = self._device(starter)
+        if device is None or WORKFLOW not in device.caps:
+            raise RefusedError("The phone that started it may not run workflows any more.", do="Abort it, or start it anew.")  # fmt: skip
+        return Caller("tether", caps=device.caps)
+
+    def _behalf(self, starter: str) -> tuple[str, str]:
+        """Name and user of the starter."""
+        device = self._device(starter) if starter else None
+        one = device or Owner()
+        return one.name, one.user_guid
+
+    def _check_may(self, caller: Caller, tenant: Tenant) -> None:
+        if not caller.may(f"HELP.{tenant.name}"):
+            raise RefusedError(f"This phone may not ask {tenant.title}.", do="rappd devices scopes")
+
+    async def _plays(self, name: str, twin: str) -> Tenant:
+        try:
+            return await self._sessions.participants.named(twin)
+        except ReportableError as problem:
+            raise WorkflowError(f"Nobody plays {name}: {problem}", do=problem.do) from problem
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a workflow failed", exc_info=error)
+
+
+def _checked(workflow: Workflow, given: dict[str, str]) -> dict[str, str]:
+    for name, text in given.items():
+        if name not in workflow.files:
+            names = ", ".join(workflow.files) or "none"
+            raise WorkflowError(f'{workflow.name} has no file "{name[:40]}".', do=f"Its files: {names}.")
+        if len(text.encode()) > MOST_TEXT_BYTES or not text.strip():
+            raise WorkflowError(f'The text for "{name}" is empty or longer than 64 KiB.', do="Give another file.")  # fmt: skip
+    return {name: text.strip() for name, text in given.items()}

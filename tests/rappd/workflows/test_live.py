@@ -1,0 +1,348 @@
+"""Workflows in a session of a real daemon: run, pause, abort, interrupt, killed and taken up again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures.running_daemon import agent_source
+
+from envelopes.envelope import new_id
+from tests.rappd.tether.phone_client import PhoneClient
+from tests.rappd.workflows.conftest import THREE, Desk, cues
+from tests.rappd.workflows.held_model import HeldModel
+from tests.twins.eggs.readers.conftest import Eggs
+from twins.installer.quarantine import QuarantineList
+
+TWO = "two after answer to one"
+THIRD = f"three after answer to {TWO}"
+MakePhone = Callable[..., Awaitable[PhoneClient]]
+
+
+def test_workflow_runs_and_records_every_step(desk: Desk, model: HeldModel) -> None:
+    started = desk.run()
+    assert (started["status"], started["step"], started["steps"]) == ("running", 1, 3)
+    events = desk.sees("done")
+    kinds = [one["kind"] for one in events]
+    step = ["demo_step", "operator_input", "twin_response"]
+    assert kinds == ["session_start", "workflow", *step, *step, *step, "workflow"]
+    asked = [one for one in events if one["kind"] == "operator_input"]
+    assert [(one["by"], one["on_behalf_of"], one["to"]) for one in asked] == [
+        ("Coordinator", "Owner", name) for name in ("Ann", "Bob", "Cy")
+    ]
+    assert cues(events) == ["one", TWO, THIRD]
+    answers = [(one["by"], one["text"]) for one in events if one["kind"] == "twin_response"]
+    assert answers == [("Ann", "answer to one"), ("Bob", f"answer to {TWO}"), ("Cy", f"answer to {THIRD}")]
+    noted = [one["workflow"] for one in events if one["kind"] == "demo_step"]
+    assert [(one["step"], one["participant"]) for one in noted] == [(1, "Ann"), (2, "Bob"), (3, "Cy")]
+    assert "You play Ann (begins). You are short." in str(model.asked[0]["messages"])
+    assert desk.ask("GET", "/workflows")["runs"] == []
+
+
+def test_workflow_never_gets_structural_agents(desk: Desk, model: HeldModel) -> None:
+    desk.run()
+    desk.sees("done")
+    tools = {name for number in range(3) for name in model.tools(number)}
+    assert "ManageMemory" in tools
+    assert not tools & {"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg", "AskPeer"}
+
+
+def test_workflow_pauses_after_the_turn_and_resumes(desk: Desk, model: HeldModel) -> None:
+    model.held.add("one")
+    desk.run()
+    model.wait_for("one")
+    assert desk.ask("POST", "/workflows/pause", {})["run"]["status"] == "paused"
+    model.let_go()
+    desk.wait_for(lambda: any(one["kind"] == "twin_response" for one in desk.events()))
+    assert desk.ask("GET", "/workflows")["runs"][0]["status"] == "paused"
+    assert cues(desk.events()) == ["one"]
+    assert desk.ask("POST", "/workflows/pause", {}, 409)["code"] == "workflow_state"
+    desk.ask("POST", "/workflows/resume", {})
+    assert cues(desk.sees("done")) == ["one", TWO, THIRD]
+
+
+def test_workflow_abort_stops_the_turn(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    assert desk.ask("POST", "/workflows/abort", {})["run"]["status"] == "aborted"
+    events = desk.sees("aborted")
+    assert [one["text"] for one in events if one.get("error")] == ["Stopped."]
+    assert cues(events) == ["one", TWO]
+    assert desk.ask("POST", "/workflows/resume", {}, 404)["code"] == "no_such_workflow"
+
+
+def test_second_workflow_in_a_session_is_refused(desk: Desk, model: HeldModel) -> None:
+    model.held.add("one")
+    desk.run()
+    assert desk.ask("POST", "/workflows/three/run", {}, 409)["code"] == "workflow_state"
+    assert desk.ask("POST", "/workflows/none/run", {}, 404)["code"] == "no_such_workflow"
+
+
+def test_killed_daemon_asks_the_open_step_again(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    desk.kill()
+    model.let_go()
+    desk.start()
+    events = desk.sees("done")
+    assert cues(events) == ["one", TWO, TWO, THIRD]
+    errors = [one for one in events if one.get("error")]
+    assert [one["text"] for one in errors] == ["This was cut off before it was done."]
+    assert [one["workflow"]["step"] for one in events if one["kind"] == "demo_step"] == [1, 2, 3]
+
+
+def test_paused_workflow_is_paused_after_a_restart(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    desk.ask("POST", "/workflows/pause", {})
+    desk.kill()
+    model.let_go()
+    desk.start()
+    assert cues(desk.events()) == ["one", TWO]
+    desk.ask("POST", "/workflows/resume", {})
+    assert cues(desk.sees("done")) == ["one", TWO, TWO, THIRD]
+
+
+def test_changed_file_does_not_go_on_after_a_restart(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    desk.kill()
+    model.let_go()
+    desk.write({**THREE, "title": "Another"})
+    desk.start()
+    assert cues(desk.sees("aborted")) == ["one", TWO]
+
+
+def test_branch_of_a_session_starts_no_second_run(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    started = desk.run()
+    model.wait_for("two")
+    desk.ask("POST", "/sessions/current/branch", {})
+    assert desk.ask("POST", "/workflows/resume", {}, 404)["code"] == "no_such_workflow"
+    desk.kill()
+    model.let_go()
+    desk.start()
+    model.wait_for("three")
+    row = desk.ask("GET", f"/sessions/{started['session']}")
+    assert "Branches from" in str(desk.events()) and "Branches from" not in str(row["events"])
+    assert sum(text == TWO for text in model.texts) == 2
+
+
+def test_interjection_preempts_and_the_step_is_asked_again(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    said = {"text": "what time is it", "via": "mic", "wait": True}
+    desk.ask("POST", "/sessions/current/say", said)
+    model.let_go()
+    events = desk.sees("done")
+    assert cues(events) == ["one", TWO, "what time is it", TWO, THIRD]
+    (failed,) = [one for one in events if one.get("error")]
+    thread = desk.ask("GET", f"/threads/{desk.ask('GET', '/sessions/current')['session']['thread']}")
+    error = next(one for one in thread["events"] if one["verb"] == "ERROR")
+    assert (error["id"], error["data"]["reason"]) == (failed["event_id"], "preempted")
+    kinds = [one["kind"] for one in events]
+    at = kinds.index("preempted")
+    assert kinds[at - 1 : at + 4] == ["twin_response", "preempted", "operator_input", "twin_response", "workflow"]  # fmt: skip
+    assert (events[at + 1]["via"], events[at + 2]["text"]) == ("mic", "answer to what time is it")
+
+
+def test_plain_sentence_does_not_interrupt(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    desk.ask("POST", "/sessions/current/say", {"text": "hello", "wait": True})
+    model.let_go()
+    events = desk.sees("done")
+    assert cues(events) == ["one", TWO, "hello", THIRD]
+    assert not any(one["kind"] == "preempted" for one in events)
+
+
+def test_failing_step_pauses_with_the_reason(desk: Desk) -> None:
+    desk.write({**THREE, "participants": [{"name": "Ann"}, {"name": "Bob", "plays": "nobody"}, {"name": "Cy"}]})  # fmt: skip
+    refused = desk.ask("POST", "/workflows/three/run", {}, 422)
+    assert refused["error"].startswith("Nobody plays Bob:")
+
+
+async def test_phone_without_the_right_is_refused(desk: Desk, model: HeldModel, phone: MakePhone) -> None:
+    anna = await phone(workflows=False)
+    for action in ("start", "pause", "resume", "abort"):
+        anna.refused.clear()
+        await anna._send({"type": "workflow", "action": action, "name": "three"})
+        await anna.sees(lambda: anna.refused)
+        assert anna.refused[""].startswith("This phone may not run workflows.")
+    model.held.add("two")
+    await asyncio.to_thread(desk.run)
+    await asyncio.to_thread(model.wait_for, "two")
+    await anna._send({"type": "say", "event_id": new_id(), "text": "me first", "to": "", "via": "mic"})
+    await anna.sees(lambda: "answer to me first" in anna.texts())
+    model.let_go()
+    events = await asyncio.to_thread(desk.sees, "done")
+    assert not any(one["kind"] == "preempted" for one in events)
+
+
+async def test_phone_with_the_right_starts_and_interrupts(
+    desk: Desk, model: HeldModel, phone: MakePhone
+) -> None:
+    anna = await phone(workflows=True)
+    model.held.add("two")
+    await anna._send({"type": "workflow", "action": "start", "name": "three"})
+    await asyncio.to_thread(model.wait_for, "two")
+    await anna._send({"type": "say", "event_id": new_id(), "text": "me first", "to": "", "via": "mic"})
+    await anna.sees(lambda: "answer to me first" in anna.texts())
+    await anna._send({"type": "workflow", "action": "pause", "name": "three"})
+    model.let_go()
+    await asyncio.to_thread(desk.sees, "paused")
+    await anna._send({"type": "workflow", "action": "resume", "name": "three"})
+    events = await asyncio.to_thread(desk.sees, "done")
+    assert any(one["kind"] == "preempted" for one in events)
+    behalf = {one["on_behalf_of"] for one in events if one.get("by") == "Coordinator" and "on_behalf_of" in one}  # fmt: skip
+    assert behalf == {"Anna"}
+
+
+async def test_run_of_a_phone_has_the_phones_rights_only(
+    desk: Desk, model: HeldModel, phone: MakePhone
+) -> None:
+    anna = await phone(workflows=True)
+    desk.ask("POST", "/devices/Anna", {"scope": "listen"})
+    await anna._send({"type": "workflow", "action": "start", "name": "three"})
+    await anna.sees(lambda: anna.refused)
+    assert anna.refused[""].startswith("This phone may not ask desk.")
+    desk.ask("POST", "/devices/Anna", {"scope": "talk"})
+    model.held.add("one")
+    await anna._send({"type": "workflow", "action": "start", "name": "three"})
+    await asyncio.to_thread(model.wait_for, "one")
+    desk.ask("DELETE", "/devices/Anna")
+    model.let_go()
+    events = await asyncio.to_thread(desk.sees, "paused")
+    assert cues(events) == ["one"]
+    assert "may not run workflows any more" in events[-1]["text"]
+
+
+def test_bad_files_are_listed_with_what_to_write(desk: Desk) -> None:
+    desk.write({**THREE, "steps": [{"participant": "Dan", "cue": "x"}]})
+    (row,) = [one for one in desk.ask("GET", "/workflows")["workflows"] if one["name"] == "three"]
+    assert row["problem"]["error"] == 'three.json, steps[0].participant: "Dan" is no participant.'
+    assert desk.ask("POST", "/workflows/three/run", {}, 422)["do"] == 'Write "Ann", "Bob", "Cy".'
+    listed = desk.cli("workflows", "list")
+    assert '"Dan" is no participant' in listed.stdout
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e%2fsoul", ".hidden", "a%00b"])
+def test_workflow_names_lead_nowhere_else(desk: Desk, name: str) -> None:
+    assert desk.request("GET", f"/workflows/{name}", control=True).status == 404
+
+
+def test_workflow_file_that_is_a_link_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "key.txt").write_text("secret words")
+    folder = desk.home / "brainstem" / "workflows"
+    desk.write({**THREE, "files": {"story": "story.txt"}, "steps": [{"participant": "Ann", "cue": "{file:story}"}]})  # fmt: skip
+    (folder / "story.txt").symlink_to(tmp_path / "key.txt")
+    refused = desk.ask("POST", "/workflows/three/run", {}, 422)
+    assert "workflows/story.txt cannot be read" in refused["error"]
+
+
+def test_foreign_workflow_runs_once_it_is_approved(desk: Desk) -> None:
+    path = desk.home / "brainstem" / "workflows" / "three.json"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    QuarantineList(desk.home / "held.json", desk.home).hold(path, digest, "It came in an egg of kitchen.", "kitchen.egg")  # fmt: skip
+    refused = desk.ask("POST", "/workflows/three/run", {}, 403)
+    assert refused["error"] == "workflows/three.json is foreign: It came in an egg of kitchen."
+    assert "foreign" in desk.cli("workflows", "list").stdout
+    assert desk.cli("agents", "approve", "workflows/three.json").returncode == 0
+    desk.run()
+    desk.sees("done")
+
+
+def test_routes_are_the_operators_alone(desk: Desk) -> None:
+    for method, path in (
+        ("GET", "/workflows"), ("GET", "/workflows/three"), ("POST", "/workflows/three/run"),
+        ("POST", "/workflows/pause"), ("POST", "/workflows/resume"), ("POST", "/workflows/abort"),
+    ):  # fmt: skip
+        assert desk.request(method, path, {} if method == "POST" else None).status == 403, path
+
+
+def test_commands_run_pause_resume_and_abort(desk: Desk, model: HeldModel) -> None:
+    model.held.add("one")
+    assert "step 1 of 3 · Ann" in desk.cli("workflows", "run", "three").stdout
+    model.wait_for("one")
+    assert "Three: running, step 1 of 3 · Ann" in desk.cli("workflows", "list").stdout
+    assert "paused" in desk.cli("workflows", "pause").stdout
+    assert "running" in desk.cli("workflows", "resume").stdout
+    assert desk.cli("workflows", "interrupt", "hello").returncode == 0
+    model.wait_for("hello")
+    assert '"status": "aborted"' in desk.cli("workflows", "abort", "--json").stdout
+    assert desk.cli("workflows", "resume").returncode == 4
+    shown = desk.cli("workflows", "show", "three").stdout
+    assert "2. Bob\n   two after {Ann}" in shown
+
+
+STORIES = (
+    "The library opens on Sundays from May. Readers asked for six years. Some want the money for schools.",
+    "A storm closed the harbour. Three boats wait outside. Nobody is hurt.",
+)
+
+
+def newsletter(desk: Desk, story: Path) -> list[dict[str, Any]]:
+    assert desk.cli("workflows", "run", "debate", "--file", f"story={story}").returncode == 0
+    events = desk.sees("done")
+    return [one for one in events if one["kind"] == "twin_response"][-4:]
+
+
+def test_debate_without_a_model_quotes_its_story(offline: Desk, tmp_path: Path) -> None:
+    texts = []
+    for number, story in enumerate(STORIES):
+        file = tmp_path / f"{number}.txt"
+        file.write_text(story)
+        offline.ask("POST", "/sessions", {})
+        answers = newsletter(offline, file)
+        assert [one["by"] for one in answers] == ["Reporter", "Debater A", "Debater B", "Editor"]
+        assert all(one["text"].startswith("(no model) ") for one in answers)
+        sentences = [f"{one}." for one in story.rstrip(".").split(". ")]
+        assert sentences[0] in answers[1]["text"] and sentences[-1] in answers[2]["text"]
+        assert sentences[0] in answers[3]["text"] and sentences[-1] in answers[3]["text"]
+        texts.append(answers[3]["text"])
+    assert texts[0] != texts[1]
+
+
+def test_debate_takes_the_story_of_its_folder(offline: Desk) -> None:
+    folder = offline.home / "brainstem" / "workflows"
+    folder.mkdir(exist_ok=True)
+    (folder / "story.txt").write_text(STORIES[1])
+    offline.run("debate")
+    assert "A storm closed the harbour." in offline.sees("done")[-2]["text"]
+
+
+def test_debate_without_a_story_asks_hacker_news(offline: Desk) -> None:
+    offline.run("debate")
+    events = offline.sees("done")
+    tools = [one["text"] for one in events if one["kind"] == "tool_dispatch"]
+    assert tools[:1] == ["HackerNews"]
+
+
+def test_workflow_from_an_egg_waits_for_approval(desk: Desk, tmp_path: Path) -> None:
+    foreign = {**THREE, "name": "foreign", "title": "Foreign"}
+    members = {
+        "agent.py": agent_source("Kettle"),
+        "rappid.json": json.dumps({"rappid": Eggs.rappid}),
+        "workflows/foreign.json": json.dumps(foreign),
+    }
+    egg = Eggs(tmp_path).rapp1(members, variant="rapplication")
+    done = desk.cli("egg", "hatch", egg, "--yes")
+    assert done.returncode == 0, done.stderr
+    (row,) = [one for one in desk.ask("GET", "/workflows")["workflows"] if one["name"] == "foreign"]
+    assert row["foreign"]
+    assert desk.cli("workflows", "run", "foreign").returncode == 5
+    approved = desk.cli("agents", "approve", "workflows/foreign.json")
+    assert approved.stdout.strip().endswith("workflows/foreign.json is approved.")
+    assert desk.cli("workflows", "run", "foreign").returncode == 0
+    desk.sees("done")
