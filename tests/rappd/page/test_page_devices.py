@@ -12,6 +12,7 @@ from playwright.async_api import Page, expect
 
 from rappd.tether.qr_code import as_svg
 from tests.rappd.page.machine_rows import bodies, sent
+from tests.rappd.page.test_page_access import SIDEWAYS, SMALL
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -297,11 +298,13 @@ async def test_names_of_phones_are_text_and_tamed(site: Any) -> None:
         await expect(title.locator("img")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str, width: int) -> None:
     begins(site)
     shown(site, phone("Ben", "b2" * 32, connected=True, way="webrtc"), phone())
-    async with site.opened("#/devices", color_scheme=scheme, viewport={"width": 390, "height": 844}) as page:
+    async with site.opened(
+        "#/devices", color_scheme=scheme, viewport={"width": width, "height": 700}
+    ) as page:
         await expect(page.locator("[data-device]")).to_have_count(2)
         await page.evaluate(axe_core())
         assert await page.evaluate(VIOLATIONS, RULES) == []
@@ -311,6 +314,7 @@ async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str) -
             await page.keyboard.press("Escape")
         await page.get_by_role("button", name="Add a phone").click()
         await expect(page.locator("dialog .qr-code")).to_be_visible()
+        await page.locator("dialog summary").click()
         await faultless(page)
         for state in ("compare", "waiting", "differs", "expired"):
             sent(site, "GET", "/devices/window", 200, window(state))
@@ -322,8 +326,10 @@ SAYS = {"compare": "same number?", "waiting": "Now tap Yes", "differs": "differ.
 
 
 async def faultless(page: Page) -> None:
-    """The dialog is drawn to its end, and axe-core finds nothing wrong in it."""
+    """The dialog is drawn to its end, fits the screen, and axe-core finds nothing wrong in it."""
     await page.evaluate(
         "Promise.allSettled(document.getAnimations({subtree: true}).map(one => one.finished))"
     )
     assert await page.evaluate(VIOLATIONS, RULES) == []
+    assert await page.evaluate(SIDEWAYS) == []
+    assert await page.evaluate(SMALL) == []
