@@ -25,6 +25,13 @@ EQUAL = """buttons => new Set(buttons.map(it => {
     return [Math.round(width), height, backgroundColor, color, fontWeight].join();
 })).size"""
 
+APPEARING = """() => new MutationObserver((_, observer) => {
+    const buttons = [...document.querySelectorAll(".verdicts button")];
+    if (!buttons.length) return;
+    window.appeared = buttons.map(one => one.disabled);
+    observer.disconnect();
+}).observe(document.querySelector("dialog"), {subtree: true, childList: true})"""
+
 
 def phone(name: str = "Anna", id: str = ANNA, **more: Any) -> dict[str, Any]:
     row = {"id": id, "name": name, "scope": "talk", "workflows": False, "user": "shared", "session": ""}
@@ -112,6 +119,7 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await dialog.locator("summary").click()
         await expect(dialog.locator(".links")).to_have_text(LINK)
         await expect(dialog.locator(".countdown")).to_have_text(re.compile(r"Closes in 1:5\d"))
+        await page.evaluate(APPEARING)
         sent(site, "GET", "/devices/window", 200, window(visited=True))
         await expect(dialog).to_contain_text("A phone opened the page.")
         sent(site, "GET", "/devices/window", 200, window("compare"))
@@ -119,6 +127,8 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await expect(dialog.locator(".six-digits")).to_contain_text("482 913")
         await expect(dialog.locator("[aria-live=polite]")).to_contain_text("4 8 2 9 1 3")
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
+        assert await page.evaluate("appeared") == [True, True], "a click meant for the code is no answer"
+        await expect(dialog.get_by_role("button", name="Same")).to_be_enabled()
         assert await dialog.locator(".verdicts button").evaluate_all(EQUAL) == 1
         await dialog.get_by_role("button", name="Same").click()
         await expect(dialog).to_contain_text("Now tap Yes on Android.")
