@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -76,6 +77,25 @@ def test_phone_joins_from_the_page_and_chats(pages: Pages) -> None:
     page.get_by_role("button", name="Remove", exact=True).click()
     page.get_by_text("No phone yet.").wait_for()
     assert pages.desk.ask("GET", "/devices")["devices"] == []
+
+
+def test_open_pages_are_told_of_codes_and_phones(pages: Pages) -> None:
+    stream = pages.desk.stream("/activity/stream")
+
+    def told(kind: str) -> None:
+        news = (json.loads(line[6:]) for line in stream if line.startswith(b"data: "))
+        assert any(one["type"] == kind for one in news)
+
+    pages.desk.chat("hello")
+    told("event")  # from now on it is looked
+    window = pages.desk.ask("POST", "/devices/window", {})
+    told("devices")
+    phone = Phone(pages.phone, pages.desk)
+    phone.shows_digits(window["links"][0])
+    told("devices")
+    pages.desk.ask("DELETE", "/devices/window")
+    told("devices")
+    stream.close()
 
 
 def test_page_says_they_differ_and_nobody_joins(pages: Pages) -> None:

@@ -12,6 +12,7 @@ from playwright.async_api import Page, expect
 
 from rappd.tether.qr_code import as_svg
 from tests.rappd.page.machine_rows import bodies, sent
+from tests.rappd.page.test_page_access import SIDEWAYS, SMALL
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -23,6 +24,13 @@ EQUAL = """buttons => new Set(buttons.map(it => {
     const {backgroundColor, color, fontWeight} = getComputedStyle(it);
     return [Math.round(width), height, backgroundColor, color, fontWeight].join();
 })).size"""
+
+APPEARING = """() => new MutationObserver((_, observer) => {
+    const buttons = [...document.querySelectorAll(".verdicts button")];
+    if (!buttons.length) return;
+    window.appeared = buttons.map(one => one.disabled);
+    observer.disconnect();
+}).observe(document.querySelector("dialog"), {subtree: true, childList: true})"""
 
 
 def phone(name: str = "Anna", id: str = ANNA, **more: Any) -> dict[str, Any]:
@@ -111,6 +119,7 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await dialog.locator("summary").click()
         await expect(dialog.locator(".links")).to_have_text(LINK)
         await expect(dialog.locator(".countdown")).to_have_text(re.compile(r"Closes in 1:5\d"))
+        await page.evaluate(APPEARING)
         sent(site, "GET", "/devices/window", 200, window(visited=True))
         await expect(dialog).to_contain_text("A phone opened the page.")
         sent(site, "GET", "/devices/window", 200, window("compare"))
@@ -118,6 +127,8 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await expect(dialog.locator(".six-digits")).to_contain_text("482 913")
         await expect(dialog.locator("[aria-live=polite]")).to_contain_text("4 8 2 9 1 3")
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
+        assert await page.evaluate("appeared") == [True, True], "a click meant for the code is no answer"
+        await expect(dialog.get_by_role("button", name="Same")).to_be_enabled()
         assert await dialog.locator(".verdicts button").evaluate_all(EQUAL) == 1
         await dialog.get_by_role("button", name="Same").click()
         await expect(dialog).to_contain_text("Now tap Yes on Android.")
@@ -297,11 +308,13 @@ async def test_names_of_phones_are_text_and_tamed(site: Any) -> None:
         await expect(title.locator("img")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
+async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str, width: int) -> None:
     begins(site)
     shown(site, phone("Ben", "b2" * 32, connected=True, way="webrtc"), phone())
-    async with site.opened("#/devices", color_scheme=scheme, viewport={"width": 390, "height": 844}) as page:
+    async with site.opened(
+        "#/devices", color_scheme=scheme, viewport={"width": width, "height": 700}
+    ) as page:
         await expect(page.locator("[data-device]")).to_have_count(2)
         await page.evaluate(axe_core())
         assert await page.evaluate(VIOLATIONS, RULES) == []
@@ -311,6 +324,7 @@ async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str) -
             await page.keyboard.press("Escape")
         await page.get_by_role("button", name="Add a phone").click()
         await expect(page.locator("dialog .qr-code")).to_be_visible()
+        await page.locator("dialog summary").click()
         await faultless(page)
         for state in ("compare", "waiting", "differs", "expired"):
             sent(site, "GET", "/devices/window", 200, window(state))
@@ -322,6 +336,10 @@ SAYS = {"compare": "same number?", "waiting": "Now tap Yes", "differs": "differ.
 
 
 async def faultless(page: Page) -> None:
-    """The dialog is drawn to its end, and axe-core finds nothing wrong in it."""
-    await page.evaluate("Promise.all(document.getAnimations({subtree: true}).map(one => one.finished.catch(() => null)))")
+    """The dialog is drawn to its end, fits the screen, and axe-core finds nothing wrong in it."""
+    await page.evaluate(
+        "Promise.allSettled(document.getAnimations({subtree: true}).map(one => one.finished))"
+    )
     assert await page.evaluate(VIOLATIONS, RULES) == []
+    assert await page.evaluate(SIDEWAYS) == []
+    assert await page.evaluate(SMALL) == []

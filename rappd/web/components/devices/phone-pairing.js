@@ -13,6 +13,7 @@ import { nameOf, named, rights } from "./labels.js";
 
 const LOOK_MS = 1000;
 const NOBODY_MS = 20_000;
+const CALM_MS = 600; // a click that was meant for what stood here before is no answer
 const TITLE = "Add a phone";
 
 /** Shows a new QR code. Resolves when it is shown; raises `Problem`. */
@@ -130,6 +131,9 @@ export function openPhonePairing({ begun = false } = {}) {
         devices.took(await post("/devices/window/answer", { id: now.id, same })),
       );
     };
+    const verdicts = [button("They differ", "secondary", say(false)), button("Same", "secondary", say(true))];
+    for (const one of verdicts) one.disabled = true;
+    setTimeout(() => verdicts.forEach((one) => (one.disabled = false)), CALM_MS);
     speak(`${nameOf(now)} is here. The number is ${now.digits.replace(/\D/g, "").split("").join(" ")}.`);
     return [
       h("p", {}, named(now), " is here. Does it show the same number?"),
@@ -137,8 +141,7 @@ export function openPhonePairing({ begun = false } = {}) {
       h(
         "div",
         { class: "verdicts", role: "group", "aria-label": "Are the numbers the same?" },
-        button("They differ", "secondary", say(false)),
-        button("Same", "secondary", say(true)),
+        verdicts,
       ),
     ];
   }
