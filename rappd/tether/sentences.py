@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope
@@ -12,7 +13,7 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, on_thread
 from rappd.errors import ConflictError
-from rappd.tenants.tenant import HOST
+from rappd.tenants.tenant import HOST, Tenant
 from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
 from rappd.tether.events import history
 from rappd.tether.participants import Participants
@@ -57,29 +58,30 @@ class Sentences:
 
     def __init__(self, dispatcher: Dispatcher, record: SessionRecord, participants: Participants) -> None:
         self._dispatcher, self._record, self._participants = dispatcher, record, participants
+        self._order = asyncio.Lock()
 
     async def ask(self, thread: str, speaker: Speaker, said: Say) -> None:
-        """Asks and records a sentence; returns once its answer, or its refusal, is recorded."""
-        data: dict[str, Any] = {"user_input": said.text, "by": speaker.name}
-        if said.via:
-            data["via"] = said.via
-        try:
-            tenant = await self._participants.named(said.to)
-        except ReportableError as problem:
-            to = self._participants.host.id
-            await self._refuse(Envelope(said.event_id, speaker.user_guid, to, HELP, data), thread, problem)
-            return
+        """Asks and records a sentence; returns once its answer, or its refusal, is recorded.
+
+        Sentences are recorded in the order of the calls, and answered at the same time.
+        """
         caller = Caller("tether", caps=speaker.caps)
-        if not caller.may(f"HELP.{tenant.name}"):
-            log.warning("security: %s may not ask %s", speaker.name, tenant.title)
-            return
-        records = await self._record.events(thread, last=_HISTORY)
-        earlier = [one for one in records if one.id != said.event_id]
-        data["conversation_history"] = history(earlier, await self._participants.names(earlier))
-        envelope = Envelope(said.event_id, speaker.user_guid, tenant.id, HELP, data)
+        async with self._order:
+            try:
+                tenant = await self._participants.named(said.to)
+            except ReportableError as problem:
+                await self._refuse(_envelope(self._participants.host, speaker, said), thread, problem)
+                return
+            if not caller.may(f"HELP.{tenant.name}"):
+                log.warning("security: %s may not ask %s", speaker.name, tenant.title)
+                return
+            earlier = await self._record.events(thread, last=_HISTORY)
+            envelope = _envelope(tenant, speaker, said)
+            envelope.data["conversation_history"] = history(earlier, await self._participants.names(earlier))
+            asking = asyncio.ensure_future(self._dispatcher.dispatch(envelope, caller, thread=thread))
         try:
-            await self._dispatcher.dispatch(envelope, caller, named=True, thread=thread)
-        except ConflictError as problem:  # it was stopped meanwhile
+            await asking  # its first step records the sentence
+        except ConflictError as problem:  # the participant was stopped meanwhile
             await self._refuse(envelope, thread, problem)
 
     async def _refuse(self, envelope: Envelope, thread: str, problem: ReportableError) -> None:
@@ -87,4 +89,10 @@ class Sentences:
         self._dispatcher.record_note(asked, HOST)
         refused = asked.refusal(problem.status, str(problem), problem.code)
         refused.data["do"] = problem.do
-        await self._dispatcher.record_reply(refused, thread, workspace=HOST, late=True)
+        await self._dispatcher.record_reply(refused, thread, workspace=HOST)
+
+
+def _envelope(tenant: Tenant, speaker: Speaker, said: Say) -> Envelope:
+    via = {"via": said.via} if said.via else {}
+    data = {"user_input": said.text, "by": speaker.name, **via}
+    return Envelope(said.event_id, speaker.user_guid, tenant.id, HELP, data)

@@ -77,7 +77,7 @@ class SessionRecord:
             told = {"code": 500, "msg": "This was cut off before it was done.", "reason": "interrupted"}
             told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
             reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
-            await self._dispatcher.record_reply(reply, thread, workspace=HOST, late=True)
+            await self._dispatcher.record_reply(reply, thread, workspace=HOST)
 
     async def copy(self, parent: str, id: str, at_seq: int) -> None:
         """Begins a session with copies of a thread's events up to ``at_seq``, at the same places and moments.

@@ -22,6 +22,7 @@ import { problemView } from "./components/ui/problem.js";
 import { toast } from "./components/ui/toast.js";
 import { failedFiles } from "./components/agents/failed-files.js";
 import { resume, stop } from "./components/chat/turn-request.js";
+import { sessions } from "./components/sessions/sessions-state.js";
 import { twins } from "./components/twins/twins-state.js";
 import { stopSpeaking, speaking } from "./components/chat/voice.js";
 
@@ -47,6 +48,7 @@ daemon.addEventListener("back", takeUp);
 daemon.addEventListener("back", () => shown?.page === wanted.page || show(wanted.page, wanted.rest));
 agentsChanged.addEventListener("change", () => daemon.look());
 twins.start();
+sessions.start();
 startPairingNotices();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),

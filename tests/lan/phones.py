@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, sync_playwright
 
 from lan.daemons import Daemon
 from lan.network import Machine
@@ -25,18 +25,23 @@ ANSWERED = """count => {
 @contextmanager
 def chromium_on(machine: Machine, folder: Path) -> Iterator[Browser]:
     """A browser whose network is that machine's."""
+    with sync_playwright() as playwright:
+        browser = launched_on(machine, folder, playwright.chromium)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def launched_on(machine: Machine, folder: Path, chromium: BrowserType) -> Browser:
+    """The same where Playwright runs already, as it does once for a thread."""
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
     program = folder / f"chromium-on-{machine.name}"
     program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
     program.chmod(0o755)
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(program), args=flags)
-        try:
-            yield browser
-        finally:
-            browser.close()
+    return chromium.launch(executable_path=str(program), args=flags)
 
 
 class Phone:

@@ -170,4 +170,4 @@ def _tether(request: web.Request) -> TetherService:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 16 else 0
+    return int(text) if text.isdecimal() and len(text) < 19 else 0

@@ -90,9 +90,19 @@ async def test_same_event_said_by_two_devices_is_asked_once(desk: RunningDaemon,
             await one.is_answered(id)
     await phones[0].is_answered(await phones[0].say("last"))
     await phones[1].sees(lambda: phones[1].last_seq == phones[0].last_seq)
+    assert [one.refused for one in phones] == [{}, {}]
     assert (
         phones[0].texts() == phones[1].texts() == [*["once", "fake-llm: once"] * 10, "last", "fake-llm: last"]
     )
+
+
+async def test_sentences_are_recorded_in_the_order_said(desk: RunningDaemon, phone: MakePhone) -> None:
+    android = await phone()
+    texts = [f"sentence {number}" for number in range(40)]
+    ids = [await android.say(text) for text in texts]
+    for id in ids:
+        await android.is_answered(id)
+    assert [one["text"] for one in android.events if one["kind"] == "operator_input"] == texts
 
 
 async def test_sentence_cut_off_by_a_restart_fails_once(

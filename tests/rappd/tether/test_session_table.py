@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from envelopes.envelope import new_id
 from rappd.tether.framing import FRAME_BYTES, Assembler, FrameError, frames_of
-from rappd.tether.session import DEAD_SECONDS, FRAMES_A_SECOND, Hang, PhoneSession, Reply, Say, Sync, Typing
+from rappd.tether.session import (
+    DEAD_SECONDS,
+    FRAMES_A_SECOND,
+    Clear,
+    Hang,
+    More,
+    PhoneSession,
+    Reply,
+    Say,
+    Sync,
+    Typing,
+)
 
 ID = new_id()
 
@@ -28,6 +39,8 @@ def greeted(*, may_talk: bool = True) -> PhoneSession:
         ({"type": "say", "event_id": ID, "text": "hi", "to": "gardener"}, Say(ID, "hi", "gardener")),
         ({"type": "say", "event_id": ID.upper(), "text": "hi"}, Say(ID, "hi", "")),
         ({"type": "typing"}, Typing()),
+        ({"type": "more"}, More()),
+        ({"type": "clear"}, Clear()),
         ({"type": "ping"}, Reply({"type": "pong"})),
         ({"type": "bye"}, Hang("left")),
         ({"type": "say", "event_id": "1", "text": "hi"}, Hang("malformed sentence")),
@@ -45,6 +58,11 @@ def test_session_frame_leads_to_one_action(frame: dict[str, Any], action: object
 @pytest.mark.parametrize("frame", [{"type": "say", "event_id": ID, "text": "hi"}, {"type": "typing"}])
 def test_session_before_hello_hangs_up(frame: dict[str, Any]) -> None:
     assert PhoneSession(0.0, may_talk=True).on_frame(frame, 0.0) == [Hang("no hello")]
+
+
+@pytest.mark.parametrize("kind", ["typing", "clear"])
+def test_session_of_a_listener_changes_no_screen(kind: str) -> None:
+    assert greeted(may_talk=False).on_frame({"type": kind}, 1.0) == []
 
 
 @pytest.mark.parametrize(("text", "may_talk"), [("hi", False), ("  ", True), ("x" * 100_001, True)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,16 @@ async def test_owner_and_phone_see_the_same_events(desk: RunningDaemon, phone: M
     shown = await ask(desk, "GET", "/sessions/current")
     assert shown["events"] == android.events
     assert [one["by"] for one in shown["events"] if one["kind"] == "operator_input"] == ["Android", "Owner"]
+
+
+async def test_open_stream_does_not_hold_up_the_end(desk: RunningDaemon) -> None:
+    await ask(desk, "POST", "/sessions")
+    stream = await asyncio.to_thread(desk.stream, "/sessions/current/stream")
+    await asyncio.to_thread(next_message, stream, "events")
+    begun = time.monotonic()
+    await asyncio.to_thread(desk.stop)
+    assert time.monotonic() - begun < 5
+    assert stream.read().strip() == b""
 
 
 async def test_session_opened_takes_connected_phones_there(desk: RunningDaemon, phone: MakePhone) -> None:

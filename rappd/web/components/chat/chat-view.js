@@ -10,6 +10,7 @@ import { agentsChanged } from "../agents/agent-import.js";
 import { turnView } from "./turn-view.js";
 import { toast } from "../ui/toast.js";
 import { failedFilesView } from "../agents/failed-files.js";
+import { sessionBanner } from "../sessions/session-banner.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 
@@ -20,6 +21,7 @@ export function chatView(main, key) {
   const conversation = conversationWith(key);
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 });
   const head = h("header", { class: "chat-head" });
+  const session = sessionBanner();
   const list = h("ol", { class: "turns" });
   const empty = h("div", { class: "empty-chat" });
   const scroller = h(
@@ -91,7 +93,7 @@ export function chatView(main, key) {
     h(
       "section",
       { class: "chat" },
-      h("div", {}, heading, head),
+      h("div", {}, heading, session.element, head),
       scroller,
       h(
         "div",
@@ -114,6 +116,7 @@ export function chatView(main, key) {
       twins.removeEventListener("change", drawHead);
       daemon.removeEventListener("change", drawHead);
       agentsChanged.removeEventListener("change", learn);
+      session.close();
       troubles.close();
       writing.close();
       end.close();

@@ -1,0 +1,94 @@
+/** One session as this page sees it: its events as they come, who is here, and sentences of the owner. */
+
+import { follow, get, post } from "../../lib/api.js";
+
+const WAITS_MS = [500, 1000, 2000, 5000];
+const TYPING_MS = 4000;
+
+/** Says `change` after each news. `close()` ends it. */
+export class SessionStream extends EventTarget {
+  events = [];
+  here = [];
+  participants = [];
+  closed = false;
+  connected = false;
+  typing = "";
+  #timer = 0;
+  #control = new AbortController();
+  #lastSeq = 0;
+
+  constructor(id) {
+    super();
+    this.path = `/sessions/${encodeURIComponent(id)}`;
+  }
+
+  /** Follows the session until `close`. Raises `Problem` where there is no such session. */
+  async run() {
+    const { signal } = this.#control;
+    for (let attempt = 0; !signal.aborted; attempt += 1) {
+      try {
+        if (!this.participants.length) await this.#learn();
+        for await (const { data } of follow(`${this.path}/stream?after=${this.#lastSeq}`, { signal })) {
+          attempt = 0;
+          this.#take(data);
+        }
+      } catch (found) {
+        if (found.name === "AbortError") return;
+        if (!found.away) throw found;
+      }
+      this.#change({ connected: false });
+      await new Promise((resolve) => setTimeout(resolve, WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)]));
+    }
+  }
+
+  /** Asks `to`. Raises `Problem`; sent again with the same `id`, it is asked once. */
+  say(text, to, id) {
+    return post(`${this.path}/say`, { text, to, event_id: id });
+  }
+
+  clear() {
+    return post(`${this.path}/clear`);
+  }
+
+  end() {
+    return post(`${this.path}/close`);
+  }
+
+  close() {
+    this.#control.abort();
+  }
+
+  async #learn() {
+    const { participants, session } = await get(`${this.path}?after=${Number.MAX_SAFE_INTEGER}`);
+    this.#change({ participants: participants.map(({ name }) => name), closed: session.closed });
+  }
+
+  #take(message) {
+    if (message.type === "presence") this.#change({ here: message.here, connected: true });
+    else if (message.type === "typing") this.#isTyping(message.by);
+    else if (message.type === "events") this.#seen(message);
+  }
+
+  #isTyping(name) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#change({ typing: "" }), TYPING_MS);
+    this.#change({ typing: name });
+  }
+
+  #seen(message) {
+    this.#lastSeq = message.last_seq;
+    const all = [...this.events, ...message.events];
+    const cleared = all.findLastIndex(({ kind }) => kind === "clear");
+    this.#change({
+      connected: true,
+      typing: message.events.some(({ by }) => by === this.typing) ? "" : this.typing,
+      events: cleared > 0 ? all.slice(cleared) : all,
+      closed: this.closed || message.events.some(({ kind }) => kind === "session_end"),
+    });
+  }
+
+  #change(fields) {
+    Object.assign(this, fields);
+    this.dispatchEvent(new Event("change"));
+  }
+}

@@ -1,0 +1,183 @@
+/** A session with phones, live: what everybody said, and a place to write to all. */
+
+import { autoscroll } from "../../lib/autoscroll.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h, icon } from "../../lib/dom.js";
+import { markdown } from "../chat/markdown.js";
+import { attemptIn, problemView } from "../ui/problem.js";
+import { SessionStream } from "./session-stream.js";
+import { OWNER, titleOf } from "./sessions-state.js";
+
+/** Fills `main` with the session `id`. `close()` when done. */
+export function sessionView(main, id) {
+  const stream = new SessionStream(id);
+  const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Session with phones");
+  const title = h("p", { role: "status" });
+  const clear = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.clear()) }, "Clear screens");
+  const end = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.end()) }, "Close session");
+  const list = h("ol", { class: "turns session-events" });
+  const scroller = h(
+    "div",
+    { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Session" },
+    h("div", { class: "chat-column" }, list),
+  );
+  const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
+  const scroll = autoscroll(scroller, pill);
+  const trouble = h("div", {});
+  const writing = composer(say);
+  let first = null;
+  let drawn = 0;
+  let rows = new Map();
+
+  function act(work) {
+    return attemptIn(trouble, work);
+  }
+
+  async function say(text, to, event = crypto.randomUUID()) {
+    return act(() => stream.say(text, to, event));
+  }
+
+  const add = (event) => {
+    if (event.kind === "operator_input") {
+      rows.set(event.event_id, event);
+      for (const button of list.querySelectorAll("[data-again]"))
+        if (button.dataset.again === event.text) button.remove();
+    }
+    list.append(eventView(event, rows.get(event.event_id), say));
+  };
+  const draw = () => {
+    if (stream.events[0] !== first) {
+      fill(list);
+      rows = new Map();
+      [first] = stream.events;
+      drawn = 0;
+    }
+    for (const event of stream.events.slice(drawn)) add(event);
+    if (drawn !== stream.events.length) scroll.grew();
+    drawn = stream.events.length;
+    const state = stream.closed ? "closed" : stream.connected ? "open" : "connecting…";
+    const words = `${titleOf(stream.here)} — ${state}`;
+    if (title.textContent !== words) title.textContent = words;
+    clear.hidden = end.hidden = stream.closed;
+    list.classList.toggle("closed", stream.closed);
+    writing.draw(stream);
+  };
+
+  stream.addEventListener("change", draw);
+  fill(
+    main,
+    h(
+      "section",
+      { class: "chat" },
+      h(
+        "div",
+        {},
+        heading,
+        h(
+          "header",
+          { class: "chat-head" },
+          h(
+            "div",
+            { class: "chat-column" },
+            title,
+            h(
+              "div",
+              { class: "session-actions" },
+              clear,
+              end,
+              h("a", { class: "button quiet small", href: "#/chat" }, icon("chevron", "icon back"), `Back to ${daemon.name}`),
+            ),
+          ),
+        ),
+      ),
+      scroller,
+      h("div", { class: "chat-foot" }, h("div", { class: "chat-column" }, pill, trouble, writing.element)),
+    ),
+  );
+  draw();
+  stream.run().catch((found) => {
+    if (found.code === undefined) throw found;
+    fill(trouble, problemView(found));
+  });
+  return {
+    write: writing.focus,
+    put: writing.put,
+    close() {
+      stream.close();
+      scroll.close();
+    },
+  };
+}
+
+function eventView(event, asked, say) {
+  if (event.kind === "operator_input")
+    return line(event.by === OWNER ? "you" : event.by, h("p", { class: "written" }, event.text));
+  if (event.kind === "twin_response" && event.error)
+    return line(
+      event.by,
+      problemView({ error: event.text, todo: event.do }, { quiet: true }),
+      event.again && asked && againButton(asked, say),
+    );
+  if (event.kind === "twin_response")
+    return line(event.by, h("div", { class: "answer" }, markdown(event.text, { final: true })));
+  const words = event.kind === "tool_dispatch" ? `${event.by} uses ${event.text}` : event.text;
+  return h("li", { class: "turn", hidden: !words }, h("p", { class: "soft" }, words));
+}
+
+function line(name, ...said) {
+  return h(
+    "li",
+    { class: "turn" },
+    h("div", { class: "line" }, h("span", { class: "who", title: name }, name), h("div", { class: "said" }, said)),
+  );
+}
+
+function againButton(asked, say) {
+  const again = () => say(asked.text, asked.to);
+  return h("button", { type: "button", class: "quiet small", "data-again": asked.text, onclick: again }, "Ask again");
+}
+
+/** The form: whom to ask, the text, Send. What could not be sent stays, and goes with the same id. */
+function composer(say) {
+  const to = h("select", { "aria-label": "Whom to ask" });
+  const field = h("textarea", { id: "write", rows: 1, "aria-label": "Write to the session", placeholder: "Write to the session…" });
+  const main = h("button", { type: "submit", class: "primary" }, "Send");
+  const form = h("form", { class: "composer" }, field, h("div", { class: "composer-buttons" }, to, main));
+  let unsent = null;
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    if (!text || main.disabled) return;
+    if (unsent?.text !== text) unsent = { text, id: crypto.randomUUID() };
+    main.disabled = true;
+    const worked = await say(text, to.value, unsent.id);
+    main.disabled = false;
+    if (worked && field.value.trim() === text) field.value = "";
+    if (worked) unsent = null;
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  const note = h("p", { class: "soft note", role: "status" });
+  return {
+    element: h("div", { class: "composer-place" }, form, note),
+    focus: () => field.focus(),
+    put: (text) => (field.value = text),
+    draw({ participants, closed, typing }) {
+      form.hidden = closed;
+      note.textContent = typing && `${typing} is writing…`;
+      const names = participants.join("\n");
+      if (to.dataset.names !== names) {
+        to.dataset.names = names;
+        fill(
+          to,
+          participants.map((name) => h("option", { value: name }, name)),
+        );
+      }
+      to.hidden = participants.length < 2;
+    },
+  };
+}

@@ -1,0 +1,148 @@
+"""A session on two screens: a phone's page and the computer's Chat page, each in a Chromium on its own machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from envelopes.codecs import emergence
+from envelopes.envelope import HELP, THREAD, Envelope, new_id
+from lan.daemons import Daemon
+from lan.network import Lan, require
+from lan.phones import Phone, chromium_on, launched_on
+from rappd.store.records import Record
+from rappd.store.store import Store
+from rappd.tether.session_list import SESSION_CALLER
+
+pytestmark = pytest.mark.browser
+
+
+SAID = """[...document.querySelectorAll(".session-events .line")].map(
+    line => line.innerText.trim().split(/\\n+/).join(": "))"""
+
+
+class Screens(NamedTuple):
+    """The computer, and a browser on each side."""
+
+    desk: Daemon
+    phones: Browser
+    page: Page
+    errors: list[str]
+
+
+@pytest.fixture
+def screens(tmp_path: Path) -> Iterator[Screens]:
+    require()
+    with Lan() as lan:
+        desk, phone = Daemon(lan.machine("desk"), tmp_path), lan.machine("phone")
+        desk.start()
+        with chromium_on(phone, tmp_path) as browser:
+            local = launched_on(desk.machine, tmp_path, browser.browser_type)
+            page = local.new_page(viewport={"width": 1100, "height": 800})
+            page.set_default_timeout(20_000)
+            errors: list[str] = []
+            page.on("pageerror", lambda error: errors.append(str(error)))
+            page.goto(desk.ask("POST", "/operator/key")["url"])
+            yield Screens(desk, browser, page, errors)
+            assert errors == []
+            local.close()
+
+
+def open_session(page: Page, title: str) -> None:
+    page.get_by_role("link", name=title).click()
+    expect(page.get_by_role("status").filter(has_text=title)).to_be_visible()
+
+
+def said(page: Page) -> list[str]:
+    """Speakers and texts on the computer's page."""
+    found: list[str] = page.evaluate(SAID)
+    return found
+
+
+def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
+    phone = Phone(screens.phones, screens.desk)
+    phone.pair(name="Android")
+    phone.write("from the phone")
+    phone.is_answered(1)
+    page = screens.page
+    open_session(page, "Session with Android — open")
+    expect(page.get_by_text("fake-llm: from the phone")).to_be_visible()
+    expect(phone.page.get_by_text("also here: Owner")).to_be_visible()
+    phone.page.reload()  # it tells that it writes every other second, and did just now
+    phone.is_connected()
+    phone.page.get_by_role("textbox", name="Message").fill("and")
+    expect(page.get_by_text("Android is writing…")).to_be_visible()
+    box = page.get_by_role("textbox", name="Write to the session")
+    box.fill("from the computer")
+    box.press("Enter")
+    expect(phone.page.get_by_text("fake-llm: from the computer")).to_be_visible()
+    phone.write("and back")
+    phone.is_answered(2)
+    expect(page.get_by_text("fake-llm: and back")).to_be_visible()
+    assert phone.bubbles() == [
+        "from the phone", "fake-llm: from the phone", "from the computer", "fake-llm: from the computer",
+        "and back", "fake-llm: and back",
+    ]  # fmt: skip
+    assert said(page) == [
+        "Android: from the phone", "desk: fake-llm: from the phone", "you: from the computer",
+        "desk: fake-llm: from the computer", "Android: and back", "desk: fake-llm: and back",
+    ]  # fmt: skip
+    second = Phone(screens.phones, screens.desk)
+    second.pair(name="iPad")
+    expect(phone.page.get_by_text("also here: Owner, iPad")).to_be_visible()
+    expect(page.get_by_text("Session with Android, iPad — open")).to_be_visible()
+    second.page.get_by_text("fake-llm: and back").wait_for()
+    assert second.bubbles() == phone.bubbles()
+    phone.page.locator("summary").click()
+    phone.page.get_by_role("button", name="Clear everybody's screen").click()
+    expect(page.get_by_text("Android cleared the screen.")).to_be_visible()
+    expect(second.page.get_by_text("Android cleared the screen.")).to_be_visible()
+    assert said(page) == []
+    page.get_by_role("button", name="Close session").click()
+    expect(page.get_by_text("Session with Android, iPad — closed")).to_be_visible()
+    expect(second.page.get_by_text("This session is closed.")).to_be_visible()
+    expect(second.page.get_by_role("textbox", name="Message")).to_be_hidden()
+    expect(box).to_be_hidden()
+    screens.desk.ask("POST", "/sessions")
+    expect(second.page.get_by_text("This is a new session.")).to_be_visible()
+    expect(second.page.get_by_role("textbox", name="Message")).to_be_visible()
+    assert phone.errors == second.errors == []
+
+
+async def add_unanswered(desk: Daemon, text: str) -> None:
+    """Leaves a sentence in the event log of a daemon that is stopped, as one that was killed does."""
+    store = await Store.open(desk.home / "rappd.db")
+    (thread,) = await store.threads_by(SESSION_CALLER)
+    (start,) = await store.thread_events(thread.id)
+    data = {"user_input": text, "by": "Android"}
+    asked = Envelope(new_id(), "guid", start.recipient, HELP, data, {THREAD: thread.id})
+    at = time.time_ns() // 1000
+    record = Record(thread.id, HELP, "guid", start.recipient, asked.id, emergence.encode(asked), at)
+    await store.commit(record)
+    await store.close()
+
+
+def test_sentence_cut_off_is_offered_to_be_asked_again(screens: Screens) -> None:
+    phone, page = Phone(screens.phones, screens.desk), screens.page
+    phone.pair(name="Android")
+    screens.desk.crash()
+    with ThreadPoolExecutor(1) as pool:  # Playwright's loop runs in this thread
+        pool.submit(asyncio.run, add_unanswered(screens.desk, "take long")).result()
+    screens.desk.start()
+    open_session(page, "Session with Android — open")
+    expect(page.get_by_role("button", name="Ask again")).to_be_visible()
+    phone.page.get_by_role("button", name="Ask again").click()
+    expect(phone.page.get_by_text("fake-llm: take long")).to_be_visible()
+    expect(phone.page.get_by_role("button", name="Ask again")).to_have_count(0)
+    expect(page.get_by_role("button", name="Ask again")).to_have_count(0)
+    assert [text.split(".")[0] for text in phone.bubbles()] == [
+        "take long", "This was cut off before it was done", "take long", "fake-llm: take long",
+    ]  # fmt: skip
+    assert phone.errors == []
