@@ -93,7 +93,6 @@ class Sentences:
 
 
 def _envelope(tenant: Tenant, speaker: Speaker, said: Say) -> Envelope:
-    data: dict[str, Any] = {"user_input": said.text, "by": speaker.name}
-    if said.via:
-        data["via"] = said.via
+    via = {"via": said.via} if said.via else {}
+    data = {"user_input": said.text, "by": speaker.name, **via}
     return Envelope(said.event_id, speaker.user_guid, tenant.id, HELP, data)
