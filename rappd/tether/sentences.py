@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope
