@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from envelopes.codecs import emergence
-from envelopes.envelope import HELP, THREAD, Envelope, new_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
 from lan.daemons import Daemon
 from lan.network import Lan, require
 from lan.phones import Phone, chromium_on, launched_on
@@ -116,26 +116,54 @@ def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
     assert phone.errors == second.errors == []
 
 
-async def add_unanswered(desk: Daemon, text: str) -> None:
-    """Leaves a sentence in the event log of a daemon that is stopped, as one that was killed does."""
+async def add_sentences(desk: Daemon, texts: list[str], *, answered: bool) -> None:
+    """Writes sentences into the event log of a daemon that is stopped; unanswered ones as one that was killed does."""
     store = await Store.open(desk.home / "rappd.db")
     (thread,) = await store.threads_by(SESSION_CALLER)
     (start,) = await store.thread_events(thread.id)
-    data = {"user_input": text, "by": "Android"}
-    asked = Envelope(new_id(), "guid", start.recipient, HELP, data, {THREAD: thread.id})
-    at = time.time_ns() // 1000
-    record = Record(thread.id, HELP, "guid", start.recipient, asked.id, emergence.encode(asked), at)
-    await store.commit(record)
+    for text in texts:
+        data = {"user_input": text, "by": "Android"}
+        asked = Envelope(new_id(), "guid", start.recipient, HELP, data, {THREAD: thread.id})
+        for one in (asked, asked.reply(DONE, {"response": f"answer to {text}"})) if answered else (asked,):
+            at = time.time_ns() // 1000
+            store.queue(
+                Record(thread.id, one.verb, one.sender, one.recipient, one.id, emergence.encode(one), at)
+            )
+    await store.flush()
     await store.close()
+
+
+def restart_with(desk: Daemon, texts: list[str], *, answered: bool) -> None:
+    desk.crash()
+    with ThreadPoolExecutor(1) as pool:  # Playwright's loop runs in this thread
+        pool.submit(asyncio.run, add_sentences(desk, texts, answered=answered)).result()
+    desk.start()
+
+
+def test_session_of_5000_events_opens_quickly_on_both(screens: Screens) -> None:
+    phone, page = Phone(screens.phones, screens.desk), screens.page
+    phone.pair(name="Android")
+    restart_with(screens.desk, [f"sentence {number}" for number in range(2500)], answered=True)
+    phone.is_connected()
+    for screen, opened in (
+        (phone.page, phone.page.reload),
+        (page, lambda: open_session(page, "Session with Android — open")),
+    ):
+        begun = time.monotonic()
+        opened()
+        expect(screen.get_by_text("answer to sentence 2499", exact=True)).to_be_visible()
+        assert time.monotonic() - begun < 10
+        assert screen.get_by_text("sentence 1250", exact=True).count() == 1
+    phone.write("and now")
+    phone.page.get_by_text("fake-llm: and now").wait_for()
+    expect(page.get_by_text("fake-llm: and now")).to_be_visible()
+    assert phone.errors == []
 
 
 def test_sentence_cut_off_is_offered_to_be_asked_again(screens: Screens) -> None:
     phone, page = Phone(screens.phones, screens.desk), screens.page
     phone.pair(name="Android")
-    screens.desk.crash()
-    with ThreadPoolExecutor(1) as pool:  # Playwright's loop runs in this thread
-        pool.submit(asyncio.run, add_unanswered(screens.desk, "take long")).result()
-    screens.desk.start()
+    restart_with(screens.desk, ["take long"], answered=False)
     open_session(page, "Session with Android — open")
     expect(page.get_by_role("button", name="Ask again")).to_be_visible()
     phone.page.get_by_role("button", name="Ask again").click()
