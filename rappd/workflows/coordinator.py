@@ -12,21 +12,19 @@ import orjson
 
 from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
-from rappd.tenants.tenant import Tenant
 from rappd.tether.devices import WORKFLOW, Device
 from rappd.tether.errors import SessionClosedError
 from rappd.tether.events import history
-from rappd.tether.sentences import Owner
 from rappd.tether.sessions import Session, Sessions, Work
 from rappd.workflows import run_record as noting
 from rappd.workflows.cues import cue_of, persona_of
 from rappd.workflows.definition import Workflow
-from rappd.workflows.errors import NoSuchWorkflowError, WorkflowError, WorkflowStateError
-from rappd.workflows.library import MOST_TEXT_BYTES, WorkflowLibrary
+from rappd.workflows.errors import NoSuchWorkflowError, WorkflowStateError
+from rappd.workflows.library import WorkflowLibrary
 from rappd.workflows.run_record import RunRecord, is_running, last_run, plain_answer
+from rappd.workflows.run_rights import RunRights
 from rappd.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
 
 log = logging.getLogger(__name__)
@@ -61,7 +59,8 @@ class Coordinator:
     ) -> None:
         """``device`` gives a registered device by its id."""
         self.library = library
-        self._dispatcher, self._sessions, self._device = dispatcher, sessions, device
+        self._dispatcher, self._sessions = dispatcher, sessions
+        self._rights = RunRights(sessions.participants, device)
         self._runs: dict[str, _Run] = {}
         self._starting: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -90,9 +89,9 @@ class Coordinator:
         """
         file = await asyncio.to_thread(self.library.find, name)
         workflow = file.runnable()
-        texts = await asyncio.to_thread(self.library.texts, workflow, _checked(workflow, given or {}))
+        texts = await asyncio.to_thread(self.library.texts, workflow, given or {})
         for one in workflow.participants:
-            self._check_may(self._caller(starter), await self._plays(one.name, one.plays))
+            await self._rights.player(one, self._rights.caller(starter))
         if session.closed:
             raise SessionClosedError
         if session.id in self._starting:
@@ -234,14 +233,13 @@ class Coordinator:
             return
         played = run.workflow.participant(step.participant)
         try:
-            tenant = await self._plays(played.name, played.plays)
-            caller = self._caller(run.record.starter)
-            self._check_may(caller, tenant)
+            caller = self._rights.caller(run.record.starter)
+            tenant = await self._rights.player(played, caller)
             cue, without_model = cue_of(step, run.record.answers, run.record.files)
         except ReportableError as problem:
             await self._perform(run, run.state.failed(f"{problem} {problem.do}".strip()))
             return
-        name, guid = self._behalf(run.record.starter)
+        name, guid = self._rights.behalf(run.record.starter)
         data: dict[str, Any] = {
             "user_input": cue, "by": run.workflow.driver.name, "on_behalf_of": name,
             "workflow": noting.position(run.record, run.workflow),
@@ -319,31 +317,6 @@ class Coordinator:
         told = noting.position(run.record, run.workflow)
         return {**told, "session": run.session.id, "thread": run.session.thread}
 
-    def _caller(self, starter: str) -> Caller:
-        """The rights of a run: its starter's as they are now, never structural agents. Raises ``RefusedError``."""
-        if starter == noting.OPERATOR:
-            return Caller("tether", caps=Owner().caps)
-        device = self._device(starter)
-        if device is None or WORKFLOW not in device.caps:
-            raise RefusedError("The phone that started it may not run workflows any more.", do="Abort it, or start it anew.")  # fmt: skip
-        return Caller("tether", caps=device.caps)
-
-    def _behalf(self, starter: str) -> tuple[str, str]:
-        """Name and user of the starter."""
-        device = self._device(starter) if starter else None
-        one = device or Owner()
-        return one.name, one.user_guid
-
-    def _check_may(self, caller: Caller, tenant: Tenant) -> None:
-        if not caller.may(f"HELP.{tenant.name}"):
-            raise RefusedError(f"This phone may not ask {tenant.title}.", do="rappd devices scopes")
-
-    async def _plays(self, name: str, twin: str) -> Tenant:
-        try:
-            return await self._sessions.participants.named(twin)
-        except ReportableError as problem:
-            raise WorkflowError(f"Nobody plays {name}: {problem}", do=problem.do) from problem
-
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
@@ -353,13 +326,3 @@ class Coordinator:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a workflow failed", exc_info=error)
-
-
-def _checked(workflow: Workflow, given: dict[str, str]) -> dict[str, str]:
-    for name, text in given.items():
-        if name not in workflow.files:
-            names = ", ".join(workflow.files) or "none"
-            raise WorkflowError(f'{workflow.name} has no file "{name[:40]}".', do=f"Its files: {names}.")
-        if len(text.encode()) > MOST_TEXT_BYTES or not text.strip():
-            raise WorkflowError(f'The text for "{name}" is empty or longer than 64 KiB.', do="Give another file.")  # fmt: skip
-    return {name: text.strip() for name, text in given.items()}

@@ -92,7 +92,7 @@ class WorkflowLibrary:
 
     def texts(self, workflow: Workflow, given: dict[str, str]) -> dict[str, str]:
         """The texts of its files that are there, with the ``given`` ones first. Raises ``WorkflowError``."""
-        found = dict(given)
+        found = _given(workflow, given)
         for name, path in workflow.files.items():
             if name in found:
                 continue
@@ -123,3 +123,14 @@ def _read(name: str, content: bytes, *, foreign: str, shipped: bool) -> Workflow
     except WorkflowError as found:
         problem = found
     return WorkflowFile(name, f"workflows/{file}", sha256(content), shipped, foreign, workflow, problem)
+
+
+def _given(workflow: Workflow, texts: dict[str, str]) -> dict[str, str]:
+    for name, text in texts.items():
+        if name not in workflow.files:
+            names = ", ".join(workflow.files) or "none"
+            raise WorkflowError(f'{workflow.name} has no file "{name[:40]}".', do=f"Its files: {names}.")
+        if len(text.encode()) > MOST_TEXT_BYTES or not text.strip():
+            problem = f'The text for "{name}" is empty or longer than 64 KiB.'
+            raise WorkflowError(problem, do="Give another file.")
+    return {name: text.strip() for name, text in texts.items()}

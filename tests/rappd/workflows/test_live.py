@@ -342,7 +342,20 @@ def test_workflow_from_an_egg_waits_for_approval(desk: Desk, tmp_path: Path) -> 
     (row,) = [one for one in desk.ask("GET", "/workflows")["workflows"] if one["name"] == "foreign"]
     assert row["foreign"]
     assert desk.cli("workflows", "run", "foreign").returncode == 5
+    packed = desk.ask("POST", "/eggs/pack", {"into": str(tmp_path / "mine.egg")})["packed"]
+    assert "workflows/foreign.json" in [one["path"] for one in packed["left_out"]]
     approved = desk.cli("agents", "approve", "workflows/foreign.json")
     assert approved.stdout.strip().endswith("workflows/foreign.json is approved.")
     assert desk.cli("workflows", "run", "foreign").returncode == 0
     desk.sees("done")
+
+
+def test_twin_plays_a_part_under_the_parts_name(desk: Desk, model: HeldModel) -> None:
+    assert desk.cli("twins", "new", "gardener").returncode == 0
+    desk.write({**THREE, "participants": [{"name": "Ann", "plays": "gardener"}, {"name": "Bob"}, {"name": "Cy"}]})  # fmt: skip
+    started = desk.run()
+    events = desk.sees("done")
+    assert [one["by"] for one in events if one["kind"] == "twin_response"] == ["Ann", "Bob", "Cy"]
+    recorded = desk.ask("GET", f"/threads/{started['thread']}")["events"]
+    asked = [one["to"] for one in recorded if one["verb"] == "HELP"]
+    assert asked[0].startswith("gardener-") and all(one.startswith("brainstem_") for one in asked[1:])
