@@ -122,7 +122,10 @@ class Dispatcher:
 
     def record_cancelled(self, outer: RequestContext, request: Envelope) -> None:
         """Writes down that nobody waits for ``request`` any more."""
-        self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
+        stopped = request.refusal(499, "Stopped.", "stopped")
+        if "agent" in request.data:
+            stopped.data["agent"] = request.data["agent"]
+        self._write(stopped, outer.workspace)
 
     async def flush(self) -> None:
         """Returns once all that was written down until now is committed: what is told to somebody stands in the record.

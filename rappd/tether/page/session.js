@@ -52,7 +52,7 @@ export class Session {
   /** Sends a sentence, now or when the computer is there again. It is kept on this phone until the computer has it. */
   async say(text, to) {
     this.unsent.push({ event_id: newId(), text, to, at: Date.now() });
-    this.change({});
+    this.change({ notice: "" });
     await keep("unsent", this.unsent);
     this.sendUnsent();
   }
