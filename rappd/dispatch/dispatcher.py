@@ -125,7 +125,10 @@ class Dispatcher:
 
     def record_cancelled(self, outer: RequestContext, request: Envelope) -> None:
         """Writes down that nobody waits for ``request`` any more."""
-        self._write(request.refusal(499, "Stopped.", "stopped"), outer.workspace)
+        stopped = request.refusal(499, "Stopped.", "stopped")
+        if "agent" in request.data:
+            stopped.data["agent"] = request.data["agent"]
+        self._write(stopped, outer.workspace)
 
     def interrupt(self, id: str, reason: str) -> None:
         """Names the reason of a cancellation: call it before the task of that HELP is cancelled."""

@@ -53,8 +53,9 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
         return {**event, "kind": "twin_response", "by": by, "text": text}
     if record.verb == ERROR:
         do = str(data.get("do", ""))
-        failed = {"text": str(data.get("msg", ""))[:_LONGEST], "do": do, "error": True}
-        return {**event, "kind": "twin_response", "by": by, **failed, "again": do.startswith("Ask again")}
+        again = do.startswith("Ask again") or data.get("reason") == "stopped"
+        failed = {"text": str(data.get("msg", ""))[:_LONGEST], "do": do, "error": True, "again": again}
+        return {**event, "kind": "twin_response", "by": by, **failed}
     return None
 
 

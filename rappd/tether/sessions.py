@@ -172,6 +172,7 @@ class Sessions:
         if not records:
             self.record.begin(session.id)
             self.note(session, SESSION_START, by="system", text="")
+            await self.record.flush()  # lists have it from now on
         self._spawn(self._show_news(session))
         self.changed()
         return session

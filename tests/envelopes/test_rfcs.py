@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from envelopes.codecs import wire
-from envelopes.envelope import ACK, CANCEL, STREAM, Envelope
+from envelopes.envelope import ACK, CANCEL, NOTE, STREAM, Envelope
 
 FOLDER = Path(__file__).parents[2] / "docs" / "rfcs"
-VERBS = {"stream.md": STREAM, "cancel.md": CANCEL, "ack.md": ACK}
+VERBS = {"stream.md": STREAM, "cancel.md": CANCEL, "ack.md": ACK, "note.md": NOTE}
 SECTIONS = ["Motivation", "Shape", "Rules", "Never sent", "Compatibility", "Security"]
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -94,6 +94,10 @@ def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
         "Android: from the phone", "desk: fake-llm: from the phone", "you: from the computer",
         "desk: fake-llm: from the computer", "Android: and back", "desk: fake-llm: and back",
     ]  # fmt: skip
+    page.set_viewport_size({"width": 390, "height": 800})
+    name = page.locator(".session-events .who", has_text="Android").last.bounding_box()
+    assert name is not None and name["width"] > 20
+    page.set_viewport_size({"width": 1100, "height": 800})
     second = Phone(screens.phones, screens.desk)
     second.pair(name="iPad")
     expect(phone.page.get_by_text("also here: Owner, iPad")).to_be_visible()

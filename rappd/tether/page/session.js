@@ -55,7 +55,7 @@ export class Session {
   /** Sends a sentence, now or when the computer is there again. It is kept on this phone until the computer has it. */
   async say(text, to, via = "") {
     this.unsent.push({ event_id: newId(), text, to, via, at: Date.now() });
-    this.change({});
+    this.change({ notice: "" });
     await keep("unsent", this.unsent);
     this.sendUnsent();
   }

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon, agent_source
 
@@ -105,8 +106,12 @@ async def test_sentences_are_recorded_in_the_order_said(desk: RunningDaemon, pho
     assert [one["text"] for one in android.events if one["kind"] == "operator_input"] == texts
 
 
+@pytest.mark.parametrize(("end", "do"), [(RunningDaemon.kill, "Ask again."), (RunningDaemon.stop, "")])
 async def test_sentence_cut_off_by_a_restart_fails_once(
-    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel
+    make_daemon: Callable[..., RunningDaemon],
+    fake_model: FakeModel,
+    end: Callable[[RunningDaemon], None],
+    do: str,
 ) -> None:
     desk = make_daemon("desk", **REACHABLE, OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")
     desk.drop("slow_agent.py", SLOW)
@@ -116,13 +121,13 @@ async def test_sentence_cut_off_by_a_restart_fails_once(
     id = await android.say("take long")
     await asyncio.to_thread(desk.wait_for, (desk.data / "begun").exists)
     await android.sees(lambda: any(one["kind"] == "tool_dispatch" for one in android.events))
-    desk.kill()
+    await asyncio.to_thread(end, desk)
     await android.leave()
     for _ in range(2):  # the second start finds it answered
         await asyncio.to_thread(desk.start)
         await android.resume()
         failed = await android.is_answered(id)
-        assert (failed["error"], failed["again"], failed["do"]) == (True, True, "Ask again.")
+        assert (failed["error"], failed["again"], failed["do"]) == (True, True, do)
         assert len(android.answers(id)) == 1
         errors = [one for one in android.events if one.get("error")]
         assert errors == [failed]
