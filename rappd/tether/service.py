@@ -16,6 +16,7 @@ from rappd.errors import RefusedError, StoreError, UsageProblemError
 from rappd.settings.load import Settings
 from rappd.tether import proofs, sdp
 from rappd.tether.addresses import reachable_addresses
+from rappd.tether.checked_offer import CheckedOffer
 from rappd.tether.connection import PhoneConnection
 from rappd.tether.devices import WORKFLOW, Device, DeviceRegistry, checked_scope
 from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDeviceError, WindowClosedError
@@ -87,6 +88,7 @@ class TetherService:
         self._closing: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._session = ""
+        self._choosing = asyncio.Lock()
 
     @property
     def devices(self) -> DeviceRegistry:
@@ -341,11 +343,12 @@ class TetherService:
 
     async def current_session(self) -> Session:
         """The session that phones join: the newest, or a new one."""
-        if not self._session:
-            rows = await self.sessions.record.rows()
-            self._session = rows[0].id if rows else ""
-        session = await self.sessions.open(self._session)
-        self._session = session.id
+        async with self._choosing:  # two phones that join at once join the same
+            if not self._session:
+                rows = await self.sessions.record.rows()
+                self._session = rows[0].id if rows else ""
+            session = await self.sessions.open(self._session)
+            self._session = session.id
         return session
 
     async def shown_session(self, row: SessionRow) -> dict[str, Any]:
@@ -365,7 +368,7 @@ class TetherService:
         for connection in self.connections:
             connection.move()
 
-    def _asked(self, body: dict[str, Any], guest_print: bytes) -> _Asked:
+    def _asked(self, body: dict[str, Any], guest_print: bytes) -> CheckedOffer:
         """Checks who asks. A device that is unknown gets the same answer after the same work."""
         try:
             promise = proofs.unb64(body.get("commit"), 32)
@@ -379,7 +382,7 @@ class TetherService:
             device = self.devices.get(id)
             if device is None:
                 raise UnknownDeviceError
-            return _Asked(
+            return CheckedOffer(
                 id,
                 promise,
                 nonce,
@@ -391,10 +394,10 @@ class TetherService:
         window = str(body.get("window") or "")
         if self.window is None or not self.window.fits(window):
             raise WindowClosedError
-        return _Asked(self.window.id, promise, nonce, host, None, self.window.keys(), False)
+        return CheckedOffer(self.window.id, promise, nonce, host, None, self.window.keys(), False)
 
     def _connect(
-        self, channel: Channel, asked: _Asked, host_print: bytes, guest_print: bytes, client: str
+        self, channel: Channel, asked: CheckedOffer, host_print: bytes, guest_print: bytes, client: str
     ) -> PhoneConnection:
         parts = proofs.Parts(asked.subject, host_print, guest_print, asked.nonce, b"", asked.host.public)
         handshake = Handshake(
@@ -480,25 +483,3 @@ class _Asking:
     digits: str
     name: str
     answered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A checked offer: whom it names, and the keys that prove it."""
-
-    subject: str
-    promise: bytes
-    nonce: bytes
-    host: HostKey
-    device: Device | None
-    keys: tuple[bytes, ...]
-    proved: bool
-
-    @property
-    def shown(self) -> dict[str, str]:
-        """The fields for the phone."""
-        return {
-            "subject": self.subject,
-            "nonce": proofs.b64(self.nonce),
-            "host_key": proofs.b64(self.host.public),
-        }

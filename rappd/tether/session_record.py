@@ -30,7 +30,8 @@ class SessionRecord:
         self._dispatcher, self._store, self._host = dispatcher, store, host
 
     async def rows(self) -> list[SessionRow]:
-        """All sessions, the newest first."""
+        """All sessions, the newest first; those that began a moment ago included."""
+        await self._store.flush()
         return session_rows(await self._store.threads_by(SESSION_CALLER))
 
     async def is_closed(self, thread: str) -> bool:
