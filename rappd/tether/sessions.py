@@ -1,4 +1,4 @@
-"""Sessions of several participants: one thread each, whoever speaks; its record decides the order."""
+"""Sessions of several participants: one thread for all speakers; its record decides the order."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Sessions:
     def say(self, session: Session, speaker: Speaker, said: Say) -> asyncio.Task[None] | None:
         """Asks a participant, beside everything else; the task ends once the answer is recorded.
 
-        None for a repeat: an event is asked once, whoever repeats it. Raises ``SessionClosedError``,
+        None for a repeat: an event is asked once, however often it is repeated. Raises ``SessionClosedError``,
         ``AskedElsewhereError``.
         """
         if said.event_id in session.said:

@@ -134,7 +134,7 @@ class Phone:
         return self.page.locator(f".events {kind} p").all_inner_texts()
 
     def sentence(self) -> str:
-        """What the screen says."""
+        """The sentence on the screen."""
         return self.page.inner_text(".sentence")
 
 

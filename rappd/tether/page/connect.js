@@ -15,7 +15,7 @@ export class RemovedError extends Error {}
 
 const NOTHING = new Uint8Array(0);
 
-/** What the QR code's link says, taken out of the address so that nobody reads it there; null without one. */
+/** The invitation in the QR code's link, taken out of the address so that nobody reads it there; null without one. */
 export function scanned() {
   const fields = new URLSearchParams(location.hash.slice(1));
   history.replaceState(null, "", location.pathname);

@@ -125,7 +125,7 @@ def test_agents_list_shows_the_lines_for_people(desk: RunningDaemon) -> None:
 
 
 def _explained(start: subprocess.CompletedProcess[str], doctor: subprocess.CompletedProcess[str]) -> str:
-    """What both say; neither sends people to the other."""
+    """The sentence that both print; neither sends people to the other."""
     assert (start.returncode, doctor.returncode, start.stdout) == (1, 1, "")
     what, do = (line[2:].strip() for line in start.stderr.splitlines())
     assert "doctor" not in start.stderr

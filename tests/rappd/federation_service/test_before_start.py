@@ -1,4 +1,4 @@
-"""What is served of other machines while the daemon still starts."""
+"""Requests about other machines while the daemon still starts."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PREEMPTED = Write(Status.RUNNING, preempted=True)
 
 
 def after(state: RunState, *events: str) -> list[Action]:
-    """What the last of these events leads to."""
+    """The action after the last of these events."""
     actions: list[Action] = []
     for event in events:
         name, _, argument = event.partition(" ")

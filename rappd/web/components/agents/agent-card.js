@@ -127,7 +127,7 @@ function readyActions(file, card, errorPlace, key, tryIt) {
   ];
 }
 
-/** What waits only for code that it imports has nothing to be approved itself: that code is listed beside it. */
+/** A file that waits only for code that it imports needs no approval itself: that code is listed beside it. */
 function readActions(file, card, errorPlace, key) {
   return [
     daemon.operator &&

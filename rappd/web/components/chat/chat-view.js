@@ -14,7 +14,7 @@ import { sessionBanner } from "../sessions/session-banner.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 
-/** What works in any home, with a model or without. */
+/** Sentences that work in any home, with a model or without. */
 const ALWAYS = ["what can you do?", "remember that my car is red", "what do you remember?"];
 
 /** Fills `main` with the conversation with a chat target. `close()` when done. */

@@ -10,7 +10,7 @@ const LIVE = ["open", "compare", "waiting"];
 class Devices extends EventTarget {
   /** Every row of `GET /devices`, the newest first. */
   rows = [];
-  /** What `GET /devices/window` says: the code that is shown, the digits to compare, or how it ended. */
+  /** The answer of `GET /devices/window`: the code that is shown, the digits to compare, or how it ended. */
   pairing = CLOSED;
   #text = "";
   #answers = 0;
@@ -32,7 +32,7 @@ class Devices extends EventTarget {
     return this;
   }
 
-  /** Asks anew without waiting; whoever shows the state is told. */
+  /** Asks anew without waiting; views that show the state are told. */
   touch() {
     this.look().catch((found) => {
       if (!(found instanceof Problem)) throw found; // lists show their own problems

@@ -80,7 +80,7 @@ export function openPhonePairing({ begun = false } = {}) {
     if (await attemptIn(errorPlace, takeBack)) close();
   }
 
-  /** What changes by the second: the time left, and the hint when nobody comes. */
+  /** The part that changes by the second: the time left, and the hint when nobody comes. */
   function tick() {
     const now = devices.pairing;
     clock.set(isLive(now) ? now.remaining : 0);

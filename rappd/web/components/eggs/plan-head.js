@@ -66,7 +66,7 @@ function signed({ standing, signed: sentence }) {
   ];
 }
 
-/** What an egg says of itself, which proves nothing. */
+/** The egg's own claims, which prove nothing. */
 const quoted = (text) => `"${stripControl(text).replaceAll('"', "'")}"`;
 
 const complete = (files) =>

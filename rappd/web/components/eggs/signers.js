@@ -43,7 +43,7 @@ export function trustForm(fingerprint, trusted) {
   return h("details", { class: "fold" }, h("summary", {}, "Trust whoever signed it"), form);
 }
 
-/** What trusts the key of a paired machine, which needs no comparing; `trusted()` when it is. */
+/** A button that trusts the key of a paired machine, which needs no comparing; calls `trusted()` afterwards. */
 export function trustPeer(name, fingerprint, trusted = () => undefined) {
   const errorPlace = h("div", {});
   const shown = stripControl(name);

@@ -60,7 +60,7 @@ export function outboxRow(row, { brief = false } = {}) {
   return { element, update, close: () => undefined };
 }
 
-/** What stands under a row: when it goes and ends, its thread, and what hinders it. */
+/** The line under a row: when it goes and ends, its thread, and the reason why it waits. */
 function details(row, here) {
   const thread = `#/activity/thread/${encodeURIComponent(row.thread)}`;
   return [
