@@ -1,0 +1,80 @@
+"""The interface through which a snapshot reads and restores one member: a machine of the neighborhood.
+
+Each transport carries tar streams; what they hold is checked by the reader of the stream, never believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+
+class MemberProbe(msgspec.Struct, frozen=True):
+    """The answer of one member: reachable or not, and why. Sizes are octets; -1 is unknown."""
+
+    reachable: bool
+    detail: str = ""
+    rappd_version: str = ""
+    free_bytes: int = -1
+    took_ms: float = 0.0
+
+
+class MemberTwin(msgspec.Struct, frozen=True):
+    """One twin as the member lists it. ``fingerprint`` changes with any name, size or mtime below its folder."""
+
+    hash: str
+    rappid_json: dict[str, Any]
+    lifecycle: str = "active"
+    workspace_bytes: int = 0
+    workspace_files: int = 0
+    has_soul: bool = False
+    agents: tuple[str, ...] = ()
+    fingerprint: str = ""
+
+
+class MemberListing(msgspec.Struct, frozen=True):
+    """The twins of a member, and the agent files of its brainstem by name."""
+
+    twins: tuple[MemberTwin, ...]
+    agent_files: tuple[str, ...] = ()
+    host: str = ""
+
+
+class WriteOutcome(msgspec.Struct, frozen=True):
+    """The end of one write. ``staged`` says that the member's owner must still approve it."""
+
+    created: int = 0
+    overwritten: int = 0
+    skipped: int = 0
+    staged: bool = False
+    detail: str = ""
+
+
+class MemberTransport(Protocol):
+    """Reads and writes one member. Errors are ``MemberError`` and name the member, the cause and what to do.
+
+    ``twin`` is the hash that names its folder. A tar stream is uncompressed, its names relative to the twin's folder.
+    """
+
+    async def probe(self) -> MemberProbe:
+        """Asks whether the member can be read now. Never raises for an unreachable one."""
+
+    async def list(self, *, include_archived: bool = False) -> MemberListing:
+        """Lists what can be read."""
+
+    def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
+        """Streams the twin's workspace as tar, in the state of one moment or raises ``UnstableMemberError``."""
+
+    def read_agents(self) -> AsyncIterator[bytes]:
+        """Streams the brainstem's agent files as tar."""
+
+    async def write_twin(
+        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+    ) -> WriteOutcome:
+        """Restores a twin from a checked tar.gz file. Without ``overwrite`` a twin that exists is skipped."""
+
+    async def aclose(self) -> None:
+        """Ends connections that are kept open."""
