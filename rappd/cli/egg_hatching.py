@@ -99,7 +99,9 @@ def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) 
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
     from rappd.cli.egg_view import show_hatched
 
-    found = verbs_here().hatch_text(text, registry_at(registry), overwrite=_listed(overwrite))
+    verbs, clone, chosen = verbs_here(), registry_at(registry), _listed(overwrite)
+    with cancelled_by_interrupt(as_json=as_json) as cancellation, bar("Hatching agents") as told:
+        found = verbs.hatch_text(text, clone, overwrite=chosen, progress=told, cancellation=cancellation)
     if as_json:
         print_json(found)
     else:

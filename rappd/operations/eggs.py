@@ -119,12 +119,26 @@ class EggOperations:
             )
             return hatched(done, opened)
 
-    def hatch_text(self, text: str, registry: Path, *, overwrite: Iterable[str] = ()) -> dict[str, Any]:
-        """Hatches the agents that a compact egg string stands for, out of a registry's clone."""
+    def hatch_text(
+        self,
+        text: str,
+        registry: Path,
+        *,
+        overwrite: Iterable[str] = (),
+        progress: Progress | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> dict[str, Any]:
+        """Hatches the agents that a compact egg string stands for, out of a registry's clone, like ``hatch``."""
         from twins.eggs.registry_clone import RegistryClone
 
         with RegistryClone.open(registry).open_string(text) as opened:
-            done = self.importer.hatch(opened, overwrite=categories(overwrite), source=str(registry))
+            done = self.importer.hatch(
+                opened,
+                overwrite=categories(overwrite),
+                source=str(registry),
+                progress=progress,
+                cancellation=cancellation,
+            )
             return hatched(done, opened)
 
     def extract(self, path: Path, into: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import agents.library
+import agents.rapps
 from agents.contract.manifest import essentials, find_manifest
 from agents.providers.offline.suggest import imperative
 
@@ -52,9 +53,16 @@ def test_imports_are_standard_library_or_published(file: str) -> None:
     assert roots - sys.stdlib_module_names <= {"agents", "openrappter", "utils"}
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_shipped_agent_has_a_line_for_people(file: str) -> None:
-    shown = find_manifest((Path(agents.library.__path__[0]) / file).read_bytes())
+SINGLETONS = sorted(Path(agents.rapps.__path__[0]).glob("*/singleton/*_agent.py"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*(Path(agents.library.__path__[0]) / file for file in FILES), *SINGLETONS],
+    ids=lambda path: path.name,
+)
+def test_shipped_agent_has_a_line_for_people(path: Path) -> None:
+    shown = find_manifest(path.read_bytes())
     assert shown is not None
     summary = essentials(shown)["summary"]
     assert summary.endswith(".")

@@ -156,6 +156,26 @@ def test_interrupt_too_late_names_the_rollback(
     assert desk.cli("egg", "rollback", row["id"]).returncode == 0
 
 
+def test_interrupt_cancels_a_hatching_of_text_with_progress_shown(
+    make_daemon: Callable[..., RunningDaemon], places: Places, tmp_path: Path
+) -> None:
+    from tests.twins.eggs.test_strings import clone, entry
+
+    desk = home_of(make_daemon, places)
+    (tmp_path / "registry").mkdir()
+    clone(tmp_path / "registry", entry("@kody/weather", 5))
+    places.hold("staged")
+    terminal = Terminal(desk, "egg", "hatch-text", "AAAAAAAAAAU", "--registry", str(tmp_path / "registry"))
+    places.wait_for("staged")
+    terminal.read_until(lambda seen: "Hatching agents: unpacking 100 %" in seen.text)
+    terminal.send(signal.SIGINT)
+    places.wait_for("asked")
+    places.let_go("staged")
+    ended = terminal.to_end()
+    assert (ended.code, ended.lines[-1]) == (130, CANCELLED)
+    assert not list(desk.agents.glob("*weather*")) and not hatchings(desk)
+
+
 def hatchings(home: RunningDaemon) -> list[Any]:
     found: list[Any] = json.loads(home.cli("egg", "hatchings", "--json").stdout)["hatchings"]
     return found

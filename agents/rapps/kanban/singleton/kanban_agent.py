@@ -46,6 +46,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Kanban",
     "description": "A board of tasks in three columns, for people and agents alike.",
+    "summary": "Keeps a board of tasks: to do, doing, done.",
     "author": "rappd",
     "tags": ["kanban", "tasks", "board"],
     "category": "productivity",

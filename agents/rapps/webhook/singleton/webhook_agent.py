@@ -45,6 +45,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Webhook",
     "description": "Events that other systems sent to this machine: listed, counted, recorded.",
+    "summary": "Lists the events that other systems sent.",
     "author": "rappd",
     "tags": ["webhook", "events", "integration"],
     "category": "integrations",
