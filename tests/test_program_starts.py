@@ -109,7 +109,7 @@ def test_every_python_is_started_by_the_safe_command() -> None:
             continue
         if places := list(_unsafe_starts(path.read_text())):
             found[name] = places
-    assert list(found) == ["agents/packages/dependencies.py"], "there a person is told what to type"
+    assert list(found) == ["agents/packages/install_packages.py"], "there a person is told what to type"
 
 
 def _unsafe_starts(source: str) -> Iterator[int]:

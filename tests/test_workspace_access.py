@@ -44,10 +44,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "installs packages: from descriptors of .deps, and in a sandbox": (
         "agents/packages/package_folder.py",
-        "agents/packages/package_installer.py",
+        "agents/packages/sandboxed_installer.py",
     ),
     "reads and sets what the kernel shows of processes, or tries a sandbox in a folder of its own": (
-        "agents/workers/process_tree.py",
+        "agents/workers/started_processes.py",
         "agents/runtime/programs.py",
         "agents/workers/cgroup_limit.py",
         "agents/workers/limits.py",
@@ -86,9 +86,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "lists, moves and deletes whole folders of twins, whose parent no worker can write": (
         "twins/fs/remove_tree.py",
         "twins/lifecycle/state_index.py",
-        "twins/lifecycle/transitions.py",
+        "twins/lifecycle/archive_moves.py",
         "twins/lifecycle/retained_data.py",
-        "twins/lifecycle/trash.py",
+        "twins/lifecycle/trash_migration.py",
         "twins/lifecycle/recovery.py",
         "twins/workspace/lineage.py",
         "twins/workspace/listing.py",
@@ -99,7 +99,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
         "rappd/operations/sealed_eggs.py",
-        "rappd/operations/pending_eggs.py",
+        "rappd/operations/uploaded_eggs.py",
         "twins/workspace/checkpoints.py",
         "twins/zip/extracting.py",
         "twins/zip/chunks.py",
@@ -124,6 +124,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/installer/staging.py",
         "twins/merge/egg_merge.py",
         "twins/workspace/layout.py",
+        "twins/workspace/new_twin_staging.py",
     ),
     "lists a whole home, or makes one anew; workspaces in it are read with SafeTree": (
         "rappd/backup/create.py",

@@ -232,16 +232,16 @@ class AgentDescriber:
         tried: set[str] = set()
         while (missing := (outcome.get("failure") or {}).get("missing_module")) and missing not in tried:
             tried.add(missing)
-            from agents.packages import dependencies  # rarely needed, and every start would pay for it
+            from agents.packages import install_packages  # rarely needed, and every start would pay for it
 
             source = await in_file_pool(_read, file)
-            wanted = dependencies.requirements_for(source, missing)
+            wanted = install_packages.requirements_for(source, missing)
             problem = await self._installer(wanted) if wanted and self._installer is not None else ""
             if wanted and not problem and self._installer is not None:
                 outcome = (await self._request(origin, [(key, file)]))[0]
                 if (outcome.get("failure") or {}).get("missing_module") != missing:
                     continue
-            hint = dependencies.hint_for(source, missing, self._storage.deps)
+            hint = install_packages.hint_for(source, missing, self._storage.deps)
             outcome["failure"]["reason"] += f"; {problem}; {hint}" if problem else f"; {hint}"
             break
         return outcome

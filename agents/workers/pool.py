@@ -16,7 +16,7 @@ import orjson
 from agents.errors import CallTimeoutError, WorkerDiedError, WorkerStartError
 from agents.workers.call import Call, OnCallback, random_ids
 from agents.workers.config import PoolConfig
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 from agents.workers.syscalls import LINUX, anonymous_file
 from agents.workers.worker_handle import WorkerHandle, raised
 from agents.workers.worker_quota import WorkerQuota

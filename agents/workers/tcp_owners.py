@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 
 Address = tuple[str, int]
 _IP = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -19,8 +19,8 @@ from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError, describe_exit
 from agents.workers.frame_socket import FrameSocket
 from agents.workers.output import Output
-from agents.workers.process_tree import LeftoverCheck
 from agents.workers.protocol import ANSWER, CALLBACK, KIND_NAMES, RAISED, READY, REFUSED
+from agents.workers.started_processes import LeftoverCheck
 from agents.workers.syscalls import LINUX
 from agents.workers.zygote_client import ZygoteClient
 

@@ -13,7 +13,7 @@ from typing import Any
 from agents.storage.safe_open import open_made_folder, open_root
 from agents.workers.access import is_within
 from agents.workers.cgroup_limit import MemoryGroups
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 
 SECONDS = 0.25
 """Between two looks at every worker."""

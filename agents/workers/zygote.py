@@ -20,8 +20,8 @@ from agents.workers import (
     namespaces,
     preload,
     privileges,
-    process_tree,
     sandbox,
+    started_processes,
     worker_watch,
 )
 from agents.workers.clone import fork
@@ -195,7 +195,7 @@ class Zygote:
         if self._spawner.sandbox.own_processes or not LINUX:
             return
         helpers = {self._groups.helper} if self._groups is not None else set()
-        for pid in set(process_tree.children(os.getpid())) - self._workers - helpers:
+        for pid in set(started_processes.children(os.getpid())) - self._workers - helpers:
             _end_below(pid)
             _signal(pid, signal.SIGKILL)
 
@@ -222,7 +222,7 @@ def _end_below(pid: int) -> None:
     stopped: set[int] = set()
     with privileges.first_in_line():
         _signal(pid, signal.SIGSTOP)
-        while found := set(process_tree.descendants(pid)) - stopped:
+        while found := set(started_processes.descendants(pid)) - stopped:
             _signal_all(found, signal.SIGSTOP)
             stopped |= found
         _signal_all(stopped, signal.SIGKILL)

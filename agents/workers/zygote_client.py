@@ -18,9 +18,9 @@ import orjson
 from agents.errors import WorkerStartError
 from agents.runtime import programs
 from agents.workers import cgroup_limit
-from agents.workers.process_tree import children
 from agents.workers.protected_paths import home_folders, program_paths
 from agents.workers.protocol import packet_pair
+from agents.workers.started_processes import children
 
 _PROGRAM = "import sys; from agents.workers.zygote import main; main(int(sys.argv[1]))"
 _READY_SECONDS = 30.0

@@ -171,7 +171,7 @@ def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
-    from rappd.operations.egg_views import seen, signer_view
+    from rappd.operations.egg_json import seen, signer_view
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.inspect import ReportLine, lines, look_at, verdict
 

@@ -69,7 +69,7 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
 
 async def _empty_trash(verbs: TwinOperations) -> None:
     """Empties the trash as a start of the daemon would, so that a twin is shown as it is."""
-    from twins.lifecycle.trash import told
+    from twins.lifecycle.trash_migration import told
 
     await verbs.lifecycle.recover()
     done = await verbs.lifecycle.migrate()

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.providers.local_servers import Address
 from agents.providers.selection import ProviderSelector
-from agents.workers.process_tree import is_worker_process
+from agents.workers.started_processes import is_worker_process
 from agents.workers.syscalls import LINUX
 from agents.workers.tcp_owners import worker_serves
 from rappd.daemon.ports import holder

@@ -13,7 +13,7 @@ from rappd.operations.eggs import EggOperations
 from rappd.tenants.tenants import Tenants
 from rappd.version import __version__
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.lifecycle.trash import told
+from twins.lifecycle.trash_migration import told
 from twins.workspace.bonds import record_bond
 from twins.workspace.identity_file import FILE
 from twins.workspace.twin import adopt

@@ -14,8 +14,8 @@ from typing import Any
 
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, UsageProblemError
+from rappd.operations.cartridge_json import about_buddy, about_lispy, name_of, whose
 from rappd.operations.cartridge_runner import live, overruled, run_lispy
-from rappd.operations.cartridge_view import about_buddy, about_lispy, name_of, whose
 from rappd.operations.signer_trust import standing
 from twins.cartridges import lispy_file
 from twins.cartridges.cartridge_io import load, save

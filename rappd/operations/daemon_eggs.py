@@ -18,8 +18,8 @@ from rappd.operations.egg_download import fetch_egg
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.egg_work import EggWork
 from rappd.operations.eggs import EggOperations
-from rappd.operations.pending_eggs import PendingEggs
 from rappd.operations.sealed_eggs import unsealed
+from rappd.operations.uploaded_eggs import UploadedEggs
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
 from twins.work_progress import Cancellation, Progress
@@ -39,7 +39,7 @@ class DaemonEggOperations:
 
     def __init__(self, verbs: EggOperations, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
-        self.waiting = PendingEggs(tenants.layout.eggs / ".waiting")
+        self.waiting = UploadedEggs(tenants.layout.eggs / ".waiting")
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host

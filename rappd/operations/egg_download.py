@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 
 from rappd.errors import RappdError, UsageProblemError
-from rappd.operations.pending_eggs import PendingEggs, new_file
+from rappd.operations.uploaded_eggs import UploadedEggs, new_file
 from twins.errors import BadEggError
 from twins.installer.errors import from_disk
 
@@ -30,7 +30,7 @@ class EggUnreachableError(RappdError):
     status = 502
 
 
-async def fetch_egg(url: str, waiting: PendingEggs, *, expect_sha256: str = "") -> Path:
+async def fetch_egg(url: str, waiting: UploadedEggs, *, expect_sha256: str = "") -> Path:
     """The file that ``url`` (http or https) gives, among the eggs that wait.
 
     It is only as trusted as what signs it.

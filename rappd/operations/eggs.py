@@ -12,8 +12,8 @@ from typing import Any
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.operations.egg_json import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, PackRequest
-from rappd.operations.egg_views import extracted, hatched, host_of, planned, seen
 from rappd.operations.signer_trust import paired_machine
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg

@@ -23,8 +23,8 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.operations.daemon_eggs import DaemonEggOperations
-from rappd.operations.pending_eggs import PendingEggs, new_file
 from rappd.operations.sealed_eggs import unsealed
+from rappd.operations.uploaded_eggs import UploadedEggs, new_file
 from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
 
@@ -46,7 +46,7 @@ class ReceivedEggs:
         self._eggs = eggs
         self._answers = rows
         self._folder = home.root / "eggs" / ".arrived"
-        self._kept = PendingEggs(self._folder, keep_seconds=KEEP_SECONDS)
+        self._kept = UploadedEggs(self._folder, keep_seconds=KEEP_SECONDS)
         self._coming: dict[tuple[str, str], _IncomingTransfer] = {}
         self._counting = asyncio.Lock()
 

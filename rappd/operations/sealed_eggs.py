@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError
-from rappd.operations.pending_eggs import PendingEggs
+from rappd.operations.uploaded_eggs import UploadedEggs
 from twins.eggs.encryption import is_sealed, open_file, seal_file
 
 SUFFIX = ".age"
@@ -29,7 +29,7 @@ def is_sealed_file(path: Path) -> bool:
         return False
 
 
-def unsealed(path: Path, home: Home, waiting: PendingEggs) -> Path:
+def unsealed(path: Path, home: Home, waiting: UploadedEggs) -> Path:
     """The egg itself: ``path``, or what is sealed in it, as a copy that waits here. Blocks.
 
     Raises ``NotForThisMachineError``, ``BadEggError``, ``NotFoundError``.

@@ -311,13 +311,13 @@ class Tenant:
 
     async def _install(self, requirements: list[str]) -> str:
         async with self._install_lock:
-            from agents.packages import dependencies  # rarely needed, and every start would pay for it
+            from agents.packages import install_packages  # rarely needed, and every start would pay for it
 
             if not self._packages.allowed:
                 return "installing packages is switched off (agents.install_packages)"
             log.info("installing %s for %s", ", ".join(requirements), self.name)
             report = await asyncio.to_thread(
-                dependencies.install,
+                install_packages.install,
                 requirements,
                 self.workspace.deps,
                 timeout=180.0,

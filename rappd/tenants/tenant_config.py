@@ -21,7 +21,7 @@ from twins.workspace.sources import Sources
 from twins.workspace.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 
 if TYPE_CHECKING:
-    from agents.packages import dependencies
+    from agents.packages import install_packages
 
 LIBRARY = "shipped"
 YOURS = "yours"
@@ -62,11 +62,11 @@ class PackageSettings(msgspec.Struct, frozen=True):
         allowed = settings.on("agents.install_packages")
         return cls(allowed, settings.text("agents.package_index"), sandbox_wish(settings), private_root)
 
-    def source(self) -> dependencies.PackageSource:
+    def source(self) -> install_packages.PackageSource:
         """The same for the installer."""
-        from agents.packages import dependencies  # rarely needed, and every start would pay for it
+        from agents.packages import install_packages  # rarely needed, and every start would pay for it
 
-        return dependencies.PackageSource(self.index, self.sandbox, (self.private_root,))
+        return install_packages.PackageSource(self.index, self.sandbox, (self.private_root,))
 
 
 def pool_config(

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from fixtures.package_index import PackageIndex
 
-from agents.packages import dependencies
-from agents.packages.dependencies import PackageSource, hint_for, installed
+from agents.packages import install_packages
+from agents.packages.install_packages import PackageSource, hint_for, installed
 from agents.runtime import programs
 
 KINDS = ("mount namespace", "landlock", "none")
@@ -30,7 +30,7 @@ def wheels(tmp_path: Path) -> PackageIndex:
 @pytest.fixture
 def install(wheels: PackageIndex):
     """``install`` from that index, in the sandbox that agents have here."""
-    return partial(dependencies.install, source=PackageSource(wheels.url))
+    return partial(install_packages.install, source=PackageSource(wheels.url))
 
 
 def wheel(index: PackageIndex, name: str, version: str, files: dict[str, str], requires: str = "") -> None:
@@ -129,7 +129,7 @@ def own_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         body.write_text(f"#!/bin/sh\n{script}\n")
         body.chmod(0o755)
         monkeypatch.setattr(programs, "_found", {"uv": str(body)})
-        monkeypatch.setattr("agents.packages.dependencies._PROGRAM", _AS_IF_SAFE.format(path=str(body)))
+        monkeypatch.setattr("agents.packages.install_packages._PROGRAM", _AS_IF_SAFE.format(path=str(body)))
         assert not path.exists()
 
     return make
@@ -137,7 +137,7 @@ def own_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 _AS_IF_SAFE = (
     "from agents.runtime import programs; programs._is_usable = lambda path: True; "
-    "from agents.packages.package_installer import main; main()  # {path}"
+    "from agents.packages.sandboxed_installer import main; main()  # {path}"
 )
 
 
@@ -240,7 +240,7 @@ def test_installer_ignores_configuration_of_the_account(
     assert marker.exists(), "the positive control: pip runs what is planted"
     marker.unlink()
 
-    report = dependencies.install(["one"], tmp_path / ".deps", source=PackageSource(wheels.url, kind))
+    report = install_packages.install(["one"], tmp_path / ".deps", source=PackageSource(wheels.url, kind))
     assert report.problem == ""
     assert (tmp_path / ".deps" / "one.py").exists()
     assert not marker.exists()
@@ -264,10 +264,10 @@ def test_password_of_the_index_is_in_no_process_list(
     watcher = threading.Thread(target=watch)
     watcher.start()
     index = "http://owner:open-sesame@127.0.0.1:9/simple"
-    report = dependencies.install(["one"], tmp_path / ".deps", timeout=30.0, source=PackageSource(index))
+    report = install_packages.install(["one"], tmp_path / ".deps", timeout=30.0, source=PackageSource(index))
     is_over.set()
     watcher.join()
     assert report.problem
-    assert any("package_installer" in line for line in seen), "the watcher saw the installer"
+    assert any("sandboxed_installer" in line for line in seen), "the watcher saw the installer"
     assert not any("open-sesame" in line for line in seen)
     assert "open-sesame" not in report.problem

@@ -19,7 +19,7 @@ from fixtures.sandboxed_daemon import LANDLOCK, MODES, NAMESPACE_AS_USER, NO_SAN
 
 _PROBE = """
 import json, os, socket, sys
-from agents.packages.package_installer import enter
+from agents.packages.sandboxed_installer import enter
 from agents.workers import privileges, sandbox
 from agents.workers.clone import fork
 

@@ -15,7 +15,7 @@ from fixtures.load import TALKERS, Load
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import lives
 
-from agents.workers.process_tree import children, descendants
+from agents.workers.started_processes import children, descendants
 
 ROUNDS = 8
 

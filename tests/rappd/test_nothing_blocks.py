@@ -65,11 +65,13 @@ def guarded() -> Iterator[None]:
     try:
         with blockbuster_ctx() as buster:
             for function in buster.functions.values():
-                function.can_block_in("agents/workers/process_tree.py", {"_parent", "_listed_children"})
+                function.can_block_in("agents/workers/started_processes.py", {"_parent", "_listed_children"})
                 function.can_block_in(
                     "agents/workers/syscalls.py", {"anonymous_file"}
                 )  # no disk is behind it
-                function.can_block_in("agents/workers/process_tree.py", {"_has_ended"})  # nor behind /proc
+                function.can_block_in(
+                    "agents/workers/started_processes.py", {"_has_ended"}
+                )  # nor behind /proc
                 function.can_block_in("agents/workers/channel.py", {"take_back"})  # it never waits
             yield
     finally:

@@ -12,7 +12,7 @@ from fixtures.load import Load
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import lives
 
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 from tests.storm.storm import SECONDS, rounds
 
 

@@ -21,7 +21,7 @@ from fixtures.terminal import lives
 
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_fs import SafeTree
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 from rappd.store.write_ahead_log import SYNC_SECONDS
 from tests.storm.storm import SECONDS, rounds
 from tests.twins.installer.a_home import AHome, leftovers

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
 from twins.errors import TwinConflictError
-from twins.lifecycle import state_index, tombstones, transitions
+from twins.lifecycle import archive_moves, state_index, tombstones
 from twins.lifecycle.lookup import find_active, find_archived
 from twins.lifecycle.recovery import is_locked
 from twins.lifecycle.selection import Selection
-from twins.lifecycle.trash import migrate_trash
+from twins.lifecycle.trash_migration import migrate_trash
 from twins.lifecycle.usage import measure
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence, scan
@@ -77,7 +77,7 @@ class Lifecycle:
         async with self._turn:
             twin = await asyncio.to_thread(self._active, selector)
             if put_off(twin.key):
-                await asyncio.to_thread(transitions.refuse_taken, self._places, twin.key, twin.name)
+                await asyncio.to_thread(archive_moves.refuse_taken, self._places, twin.key, twin.name)
                 return {**_result("archive", []), "put_off": [_who(twin)]}
             done = await self._archive(twin, reason=reason, by=by, now=now)
         return _result("archive", [done])
@@ -123,7 +123,7 @@ class Lifecycle:
         async with self._turn:
             key = await asyncio.to_thread(self._archived, selector, " already")
             record, _ = await asyncio.to_thread(state_index.archived_entry, self._places, key)
-            place = await asyncio.to_thread(transitions.unarchive_body, self._places, key)
+            place = await asyncio.to_thread(archive_moves.unarchive_body, self._places, key)
         return _result("unarchive", [{**_recorded(record), "moved_to": str(place)}])
 
     async def purge(
@@ -144,7 +144,7 @@ class Lifecycle:
             if not confirm:
                 return _dry_run("purge", [{**who, "path": str(self._places.archived(key))}])
             place = await asyncio.to_thread(
-                transitions.purge_body,
+                archive_moves.purge_body,
                 self._places,
                 key,
                 at=now or datetime.now(UTC),
@@ -172,7 +172,7 @@ class Lifecycle:
             return await asyncio.to_thread(migrate_trash, self._places, now=now or datetime.now(UTC))
 
     async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
-        await asyncio.to_thread(transitions.refuse_taken, self._places, twin.key, twin.name)
+        await asyncio.to_thread(archive_moves.refuse_taken, self._places, twin.key, twin.name)
         async with self._runner.apart(twin.key):
             return await self._move(twin, reason=reason, by=by, now=now)
 
@@ -190,7 +190,7 @@ class Lifecycle:
             reason=tombstones.proper_reason(reason),
             last_known={"alive_at_archive": before.running, "port": before.port, **measured.as_known()},
         )
-        place = await asyncio.to_thread(transitions.archive_body, self._places, twin.workspace.root, record)
+        place = await asyncio.to_thread(archive_moves.archive_body, self._places, twin.workspace.root, record)
         if self._runner.presence(twin.key).running:  # somebody woke it between its end and its move
             await self._stop(twin)
         return {**_who(twin), "moved_to": str(place)}

@@ -24,6 +24,7 @@ from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import MAX_NAME, Identity
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
+from twins.workspace.new_twin_staging import staged_twin
 from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.twin import Twin, mint_rappid, settle
 from twins.workspace.workspace import Workspace
@@ -68,7 +69,7 @@ def fork(
     name = name or _free_name(places, original.name)
     rappid = mint_rappid(owner, name, entropy)
     identity = Identity.new(rappid, name=name, kind=original.kind, born_at=at, parent=original.rappid)
-    with places.stage(rappid.key) as staged:
+    with staged_twin(places, rappid.key) as staged:
         copying = _ForkCopy()
         copying.tree(original.workspace.root, staged)
         workspace = Workspace.at(staged)

@@ -1,24 +1,16 @@
-"""The places of twins under a home, and how a new one comes to its place whole (RAPP v1 §18.13.1)."""
+"""The places of twins under a home, and the lock of one of them (RAPP v1 §18.13.1)."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from agents.storage.atomic_write import sync_folder, sync_tree
 from agents.storage.locking import lock
 from twins.errors import BadRappidError, NoSuchTwinError, TwinConflictError
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
 class TwinLayout(msgspec.Struct, frozen=True):
@@ -66,60 +58,6 @@ class TwinLayout(msgspec.Struct, frozen=True):
     def tombstone(self, key: str) -> Path:
         """The tombstone of a purged twin."""
         return self.purged / f"{_component(key)}.json"
-
-    @contextmanager
-    def stage(self, key: str) -> Iterator[Path]:
-        """An empty folder on the same disk to build a twin in; ``settle`` moves it to its place.
-
-        Leftovers of a crash are removed by the next staging.
-        """
-        name = f"{_component(key)}.{secrets.token_hex(6)}"
-        self.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as held:
-            with exclusive_lock(self.staging):
-                self._sweep()
-                staged = self.staging / name
-                staged.mkdir(mode=0o700)
-                # Locked for as long as it is built, so that no sweep takes it.
-                held.enter_context(exclusive_lock(staged))
-            try:
-                yield staged
-            finally:
-                if staged.exists():
-                    shutil.rmtree(staged)
-
-    def settle(self, staged: Path, target: Path) -> None:
-        """Moves a staged folder to ``target``: afterwards it is there whole, whatever fails in between.
-
-        Raises ``TwinConflictError`` when the place is taken.
-        """
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync_tree(staged)
-        try:
-            staged.rename(target)
-        except OSError as error:
-            if error.errno in _TAKEN:
-                raise TwinConflictError(
-                    f"A twin lives at {target.name[:16]} already.", do="rappd twins list"
-                ) from error
-            raise
-        sync_folder(target.parent)
-
-    def _sweep(self) -> None:
-        """Removes what processes that died left in staging; a living one holds its folder locked."""
-        for left in list(self.staging.iterdir()):
-            try:
-                handle = os.open(left, _FOLDER)
-            except (FileNotFoundError, NotADirectoryError):  # settled meanwhile, or nothing of ours
-                continue
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # somebody is at it, or this file system cannot tell
-                continue
-            else:
-                shutil.rmtree(left)
-            finally:
-                os.close(handle)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import DEFAULT_KIND, Identity, proper_kind, proper_name
 from twins.workspace.layout import TwinLayout, exclusive_lock
+from twins.workspace.new_twin_staging import move_into_place, staged_twin
 from twins.workspace.rappid import MAX_OWNER, Rappid, label
 from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.workspace import Workspace
@@ -86,7 +87,7 @@ def mint(
     rappid = mint_rappid(owner, name, entropy)
     identity = Identity.new(rappid, name=name, kind=proper_kind(kind), born_at=at)
     content = proper_soul(soul or default_soul(identity.kind, identity.name))
-    with places.stage(rappid.key) as staged:
+    with staged_twin(places, rappid.key) as staged:
         workspace = Workspace.at(staged)
         workspace.files.write_durably(workspace.soul, content)
         workspace.create()
@@ -135,7 +136,7 @@ def settle(places: TwinLayout, staged: Path, identity: Identity) -> Twin:
     key = identity.rappid.key
     if places.archived(key).exists():
         raise TwinConflictError(f"{identity.name} is archived here.", do=f"rappd twins unarchive {key[:12]}")
-    places.settle(staged, places.active(key))
+    move_into_place(staged, places.active(key))
     return Twin(Workspace.at(places.active(key)), identity)
 
 

@@ -33,7 +33,7 @@ class OfflineBrain:
         if given := str(request.extra.get("without_model") or ""):
             responses = await load("agents.providers.offline.responses")
             return self._said(request, responses.NO_MODEL + given)
-        deciding = await load("agents.providers.offline.decide")
+        deciding = await load("agents.providers.offline.next_step")
         summaries = request.summaries() if request.summaries is not None else {}
         found = await asyncio.to_thread(
             deciding.decide, request.messages, request.tools, request.round, summaries

@@ -23,7 +23,7 @@ from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.egg_packing import PackRequest
-from rappd.operations.pending_eggs import new_file
+from rappd.operations.uploaded_eggs import new_file
 from twins.installer.errors import from_disk
 from twins.work_progress import Progress
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from agents.workers.process_tree import is_worker_process
+from agents.workers.started_processes import is_worker_process
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.errors import RefusedError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.providers.offline.decide import decide
+from agents.providers.offline.next_step import decide
 from agents.providers.offline.route import Decision, route
 
 TEXT = {"type": "string"}

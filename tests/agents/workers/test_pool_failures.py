@@ -17,7 +17,7 @@ from agents.errors import CallTimeoutError, WorkerDiedError, WorkerStartError
 from agents.workers.config import Limits
 from agents.workers.errors import AgentRaisedError
 from agents.workers.pool import WorkerPool
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import Home, MakePlan, is_gone, until
 

@@ -25,7 +25,7 @@ BEGINNING = """
 import asyncio, json, os, sys, time
 from pathlib import Path
 from agents.errors import WorkerDiedError
-from agents.workers.process_tree import descendants, is_worker_process
+from agents.workers.started_processes import descendants, is_worker_process
 from agents.workers.limits import processes_of_account
 from agents.workers.config import Limits
 from agents.workers.errors import AgentRaisedError

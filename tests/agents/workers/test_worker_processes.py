@@ -18,9 +18,9 @@ from agents.errors import WorkerDiedError, WorkerStartError
 from agents.workers.config import Limits
 from agents.workers.errors import AgentRaisedError
 from agents.workers.privileges import first_in_line
-from agents.workers.process_tree import children, descendants, is_worker_process
 from agents.workers.protocol import packet_pair
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
+from agents.workers.started_processes import children, descendants, is_worker_process
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.syscalls import anonymous_file
 from tests.agents.workers.trial_home import ROOM, Home, is_gone, until
@@ -331,8 +331,8 @@ for _ in range(40):
     if os.fork() == 0:
         os._exit(0)
 time.sleep(0.3)
-looked, told, children = [], [], zygote.process_tree.children
-zygote.process_tree.children = lambda pid: looked.append(pid) or children(pid)
+looked, told, children = [], [], zygote.started_processes.children
+zygote.started_processes.children = lambda pid: looked.append(pid) or children(pid)
 made = object.__new__(zygote.Zygote)
 made._workers = {children(os.getpid())[0]}
 made._spawner = SimpleNamespace(sandbox=SimpleNamespace(own_processes=False))

@@ -14,7 +14,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 
 
 def _findings(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:

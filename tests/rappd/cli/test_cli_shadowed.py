@@ -17,7 +17,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 
 from agents.runtime import programs
-from agents.workers.process_tree import children
+from agents.workers.started_processes import children
 
 TRAPS = ("twins", "agents", "envelopes", "neighborhoods", "json", "asyncio", "random", "sqlite3", "click")
 SCRIPT = [str(Path(sys.executable).parent / "rappd")]

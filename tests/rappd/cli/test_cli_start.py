@@ -15,7 +15,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from fixtures.terminal import BIN, Terminal, lives, on_terminal
 
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 
 FIRST = """\
 ✓ desk_{four} is running

@@ -10,7 +10,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
-from agents.workers.process_tree import descendants
+from agents.workers.started_processes import descendants
 from rappd.cli.tables import cells
 from tests.rappd.cli.twins_verbs import error, lay, run, told
 from twins.workspace.rappid import Rappid

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from fixtures.running_daemon import agent_source
 
-from agents.workers.process_tree import children, descendants
+from agents.workers.started_processes import children, descendants
 from tests.rappd.federation.conftest import Node
 
 IDEMPOTENT = '"name": self.name, "idempotent": True,'

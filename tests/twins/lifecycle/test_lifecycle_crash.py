@@ -13,6 +13,7 @@ from twins.errors import TwinConflictError
 from twins.lifecycle import tombstones
 from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
 from twins.workspace.listing import scan
+from twins.workspace.new_twin_staging import move_into_place, staged_twin
 
 KilledAt = Callable[[int, Callable[[], object]], bool]
 
@@ -158,11 +159,11 @@ def test_twin_restored_into_unfinished_purge_stays(home: Any, killed_at: KilledA
     while killed_at(step, case.act):
         place = case.place(State.ARCHIVED)
         if case.check() is State.PURGED and not place.exists():
-            with home.places.stage(case.key) as staged:
+            with staged_twin(home.places, case.key) as staged:
                 for name, octets in case.content.items():
                     (staged / name).parent.mkdir(parents=True, exist_ok=True)
                     (staged / name).write_bytes(octets)
-                home.places.settle(staged, place)
+                move_into_place(staged, place)
             for _ in range(2):
                 assert state_of(home.places, case.key) is State.ARCHIVED
                 assert [entry["hash"] for entry in list_archived(home.places)] == [case.key]

@@ -18,6 +18,7 @@ from twins.lifecycle import tombstones
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
 from twins.workspace.listing import scan
+from twins.workspace.new_twin_staging import move_into_place, staged_twin
 
 KINDS = ("personal", "project", "memorial")
 
@@ -87,7 +88,7 @@ class Lives(RuleBasedStateMachine):
             into_archive
         ):  # where a purge that was killed may have left the rest of a body, until the next start
             self.home.do("recover")
-        with places.stage(key) as staged:
+        with staged_twin(places, key) as staged:
             for name, octets in expected.content.items():
                 (staged / name).parent.mkdir(parents=True, exist_ok=True)
                 (staged / name).write_bytes(octets)
@@ -99,7 +100,7 @@ class Lives(RuleBasedStateMachine):
                     at=self.home.now, by="operator", reason=expected.reason, last_known={"alive_at_archive": False},
                 )  # fmt: skip
                 (staged / "archived.json").write_bytes(tombstones.encode(record))
-            places.settle(staged, places.archived(key) if into_archive else places.active(key))
+            move_into_place(staged, places.archived(key) if into_archive else places.active(key))
         expected.state = State.ARCHIVED if into_archive else State.ACTIVE
 
     @rule(key=keys, suffix=st.sampled_from(["", "-20260601-101500"]))

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from twins.errors import BadFileError, BadFilterError, NoSuchTwinError, TwinConflictError
+from twins.lifecycle.archive_moves import archive_body
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.state_index import State, list_archived, state_of
-from twins.lifecycle.transitions import archive_body
 from twins.workspace.listing import scan
+from twins.workspace.new_twin_staging import move_into_place, staged_twin
 
 
 def test_archived_twin_is_whole_with_its_record(home: Any) -> None:
@@ -188,10 +189,10 @@ def test_a_second_twin_of_the_same_rappid_loses_nothing(home: Any, tmp_path: Pat
     """An egg may bring back somebody who is archived here."""
     twin = home.mint("Gardener")
     home.do("archive", twin.key)
-    with home.places.stage(twin.key) as staged:
+    with staged_twin(home.places, twin.key) as staged:
         (staged / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
         (staged / "soul.md").write_text("younger")
-        home.places.settle(staged, home.places.active(twin.key))
+        move_into_place(staged, home.places.active(twin.key))
     with pytest.raises(TwinConflictError, match="archived already"):
         home.do("archive", twin.key)
     with pytest.raises(TwinConflictError, match="Another Gardener is active"):
@@ -234,9 +235,9 @@ def test_checkpoints_of_who_lives_under_that_key_are_kept(home: Any) -> None:
         _file(home, twin.key, "2026-11-21T09-40-00.000000Z-twin-before.egg"),
     ]
     home.do("archive", twin.key, now=home.now)
-    with home.places.stage(twin.key) as staged:
+    with staged_twin(home.places, twin.key) as staged:
         (staged / "rappid.json").write_bytes((home.places.archived(twin.key) / "rappid.json").read_bytes())
-        home.places.settle(staged, home.places.active(twin.key))
+        move_into_place(staged, home.places.active(twin.key))
     home.do("purge", twin.key, confirm=True, now=home.now)
     assert all(path.exists() for path in own)
 

@@ -29,7 +29,7 @@ _ID = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = ".sig"
 
 
-class PendingEggs:
+class UploadedEggs:
     """The folder of them. An egg's id is the SHA-256 of its bytes. Everything blocks on the disk."""
 
     def __init__(self, folder: Path, *, keep_seconds: float = _KEEP_SECONDS) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
+from twins.lifecycle.archive_moves import archive_body
 from twins.lifecycle.state_index import is_body
 from twins.lifecycle.tombstones import archived_record
-from twins.lifecycle.transitions import archive_body
 from twins.lifecycle.usage import measure
 from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 INSTALL_SECONDS = 120.0
-_PROGRAM = "from agents.packages.package_installer import main; main()"
+_PROGRAM = "from agents.packages.sandboxed_installer import main; main()"
 _OF_THE_NETWORK = (
     *(
         "HTTP_PROXY",
