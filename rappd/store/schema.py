@@ -193,6 +193,30 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE database_id(id TEXT NOT NULL) STRICT",
         "INSERT INTO database_id VALUES(lower(hex(randomblob(16))))",
     ),
+    # Scheduled work, and news that wait for the owner. Moments are seconds since 1970.
+    (
+        """CREATE TABLE timers(
+            id TEXT PRIMARY KEY NOT NULL,
+            kind TEXT NOT NULL,
+            rule TEXT NOT NULL,
+            zone TEXT NOT NULL,
+            next REAL NOT NULL,
+            caller TEXT NOT NULL,
+            detail TEXT NOT NULL,
+            last REAL NOT NULL,
+            outcome TEXT NOT NULL,
+            failed_since REAL NOT NULL
+        ) STRICT""",
+        """CREATE TABLE notices(
+            key TEXT PRIMARY KEY NOT NULL,
+            kind TEXT NOT NULL,
+            at REAL NOT NULL,
+            what TEXT NOT NULL,
+            do TEXT NOT NULL,
+            link TEXT NOT NULL,
+            told INTEGER NOT NULL
+        ) STRICT""",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

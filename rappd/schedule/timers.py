@@ -1,0 +1,159 @@
+"""The one durable timer: scheduled work runs at its moment, and once after a stop in which moments were missed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from envelopes.errors import ReportableError
+from rappd.errors import NotFoundError, StoreError
+from rappd.schedule.rules import next_moment, parse_rule, zone_of
+from rappd.store.timer_table import TimerRow, TimerTable
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[TimerRow], Awaitable[None]]
+_LONGEST_WAIT = 30.0
+"""So soon a clock that was set anew is noticed."""
+
+
+class Timers:
+    """Runs timers of registered kinds while the daemon runs. A kill during a run repeats the run."""
+
+    def __init__(self, table: TimerTable, *, clock: Callable[[], float] = time.time) -> None:
+        self._table, self._clock = table, clock
+        self._handlers: dict[str, Handler] = {}
+        self._rows: dict[str, TimerRow] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+        self.ended: Callable[[TimerRow], None] = lambda _: None
+        """Gets a timer after each run, with its outcome."""
+
+    def register(self, kind: str, handler: Handler) -> None:
+        """Names the work of a kind. An error that the handler raises is the run's outcome."""
+        self._handlers[kind] = handler
+
+    async def start(self) -> None:
+        """Loads the timers and begins; those that are due run now, once each."""
+        self._rows = {row.id: row for row in await self._table.all()}
+        self._loop = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Ends the timer. A run that is cut off is repeated after the next start."""
+        tasks = [*self._running.values(), *([self._loop] if self._loop else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def rows(self) -> list[TimerRow]:
+        """Every timer, the next one first."""
+        return sorted(self._rows.values(), key=lambda row: (row.next, row.id))
+
+    def get(self, id: str) -> TimerRow:
+        """The timer of that id. Raises ``NotFoundError``."""
+        if id not in self._rows:
+            raise NotFoundError(f"Nothing is scheduled as “{id}”.")
+        return self._rows[id]
+
+    async def schedule(
+        self,
+        id: str,
+        kind: str,
+        rule: str,
+        *,
+        caller: str,
+        zone: str = "",
+        detail: dict[str, object] | None = None,
+    ) -> TimerRow:
+        """Sets or changes a repeated timer. Raises ``UsageProblemError`` for a rule or zone that is none."""
+        moment = next_moment(parse_rule(rule), self._clock(), zone_of(zone))
+        before = self._rows.get(id)
+        row = TimerRow(
+            id=id, kind=kind, rule=rule, zone=zone, next=moment, caller=caller, detail=detail or {}
+        )
+        if before is not None:
+            row = replace(row, last=before.last, outcome=before.outcome, failed_since=before.failed_since)
+        await self._put(row)
+        return row
+
+    async def once(
+        self, id: str, kind: str, at: float, *, caller: str, detail: dict[str, object] | None = None
+    ) -> None:
+        """Sets a timer that runs once, at ``at`` seconds since 1970, or now when that is past."""
+        await self._put(
+            TimerRow(id=id, kind=kind, rule="", zone="", next=at, caller=caller, detail=detail or {})
+        )
+
+    async def remove(self, id: str) -> None:
+        """Removes a timer; a run under way goes on. Raises ``NotFoundError``."""
+        self.get(id)
+        await self._table.remove(id)
+        self._rows.pop(id, None)
+
+    async def _put(self, row: TimerRow) -> None:
+        await self._table.set(row)
+        self._rows[row.id] = row
+        self._changed.set()
+
+    async def _run(self) -> None:
+        while True:
+            now = self._clock()
+            due = [row for row in self.rows if row.next <= now and row.kind in self._handlers]
+            for row in due:
+                if row.id not in self._running:
+                    self._running[row.id] = asyncio.create_task(self._perform(row))
+            later = [row.next - now for row in self.rows if row.id not in self._running and row.next > now]
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(min([_LONGEST_WAIT, *later])):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _perform(self, row: TimerRow) -> None:
+        outcome = ""
+        try:
+            await self._handlers[row.kind](row)
+        except ReportableError as error:
+            outcome = f"{error} {error.do}".strip()
+            log.warning("scheduled %s failed: %s", row.id, outcome)
+        except Exception as error:
+            outcome = f"{type(error).__name__}; the log has it."
+            log.exception("scheduled %s failed", row.id)
+        finally:
+            self._running.pop(row.id, None)
+        now = self._clock()
+        ended = replace(
+            row,
+            next=next_moment(parse_rule(row.rule), now, zone_of(row.zone)) if row.rule else row.next,
+            last=now,
+            outcome=outcome,
+            failed_since=(row.failed_since or now) if outcome else 0.0,
+        )
+        try:
+            await self._write_end(ended, row)
+        except StoreError as error:
+            log.error("the end of scheduled %s could not be written: %s", row.id, error)
+        self.ended(ended)
+        self._changed.set()
+
+    async def _write_end(self, ended: TimerRow, row: TimerRow) -> None:
+        if not row.rule:
+            if self._rows.get(row.id) is row:
+                del self._rows[row.id]
+            await self._table.remove(row.id)
+            return
+        present = self._rows.get(row.id)
+        if present is row:
+            self._rows[row.id] = ended
+        elif present is not None:  # changed meanwhile: its own moment, this outcome
+            self._rows[row.id] = replace(
+                present, last=ended.last, outcome=ended.outcome, failed_since=ended.failed_since
+            )
+        await self._table.end(ended, row.next)

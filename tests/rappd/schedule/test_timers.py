@@ -1,0 +1,135 @@
+"""The durable timer on a real store: missed moments, kills, changes during a run, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envelopes.errors import ReportableError
+from rappd.schedule.timers import Timers
+from rappd.store.store import Store
+from rappd.store.timer_table import TimerRow, TimerTable
+
+HOUR = 3600.0
+
+
+class Desk:
+    """Timers over one database, with a clock that the test sets, opened anew as after a stop."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.now = path, 1_000_000.0
+        self.ran: list[str] = []
+        self.held: asyncio.Event | None = None
+        self.fails = ""
+
+    async def open(self) -> Timers:
+        self._store = await Store.open(self._path)
+        self.timers = Timers(TimerTable(self._store), clock=lambda: self.now)
+        self.timers.register("work", self._work)
+        await self.timers.start()
+        return self.timers
+
+    async def close(self) -> None:
+        await self.timers.close()
+        await self._store.close()
+
+    async def _work(self, row: TimerRow) -> None:
+        self.ran.append(row.id)
+        if self.held is not None:
+            await self.held.wait()
+        if self.fails:
+            raise ReportableError(self.fails, do="Do this.")
+
+    async def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.timers._changed.set()
+        await asyncio.sleep(0.05)
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(5):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    found = Desk(tmp_path / "rappd.db")
+    await found.open()
+    yield found
+    await found.close()
+
+
+async def test_timer_runs_at_its_moments(desk: Desk) -> None:
+    row = await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    assert row.next == desk.now + HOUR
+    await desk.pass_time(HOUR - 1)
+    assert desk.ran == []
+    await desk.pass_time(1)
+    await desk.until(lambda: desk.ran == ["backup"])
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: desk.ran == ["backup"] * 2)
+
+
+async def test_missed_moments_run_once_after_a_stop(desk: Desk) -> None:
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    await desk.close()
+    desk.now += 24 * HOUR
+    await desk.open()
+    await desk.until(lambda: desk.ran)
+    await desk.pass_time(1)
+    assert desk.ran == ["backup"]
+    assert desk.timers.get("backup").next == desk.now - 1 + HOUR
+
+
+async def test_run_that_was_cut_off_is_repeated(desk: Desk) -> None:
+    await desk.timers.once("once", "work", desk.now, caller="operator")
+    desk.held = asyncio.Event()
+    await desk.until(lambda: desk.ran == ["once"])
+    await desk.close()
+    desk.held = None
+    await desk.open()
+    await desk.until(lambda: desk.ran == ["once", "once"])
+    await desk.until(lambda: not desk.timers.rows)
+    await desk.close()
+    await desk.open()
+    assert desk.timers.rows == []
+
+
+async def test_failure_stays_visible_until_a_run_succeeds(desk: Desk) -> None:
+    ended: list[TimerRow] = []
+    desk.timers.ended = ended.append
+    desk.fails = "pi does not answer."
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: len(ended) == 1)
+    first = desk.now
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: len(ended) == 2)
+    await desk.close()
+    await desk.open()
+    found = desk.timers.get("backup")
+    assert (found.outcome, found.failed_since) == ("pi does not answer. Do this.", first)
+    desk.fails = ""
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: not desk.timers.get("backup").outcome)
+    assert desk.timers.get("backup").failed_since == 0
+
+
+async def test_change_during_a_run_keeps_the_new_moment(desk: Desk) -> None:
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    desk.held = asyncio.Event()
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: desk.ran)
+    await desk.timers.schedule("backup", "work", "every 3 hours", caller="operator")
+    desk.held.set()
+    await desk.until(lambda: desk.timers.get("backup").last)
+    await desk.close()
+    desk.held = None
+    await desk.open()
+    assert desk.timers.get("backup").next == desk.now + 3 * HOUR
+    await desk.timers.remove("backup")
+    assert desk.timers.rows == []
