@@ -37,6 +37,7 @@ log = logging.getLogger("pairing")
 class PairingService:
     """One per daemon; calls come from its event loop. Attempts are named by id, also after they were joined.
 
+    ``on_asked`` gets each session that another machine began.
     ``introduction`` gives this machine's own as it is now, ``now`` seconds that only go forward,
     ``within`` how many of them two owners have.
     """
@@ -52,8 +53,10 @@ class PairingService:
         now: Callable[[], float] = time.monotonic,
         poll: float = 1.0,
         within: float = WORDS_SECONDS,
+        on_asked: Callable[[PairingSession], None] = lambda _: None,
     ) -> None:
         self._now = now
+        self._on_asked = on_asked
         self._attempts = PairingSessions(now)
         self._here = LocalParty(key, introduction, send, on_paired, known, now, self._attempts, poll, within)
         self._asking = Initiator(self._here)
@@ -144,7 +147,12 @@ class PairingService:
         self._attempts.clear()
         match read_step(body):
             case Offer() as offer:
-                return self._answering.offer(offer, remote_address)
+                before = {one.id for one in self.asking()}
+                answer = self._answering.offer(offer, remote_address)
+                for one in self.asking():
+                    if one.id not in before:
+                        self._on_asked(one)
+                return answer
             case Reveal() as reveal:
                 return self._answering.reveal(reveal)
             case Poll(attempt):

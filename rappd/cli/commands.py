@@ -23,6 +23,7 @@ COMMANDS = {
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
     "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
     "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify, witness, accept."),
+    "notices": ("rappd.cli.notices:notices", "What happened while you were away."),
     "logs": ("rappd.cli.lifecycle:logs", "Show the log."),
     "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),
     "restore": ("rappd.cli.backup:restore", "Bring a backup back, into an empty home."),

@@ -26,6 +26,7 @@ from rappd.cli.start_screen import (
     listener_status,
     local_models,
     log_problems,
+    notices,
     print_stopped,
     thinking,
     waiting_files,
@@ -116,6 +117,7 @@ def status(as_json: bool) -> None:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
     log_problems(found)
     waiting_files(found)
+    notices(found)
     local_models(found)
     print_out()
     print_out(f"Open the page: {command('rappd open')}")

@@ -22,6 +22,7 @@ from rappd.cli.tables import cells, middle
 
 _VALUES = 12  # the column where values begin
 _VALUE_WIDTH = 23
+_NOTICES = 3
 
 
 def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -> None:
@@ -35,6 +36,7 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         _later_line(found)
     log_problems(found)
     waiting_files(found)
+    notices(found)
     if found["unavailable"]:
         faulty = int(found["unavailable"])
         files = f"{count(faulty, 'agent file')} {'has a fault' if faulty == 1 else 'have faults'}"
@@ -58,6 +60,15 @@ def waiting_files(found: dict[str, Any]) -> None:
             f"{status_mark('note')} {count(waiting, 'file')} {verb} for your approval: "
             f"{command('rappd agents approve')}"
         )
+
+
+def notices(found: dict[str, Any]) -> None:
+    """Shows the latest news that wait for the owner, a line each."""
+    waiting = found["notices"]
+    for line in waiting[:_NOTICES]:
+        print_out(f"{status_mark('note')} {strip_control(line)}")
+    if len(waiting) > _NOTICES:
+        print_out(f"  {len(waiting) - _NOTICES} more: {command('rappd notices list')}")
 
 
 def log_problems(found: dict[str, Any]) -> None:

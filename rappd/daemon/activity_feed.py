@@ -14,6 +14,7 @@ import orjson
 from agents.contract.agent import Change
 from envelopes.codecs.emergence import as_object
 from envelopes.envelope import Envelope
+from rappd.store.notice_table import Notice
 from rappd.tenants.agent_summary import example_for, failure_text, ready_text
 from rappd.transcript.rows import envelope_row
 
@@ -52,9 +53,10 @@ class ActivityFeed:
                 self.recent_changes.append(news)
                 self._tell(news)
 
-    def failed(self, what: str, do: str) -> None:
-        """Something that the operator had been promised came to nothing."""
-        self._tell({"type": "failed", "ok": False, "message": what, "do": do})
+    def noticed(self, notice: Notice) -> None:
+        """News for the owner came. Those of failures go to the page's inline messages too."""
+        news = {"type": "failed" if notice.kind == "failed" else "notice", "ok": notice.kind != "failed"}
+        self._tell({**news, "kind": notice.kind, "key": notice.key, "message": notice.what, "do": notice.do})
 
     def sessions_changed(self) -> None:
         """A session with phones began or ended, or somebody joined or left one."""

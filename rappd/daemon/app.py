@@ -21,7 +21,6 @@ from rappd.daemon.home import Home, machine_name
 from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
 from rappd.daemon.operator_sessions import OperatorSessions
-from rappd.daemon.pending_notices import PendingNotices
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.dispatch.dispatcher import Dispatcher
@@ -29,6 +28,8 @@ from rappd.dispatch.turn_stream import TurnStreams
 from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
+from rappd.notices.command import NotifyCommand
+from rappd.notices.notices import Notices
 from rappd.operations.calls import CallOperations
 from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
@@ -38,10 +39,13 @@ from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
 from rappd.operations.peers import PeerOperations
 from rappd.operations.twins import TwinOperations
+from rappd.schedule.timers import Timers
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
+from rappd.store.notice_table import NoticeTable
 from rappd.store.reader import Reader
 from rappd.store.store import Store
+from rappd.store.timer_table import TimerRow, TimerTable
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants
@@ -72,9 +76,13 @@ class Daemon:
         self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
         self.turn_streams = TurnStreams()
-        self.notices = PendingNotices()
+        self.notices = Notices(NoticeTable(store))
+        self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
+        self.timers = Timers(TimerTable(store))
+        self.timers.ended = self._timer_ended
         self.activity = ActivityFeed()
         self.dispatcher.watch(self.activity.saw)
+        self.notices.listeners += [self.activity.noticed, self.notify_command.tell]
         self.operators = OperatorSessions(home.secret("operator.key"))
         self.failed_authentication = RateLimit(30, 60)
         self.sign_in = RateLimit(20, 60)
@@ -104,6 +112,7 @@ class Daemon:
             notices=self.notices,
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
+        self.notices.applies["approval"] = self._waits_for_approval
         self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
@@ -125,6 +134,7 @@ class Daemon:
             self.dispatcher,
             self.tenants,
             self.anchoring,
+            self.notices,
         )
         self.readiness = Readiness(store, self.federation)
         self.activity.watched["machines"] = self.federation.looks
@@ -189,12 +199,15 @@ class Daemon:
         await asyncio.to_thread(
             startup.recover, self.home.root, self.host.workspace, self.eggs.verbs, machine=self.name
         )
+        await self.notices.load()
         await self.federation.load_peers()
         await self.supervisor.start()
         self.providers.start()
         self.tell(await self.host.start(), quiet=True)
         await self.providers.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._go_on())
+        self.spawn(self.notify_command.follow())
+        await self.timers.start()
         from rappd.tenants.file_watcher import watch_agent_files
 
         workspace = self.host.workspace
@@ -218,6 +231,10 @@ class Daemon:
     def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
         """Reports changes of agent files: in the log, and to watchers."""
         self.activity.agents_changed(self.host, changes, quiet=quiet)
+        for change in changes:
+            if change.kind == "waits" and (key := f"approval:{change.file}") not in self.notices:
+                waits = f"{change.file} waits for your approval: kept, and not run."
+                self.notices.add(waits, "rappd agents approve", kind="approval", key=key, subject=change.file)
         if changes and not quiet:
             self.federation.agents_changed()
 
@@ -227,6 +244,7 @@ class Daemon:
         await self.anchoring.advance(
             settled=True
         )  # for the machines that get it, where turns ended since their goodbye
+        await self.timers.close()
         await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
@@ -237,6 +255,7 @@ class Daemon:
         await self.supervisor.close()
         await self.providers.close()
         await self.anchoring.close()
+        await self.notices.close()
         await self.store.close()
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
@@ -248,7 +267,16 @@ class Daemon:
 
     def _failed_later(self, what: str, do: str) -> None:
         self.notices.add(what, do)
-        self.activity.failed(what, do)
+
+    def _waits_for_approval(self, file: str) -> bool:
+        return any(state.waits and state.file.rel == file for state in self.host.registry.states())
+
+    def _timer_ended(self, row: TimerRow) -> None:
+        key = f"timer:{row.id}"
+        if row.outcome:
+            self.notices.add(f"Scheduled {row.id} failed: {row.outcome}", "", kind="schedule", key=key)
+        else:
+            self.notices.settle(key)
 
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:

@@ -30,6 +30,7 @@ async def describe(daemon: Daemon) -> dict[str, Any]:
         "home": str(daemon.home.root),
         "machines": _machines(daemon),
         "phones": daemon.tether.summary(),
+        "notices": [one.line for one in daemon.notices.waiting() if one.kind != "approval"],
         "sandbox": daemon.supervisor.sandbox_report(),
         "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
     }

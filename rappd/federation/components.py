@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from neighborhoods.discovery.peers_file import PeersFile
     from neighborhoods.discovery.presence import Presence
     from neighborhoods.pairing.service import PairingService
+    from neighborhoods.pairing.session import PairingSession
     from neighborhoods.peer import Peer
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_client import PeerClient
@@ -147,6 +148,10 @@ class FederationEvents(Protocol):
 
     async def on_answer(self, row: OutgoingEnvelope, reply: Envelope | None) -> None:
         """Something of the outbox came to an end."""
+        ...
+
+    def asked_to_pair(self, session: PairingSession) -> None:
+        """Another machine wants to pair with this one."""
         ...
 
     def over(self, row: OutgoingEnvelope) -> None:

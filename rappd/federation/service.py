@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from envelopes.codecs.emergence import encode
-from envelopes.envelope import ERROR, HELLO, Envelope, new_id
+from envelopes.envelope import DONE, ERROR, HELLO, HELP, Envelope, new_id
 from envelopes.errors import ReportableError
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
@@ -37,6 +37,7 @@ from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
 from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
+from rappd.notices.notices import Notices
 from rappd.store.connections import explain
 from rappd.store.inbox_table import InboxTable, Unfinished
 from rappd.store.outbox_table import CallTable, OutboxTable
@@ -46,6 +47,7 @@ from rappd.store.token_table import TokenTable
 from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
+    from neighborhoods.pairing.session import PairingSession
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_connection import Answer
 
@@ -65,9 +67,17 @@ class FederationService:
     """``ready`` is set once ``start`` is through. All calls come from the event loop."""
 
     def __init__(
-        self, node: LocalNode, store: Store, dispatcher: Dispatcher, tenants: Tenants, anchoring: Anchoring
+        self,
+        node: LocalNode,
+        store: Store,
+        dispatcher: Dispatcher,
+        tenants: Tenants,
+        anchoring: Anchoring,
+        notices: Notices,
     ) -> None:
         self.node, self.store, self.dispatcher, self.tenants = node, store, dispatcher, tenants
+        self.notices = notices
+        notices.applies["pairing"] = self._is_asking
         self.port = 0
         self.loopback_port = node.settings.number("port")
         self.revocations = Revocations(anchoring)
@@ -306,6 +316,24 @@ class FederationService:
             return
         told = reply or Envelope(row.id, own_id(row.peer), self.node.id, ERROR, _unanswered(row))
         await self.dispatcher.record_reply(told, row.thread, late=True)
+        if row.verb == HELP:
+            peer = self.peer_store.get(row.peer)
+            what, do = _late_answer(peer.name if peer else "a machine", row, told)
+            self.notices.add(what, do, kind="answer", key=f"answer:{row.id}")
+
+    def asked_to_pair(self, session: PairingSession) -> None:
+        """Tells the owner, who may not be looking."""
+        name = tame(session.peer.name) if session.peer else "A machine"
+        self.notices.add(
+            f"{name} ({session.host}) wants to pair with this machine.",
+            f"rappd peers pair {name}",
+            kind="pairing",
+            key=f"pairing:{session.id}",
+            subject=session.id,
+        )
+
+    def _is_asking(self, session: str) -> bool:
+        return self._parts is not None and session in {one.id for one in self._parts.pairings.asking()}
 
     def over(self, row: OutgoingEnvelope) -> None:
         """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""
@@ -417,3 +445,9 @@ def _unanswered(row: OutgoingEnvelope) -> dict[str, Any]:
     if row.state == "dropped":
         return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}
     return {"code": 504, "msg": "Nobody answered in time.", "reason": row.state}
+
+
+def _late_answer(peer: str, row: OutgoingEnvelope, reply: Envelope) -> tuple[str, str]:
+    """(what, do) of the end of a call that its caller did not wait for."""
+    end = "answered" if reply.verb == DONE else "did not answer"
+    return f"{peer} {end}: {row.what}", f"rappd threads show {row.thread[:8]}"

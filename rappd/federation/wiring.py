@@ -93,6 +93,7 @@ async def build_components(
             *pairing_parts(peers, resolver),
             known=lambda name: None,
             within=node.settings.number("peers.pairing_seconds"),
+            on_asked=events.asked_to_pair,
         ),
     )
 

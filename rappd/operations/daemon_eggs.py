@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -40,6 +41,7 @@ class DaemonEggOperations:
     def __init__(self, verbs: EggOperations, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
         self.waiting = UploadedEggs(tenants.layout.eggs / ".waiting")
+        self._received = tenants.layout.eggs / ".arrived"
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host
@@ -107,6 +109,8 @@ class DaemonEggOperations:
                     cancellation=cancellation,
                 )
             await asyncio.to_thread(self.waiting.discard, kept)
+            if path.parent.parent == self._received:  # no list has to name it any more
+                await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
             return done
 
         async def known() -> dict[str, Any]:

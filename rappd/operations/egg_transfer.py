@@ -31,7 +31,7 @@ class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
     def __init__(self, machines: FederationService, eggs: DaemonEggOperations) -> None:
-        super().__init__(machines.node.home, eggs, EggTable(machines.store))
+        super().__init__(machines.node.home, eggs, EggTable(machines.store), machines.notices)
         self._machines = machines
 
     async def pack_for(self, order: PackRequest, selector: str) -> dict[str, Any]:

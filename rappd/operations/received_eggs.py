@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator
@@ -22,6 +23,7 @@ from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import MOST_BYTES
+from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.sealed_eggs import unsealed
 from rappd.operations.uploaded_eggs import UploadedEggs, new_file
@@ -41,10 +43,12 @@ _NOTE = ".arrived.json"  # no egg is called so: names that come begin with no do
 class ReceivedEggs:
     """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
 
-    def __init__(self, home: Home, eggs: DaemonEggOperations, rows: EggTable) -> None:
+    def __init__(self, home: Home, eggs: DaemonEggOperations, rows: EggTable, notices: Notices) -> None:
         self._home = home
         self._eggs = eggs
         self._answers = rows
+        self._notices = notices
+        notices.applies["egg"] = lambda path: Path(path).is_file()
         self._folder = home.root / "eggs" / ".arrived"
         self._kept = UploadedEggs(self._folder, keep_seconds=KEEP_SECONDS)
         self._coming: dict[tuple[str, str], _IncomingTransfer] = {}
@@ -88,12 +92,24 @@ class ReceivedEggs:
                     self._coming[key] = coming
         try:
             answer = await self._keep(peer, name, body, coming)
+            self._tell_owner(peer.name, answer["arrived"])
             if id:
                 await self._answers.keep(own_id(peer.fingerprint), id, orjson.dumps(answer))
             return answer
         finally:
             del self._coming[key]
             coming.ended.set()
+
+    def _tell_owner(self, sender: str, egg: dict[str, Any]) -> None:
+        path = self._folder / egg["id"] / egg["name"]
+        do = f"rappd egg plan {shlex.quote(str(path))}"
+        self._notices.add(
+            f"{sender} sent {egg['name']}; it waits to be hatched.",
+            do,
+            kind="egg",
+            key=f"egg:{egg['id']}",
+            subject=str(path),
+        )
 
     async def arrived(self) -> dict[str, Any]:
         """Eggs that peers sent and nobody hatched or threw away yet, the latest first."""

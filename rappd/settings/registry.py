@@ -91,6 +91,7 @@ SETTINGS = (
     Setting("tether.window_seconds", "RAPPD_TETHER_WINDOW_SECONDS", "number", "120", "Seconds that a QR code lives.", live=True, least=1, most=600),
     Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy listener; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),
+    Setting("notify.command", "RAPPD_NOTIFY_COMMAND", "text", "", "Program to run for each notice; gets what happened and what to do.", live=True),
     Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),
     Setting("github.api", "RAPPD_GITHUB_API", "text", "https://api.github.com", "GitHub's API."),
     Setting("github.raw", "RAPPD_GITHUB_RAW", "text", "https://raw.githubusercontent.com", "Where sources are fetched from."),

@@ -213,7 +213,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             at REAL NOT NULL,
             what TEXT NOT NULL,
             do TEXT NOT NULL,
-            link TEXT NOT NULL,
+            subject TEXT NOT NULL,
             told INTEGER NOT NULL
         ) STRICT""",
     ),

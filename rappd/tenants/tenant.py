@@ -24,10 +24,10 @@ from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceInd
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import agent_id
-from rappd.daemon.pending_notices import PendingNotices
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError
+from rappd.notices.notices import Notices
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
 from rappd.tenants.quarantine import Quarantine
@@ -72,7 +72,7 @@ class TenantServices:
     private_root: Path
     approvals: Path
     quarantine: QuarantineList
-    notices: PendingNotices = field(default_factory=PendingNotices)
+    notices: Notices = field(default_factory=Notices)
     perform: Perform | None = None
     """Structural operations beside those of agents."""
     peers: PeerGateway | None = None

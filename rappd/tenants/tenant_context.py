@@ -10,8 +10,8 @@ from agents.brainstem.turn import Brainstem, RemoteTools
 from agents.contract.agent import Agent
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner
-from rappd.daemon.pending_notices import PendingNotices
 from rappd.dispatch.context import Caller, RequestContext
+from rappd.notices.notices import Notices
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace
@@ -51,7 +51,7 @@ class TenantContext:
     registry: AgentRegistry
     runner: AgentRunner
     brainstem: Brainstem
-    notices: PendingNotices
+    notices: Notices
     peers: Callable[[], PeerGateway | None]
     refresh: Callable[[], Awaitable[object]]
     reload_variables: Callable[[], Awaitable[None]]

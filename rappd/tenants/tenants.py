@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from rappd.daemon.home import Home
-from rappd.daemon.pending_notices import failed_later
+from rappd.notices.notices import failed_later
 from rappd.tenants.autostart import AutostartRegistry
 from rappd.tenants.tenant import Tenant
 from twins.errors import NoSuchTwinError, TwinConflictError

@@ -18,6 +18,7 @@ from rappd.http.loopback import (
     http_tools,
     legacy,
     models,
+    notices,
     openapi,
     operator_routes,
     peers,
@@ -51,7 +52,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
+    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, notices]
     tables += [devices, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)

@@ -67,6 +67,8 @@ def test_a_sent_egg_waits_for_its_owner(machines: tuple[Machine, Machine, Machin
     hatched = pi.owner("POST", "/eggs/hatch", {"path": row["path"]})["hatched"]
     assert hatched["name"] == "Ivy"
     assert [one["name"] for one in pi.owner("GET", "/twins")["twins"]] == ["Ivy", "Rose"] or before == []
+    assert pi.owner("GET", "/eggs/arrived")["arrived"] == [], "it was hatched"
+    desk.owner("POST", "/eggs/send", {"path": egg, "peer": "pi"})
     pi.owner("DELETE", f"/eggs/arrived/{row['id']}")
     assert pi.owner("GET", "/eggs/arrived")["arrived"] == []
 

@@ -1,0 +1,56 @@
+"""``rappd notices``: what happened while nobody looked: list, dismiss."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import arrow, print_json, print_out, strip_control
+from rappd.cli.formatting import ago, count
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_DIGITS = 8
+
+
+@click.group(cls=SuggestingGroup)
+def notices() -> None:
+    """See what happened while you were away, and dismiss it.
+
+    Your next turn tells it too. A program of yours can be told at once: rappd config set notify.command.
+    """
+
+
+@notices.command("list")
+@_JSON
+def list_(as_json: bool) -> None:
+    """List what waits for you, the latest first."""
+    found = ControlClient(Home.here()).get("/notices")
+    if as_json:
+        print_json(found)
+        return
+    if not found["notices"]:
+        print_out("Nothing waits for you.")
+    for one in found["notices"]:
+        print_out(f"{one['key'][:_DIGITS]}  {strip_control(one['what'])} ({ago(time.time() - one['at'])})")
+        if one["do"]:
+            print_out(f"{' ' * _DIGITS}  {arrow()} {strip_control(one['do'])}")
+
+
+@notices.command()
+@click.argument("key", required=False, default="")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@_JSON
+def dismiss(key: str, everything: bool, as_json: bool) -> None:
+    """Remove the notice KEY, or its first characters, from the list."""
+    if bool(key) == everything:
+        raise click.UsageError("Give a KEY of rappd notices list, or --all.")
+    body = {"all": True} if everything else {"key": key}
+    found = ControlClient(Home.here()).post("/notices/dismiss", body)
+    if as_json:
+        print_json(found)
+    else:
+        print_out(f"{count(int(found['dismissed']), 'notice')} dismissed.")

@@ -1,0 +1,129 @@
+"""The news that wait for the owner: added from anywhere in the daemon, told once in a turn, listed until dismissed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec.structs import replace
+
+from envelopes.errors import ReportableError
+from neighborhoods.discovery.announcement import tame
+from rappd.errors import NotFoundError, StoreError
+from rappd.store.notice_table import Notice, NoticeTable
+
+log = logging.getLogger(__name__)
+
+_MOST = 100
+_LONGEST = 300
+
+
+class Notices:
+    """In memory without a table. Calls come from the event loop; texts may hold the words of strangers."""
+
+    def __init__(self, table: NoticeTable | None = None) -> None:
+        self._table = table
+        self._waiting: dict[str, Notice] = {}
+        self._writes: set[asyncio.Task[None]] = set()
+        self.listeners: list[Callable[[Notice], None]] = []
+        """Each gets every new notice."""
+        self.applies: dict[str, Callable[[str], bool]] = {}
+        """By kind: False for a subject that is settled, so that its notice is of no use any more."""
+
+    def __contains__(self, key: str) -> bool:
+        """True for the key of a notice that waits."""
+        return key in self._waiting
+
+    async def load(self) -> None:
+        """Reads what waited at the last stop."""
+        if self._table is not None:
+            self._waiting = {one.key: one for one in await self._table.all()} | self._waiting
+
+    def add(self, what: str, do: str, *, kind: str = "failed", key: str = "", subject: str = "") -> None:
+        """Adds a notice, in place of one with the same key."""
+        key = key or uuid.uuid4().hex
+        notice = Notice(key, kind, time.time(), _proper(what), _proper(do), subject)
+        self._waiting.pop(key, None)
+        self._waiting[key] = notice
+        self._write(notice)
+        while len(self._waiting) > _MOST:
+            self.settle(next(iter(self._waiting)))
+        for listener in self.listeners:
+            listener(notice)
+
+    def settle(self, key: str) -> None:
+        """Removes a notice whose matter is over; nothing when there is none."""
+        if self._waiting.pop(key, None) is not None:
+            self._begin(self._table.remove(key) if self._table else None)
+
+    def dismiss(self, key: str) -> Notice:
+        """Removes a notice that the owner has seen, by its key or the beginning of it. Raises ``NotFoundError``."""
+        found = [one for one in self._waiting.values() if one.key.startswith(key)] if len(key) >= 4 else []
+        if len(found) != 1:
+            raise NotFoundError(f"No notice “{tame(key)}” waits.", do="rappd notices list")
+        self.settle(found[0].key)
+        return found[0]
+
+    def dismiss_all(self) -> int:
+        """Removes all; returns how many there were."""
+        keys = list(self._waiting)
+        for key in keys:
+            self.settle(key)
+        return len(keys)
+
+    def waiting(self) -> list[Notice]:
+        """The notices that still apply, the latest first."""
+        for one in list(self._waiting.values()):
+            applies = self.applies.get(one.kind)
+            if applies is not None and one.subject and not applies(one.subject):
+                self.settle(one.key)
+        return sorted(self._waiting.values(), key=lambda one: -one.at)
+
+    def take(self) -> str:
+        """The notices that no turn has carried yet, a line each, the oldest first; "" for none."""
+        new = [one for one in reversed(self.waiting()) if not one.told]
+        for one in new:
+            told = replace(one, told=True)
+            self._waiting[one.key] = told
+            self._write(told)
+        for one in new:
+            if one.kind == "failed":  # said, and nothing is left to do
+                self.settle(one.key)
+        return "\n".join(one.line for one in new)
+
+    async def close(self) -> None:
+        """Waits until all is written."""
+        await asyncio.gather(*self._writes, return_exceptions=True)
+
+    def _write(self, notice: Notice) -> None:
+        self._begin(self._table.set(notice) if self._table else None)
+
+    def _begin(self, work: Coroutine[Any, Any, None] | None) -> None:
+        if work is not None:
+            task = asyncio.ensure_future(_logged(work))
+            self._writes.add(task)
+            task.add_done_callback(self._writes.discard)
+
+
+def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
+    """(what happened, what to do) when a twin's ``what``, put off until it had answered, failed."""
+    told = f"{what[:1].upper()}{what[1:]} was not done after {name} had answered"
+    if isinstance(error, ReportableError):
+        return f"{told}: {error}", error.do
+    return f"{told}; the log says why.", "rappd logs"
+
+
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except StoreError as error:
+        log.warning("a notice could not be written down: %s", error)
+
+
+def _proper(text: str) -> str:
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 4 * _LONGEST]).split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -1,0 +1,133 @@
+"""News for the owner, as an owner meets them: on two real machines, across stops, in a turn, by a command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import RunningDaemon, agent_source
+
+from rappd.notices.notices import Notices
+
+WEATHER = agent_source("Weather", 'return "rain"')
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
+    running: list[Machine] = []
+
+    def start(name: str) -> Machine:
+        running.append(Machine(tmp_path / name, name, LLM_FAKE="1").start())
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()
+
+
+def waiting(daemon: RunningDaemon) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(daemon.cli("notices", "list", "--json").stdout)["notices"]
+    return found
+
+
+def notice_of(daemon: RunningDaemon, kind: str) -> dict[str, Any]:
+    def look() -> list[dict[str, Any]]:
+        return [one for one in waiting(daemon) if one["kind"] == kind]
+
+    daemon.wait_for(look, 30, f"a notice of {kind}")
+    return look()[0]
+
+
+def test_received_egg_and_late_answer_wait_across_a_stop(
+    machines: Callable[..., Machine], tmp_path: Path
+) -> None:
+    desk, pi = machines("desk"), machines("pi")
+    acquaint(desk, pi)
+    egg = tmp_path / "rose.egg"
+    pi.cli("twins", "new", "Rose", "--kind", "place")
+    assert pi.cli("egg", "pack", "Rose", "-o", egg).returncode == 0
+    assert pi.cli("egg", "send", egg, "desk").returncode == 0
+    assert notice_of(desk, "egg")["what"] == "pi sent rose.egg; it waits to be hatched."
+
+    pi.stop()
+    desk.misses("pi")
+    assert "Queued" in desk.cli("call", "pi", "hello").stdout
+    pi.start()
+    late = notice_of(desk, "answer")
+    assert late["what"] == "pi answered: hello"
+
+    desk.kill()
+    desk.start()
+    assert {one["kind"] for one in waiting(desk)} == {"egg", "answer"}, "kept across a kill"
+    screen = desk.cli("status").stdout
+    assert "rose.egg" in screen and "pi answered" in screen
+    told = desk.talk("hi")
+    assert "pi sent rose.egg" in told["notice"] and late["what"] in told["notice"]
+    assert "rose.egg" not in desk.talk("hi").get("notice", ""), "told once"
+
+    shown = desk.cli("notices", "list").stdout
+    command = shown.split("rose.egg; ")[1].split("→ rappd ")[1].splitlines()[0]
+    assert desk.cli(*command.replace("egg plan", "egg hatch").split()).returncode == 0
+    assert [one["kind"] for one in waiting(desk)] == ["answer"], "an egg that was hatched waits no more"
+    assert desk.cli("notices", "dismiss", late["key"][:10]).stdout == "1 notice dismissed.\n"
+    assert waiting(desk) == []
+    missing = desk.cli("notices", "dismiss", "nothing")
+    assert missing.returncode == 4
+
+
+def test_machine_that_asks_to_pair_is_a_notice_while_it_asks(machines: Callable[..., Machine]) -> None:
+    desk, pi = machines("desk"), machines("pi")
+    begun = pi.owner("POST", "/pairings", {"peer": desk.address})["pairing"]
+    found = notice_of(desk, "pairing")
+    assert found["what"] == "pi (127.0.0.1) wants to pair with this machine."
+    assert found["do"] == "rappd peers pair pi"
+    pi.owner("DELETE", f"/pairings/{begun['attempt']}")
+    desk.wait_for(lambda: not waiting(desk), 30, "the notice to go")
+
+
+def test_quarantined_file_is_a_notice_until_it_is_approved(
+    make_daemon: Callable[..., RunningDaemon], tmp_path: Path
+) -> None:
+    kitchen, desk = make_daemon("kitchen", LLM_FAKE="1"), make_daemon("desk", LLM_FAKE="1")
+    kitchen.drop("weather_agent.py", WEATHER)
+    egg = tmp_path / "weather.egg"
+    packed = kitchen.cli("egg", "pack", "--form", "agent", "--item", "weather_agent.py", "-o", egg)
+    assert packed.returncode == 0, packed.stderr
+    desk.start()
+    assert desk.cli("egg", "hatch", egg).returncode == 0
+    found = notice_of(desk, "approval")
+    assert found["what"] == "weather_agent.py waits for your approval: kept, and not run."
+    assert desk.cli("agents", "approve", "weather_agent.py").returncode == 0
+    desk.wait_for(lambda: not waiting(desk), 30, "the notice to go")
+
+
+def test_notify_command_gets_words_and_no_shell(machines: Callable[..., Machine], tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    script = f"""sh -c 'printf "%s|" "$@" >> {told}' tell"""
+    desk, pi = machines("desk"), machines("pi id")
+    assert desk.cli("config", "set", "notify.command", f"{script} 'for me' $(id)").returncode == 0
+    begun = pi.owner("POST", "/pairings", {"peer": desk.address})["pairing"]
+    assert begun["state"]
+    desk.wait_for(told.exists, 30, "the command to run")
+    assert told.read_text() == (
+        "for me|$(id)|pi-id (127.0.0.1) wants to pair with this machine.|rappd peers pair pi-id|"
+    )
+
+
+async def test_notices_are_bounded_and_hold_no_control_signs() -> None:
+    notices = Notices()
+    for number in range(150):
+        notices.add(f"egg {number}\x1b[2J\nsecond line {'x' * 1000}", "do")
+    found = notices.waiting()
+    assert len(found) == 100
+    assert all(one.what.isprintable() and len(one.what) <= 300 for one in found)
+    assert {one.what.split("[")[0] for one in found} == {f"egg {number} " for number in range(50, 150)}
+
+
+def test_only_the_operator_sees_notices(fake_daemon: RunningDaemon) -> None:
+    for method, path in (("GET", "/notices"), ("POST", "/notices/dismiss")):
+        assert fake_daemon.request(method, path, {"all": True}).status in (401, 403)
