@@ -28,6 +28,8 @@ from rappd.http.twin_listeners import TwinListeners
 from rappd.settings.load import Settings
 
 if TYPE_CHECKING:
+    import ssl
+
     from rappd.http.tether_listener import TetherListener
     from rappd.tether.phones import Phones
 
@@ -59,10 +61,12 @@ def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
     asyncio.run(_serve(home, settings, on_ready))
 
 
-def _tether_listener(address: str, phones: Phones, addresses: Callable[[], list[str]]) -> TetherListener:
+def _tether_listener(
+    address: str, phones: Phones, addresses: Callable[[], list[str]], tls: ssl.SSLContext | None
+) -> TetherListener:
     from rappd.http.tether_listener import TetherListener
 
-    return TetherListener(address, phones, addresses)
+    return TetherListener(address, phones, addresses, tls)
 
 
 async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:

@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 import mimetypes
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,16 @@ routes = web.RouteTableDef()
 class TetherListener:
     """Opened with the first window, closed when no device is left."""
 
-    def __init__(self, address: str, phones: Phones, addresses: Callable[[], list[str]]) -> None:
+    def __init__(
+        self,
+        address: str,
+        phones: Phones,
+        addresses: Callable[[], list[str]],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """``addresses`` returns ``host:port`` of this machine, as phones reach it."""
         self.port = 0
-        self._address, self._phones, self._addresses = address, phones, addresses
+        self._address, self._phones, self._addresses, self._tls = address, phones, addresses, tls
         self._runner: web.AppRunner | None = None
 
     async def open(self, port: int) -> None:
@@ -73,7 +80,7 @@ class TetherListener:
             _build(self._phones, self), access_log=None, handle_signals=False, shutdown_timeout=1.0
         )
         await runner.setup()
-        await web.SockSite(runner, listener).start()
+        await web.SockSite(runner, listener, ssl_context=self._tls).start()
         self._runner = runner
         log.info("the listener for phones is open on port %d", self.port)
 

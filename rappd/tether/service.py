@@ -23,6 +23,9 @@ from rappd.tether.sessions import Session, Sessions
 from rappd.tether.webrtc import webrtc_installed
 
 if TYPE_CHECKING:
+    import ssl
+
+    from rappd.tether.host_key import HostKey
     from rappd.tether.pairing import Pairing
     from rappd.tether.phones import Phones, Workflows
     from rappd.tether.window import PairingWindow
@@ -44,8 +47,8 @@ class TetherListener(Protocol):
         ...
 
 
-MakeListener = Callable[["Phones", Callable[[], list[str]]], TetherListener]
-"""Makes the listener for phones; the second argument returns its addresses."""
+MakeListener = Callable[["Phones", Callable[[], list[str]], "ssl.SSLContext | None"], TetherListener]
+"""Makes the listener for phones; the second argument returns its addresses, the third is for https."""
 
 
 class TetherService:
@@ -227,21 +230,24 @@ class TetherService:
 
         if self.make_listener is None:
             raise TetherUnavailableError("The daemon is not ready yet.", do="Try again.")
-        key = await asyncio.to_thread(HostKey, self._home, self._identity)
-        pairing = Pairing(lambda window: self._links(window, key.public), self._spawn_closing)
+        tls = self._settings().on("tether.tls")
+        key = await asyncio.to_thread(HostKey, self._home, self._identity, tls=tls)
+        pairing = Pairing(lambda window: self._links(window, key), self._spawn_closing)
         phones = Phones(self.machine, key, self.devices, pairing, self.sessions, self.current, self.workflows)
-        return _Open(self.make_listener(phones, self.addresses), phones, pairing)
+        return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
 
-    def _links(self, window: PairingWindow, key: bytes) -> dict[str, Any]:
+    def _links(self, window: PairingWindow, key: HostKey) -> dict[str, Any]:
         from rappd.tether import proofs
 
-        addresses, told = self.addresses(), self.summary()
-        pin = proofs.host_pin(key)
+        told, pin = self.summary(), proofs.host_pin(key.public)
+        scheme = "https" if key.tls else "http"
+        pages = [f"{scheme}://{one}/t" for one in self.addresses()]
         return {
             "port": told["port"],
             "port_taken": told["port_taken"],
-            "links": [proofs.link(one, window.id, window.token, pin) for one in addresses],
-            "short_links": [f"http://{one}/t" for one in addresses],
+            "links": [proofs.link(one, window.id, window.token, pin) for one in pages],
+            "short_links": pages,
+            "certificate": key.fingerprint if key.tls else "",
         }
 
     def _refuse_a_second(self) -> None:
