@@ -18,6 +18,7 @@ start: $(VENV)/.installed
 # What is compiled is kept, whatever the environment says: to compile the tests takes each process 15 s.
 test: $(VENV)/.tested
 	@PYTHON=$(BIN)/python sh tests/system-programs
+	@sh tests/node-packages $(VENV)/phone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -29,6 +29,10 @@ from rappd.errors import UsageProblemError
 _PAUSE = 0.3
 _NOBODY_SECONDS = 20.0
 _NOBODY = "Nobody came yet. Is the phone on this Wi-Fi (not mobile data, not a guest network)? Does a firewall block port {port}?"
+_WARNS = (
+    "The phone's browser warns that it does not know this computer: nobody else vouches for its certificate. "
+    "Go on there only if the certificate's SHA-256 fingerprint is:"
+)
 
 Row = dict[str, Any]
 
@@ -140,6 +144,9 @@ def _show(row: Row) -> None:
     for link in row["links"][:3]:
         print_out(str(link))
     print_err(f"Camera does not help? Open {row['short_links'][0]} and type {row['code']}")
+    if row["certificate"]:
+        print_err(_WARNS)
+        print_err(row["certificate"])
 
 
 def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:

@@ -10,6 +10,8 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -22,9 +24,14 @@ from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
 from rappd.http.loopback import app as loopback
 from rappd.http.request_timeout import TimedRunner
-from rappd.http.tether_listener import TetherListener
 from rappd.http.twin_listeners import TwinListeners
 from rappd.settings.load import Settings
+
+if TYPE_CHECKING:
+    import ssl
+
+    from rappd.http.tether_listener import TetherListener
+    from rappd.tether.phones import Phones
 
 OnReady = Callable[[Daemon], Awaitable[None]]
 
@@ -54,6 +61,14 @@ def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
     asyncio.run(_serve(home, settings, on_ready))
 
 
+def _tether_listener(
+    address: str, phones: Phones, addresses: Callable[[], list[str]], tls: ssl.SSLContext | None
+) -> TetherListener:
+    from rappd.http.tether_listener import TetherListener
+
+    return TetherListener(address, phones, addresses, tls)
+
+
 async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
     protect_daemon()
     held = home.hold()
@@ -67,7 +82,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         daemon.tenants.listeners = twin_listeners = TwinListeners(daemon)
         federation_listener = FederationListener(daemon)
         daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
-        daemon.tether.listener = TetherListener(daemon.tether, settings.text("tether.address"))
+        daemon.tether.make_listener = partial(_tether_listener, settings.text("tether.address"))
         held.announce(port)
         stopped = _stop_signal()
         try:

@@ -10,7 +10,7 @@ from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.tether.addresses import reachable_addresses
 from rappd.tether.devices import DeviceRegistry
-from rappd.tether.rtc_client import RtcClient
+from rappd.tether.webrtc import webrtc_installed
 
 
 def check_phones(visit: CheckContext) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def check_phones(visit: CheckContext) -> Iterator[Finding]:
 
 
 def _library(told: dict[str, Any]) -> Iterator[Finding]:
-    if not told.get("webrtc", RtcClient.installed()):
+    if not told.get("webrtc", webrtc_installed()):
         what = "aiortc is missing: phones talk over a WebSocket, which others on the Wi-Fi can read"
         yield Finding("Phones", "note", what, "pip install 'rappd[tether]', then start rappd anew")
 

@@ -7,6 +7,8 @@ import functools
 import json
 import logging
 import mimetypes
+import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,8 @@ from rappd.http.request_timeout import TimedRunner
 from rappd.http.responses import ok, plain, problem
 from rappd.tether.errors import TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
+from rappd.tether.phones import Phones
 from rappd.tether.sdp import MOST_BYTES
-from rappd.tether.service import TetherService
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-TETHER = web.AppKey("tether", TetherService)
+PHONES = web.AppKey("phones", Phones)
 OFFERS = web.AppKey("offers", RateLimit)
 _BODY = MOST_BYTES * 2  # escapes of JSON; the description itself is bounded by ``sdp``
 _HELLO_SECONDS = 10.0
@@ -51,9 +53,16 @@ routes = web.RouteTableDef()
 class TetherListener:
     """Opened with the first window, closed when no device is left."""
 
-    def __init__(self, tether: TetherService, address: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        phones: Phones,
+        addresses: Callable[[], list[str]],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """``addresses`` returns ``host:port`` of this machine, as phones reach it."""
         self.port = 0
-        self._tether, self._address = tether, address
+        self._address, self._phones, self._addresses, self._tls = address, phones, addresses, tls
         self._runner: web.AppRunner | None = None
 
     async def open(self, port: int) -> None:
@@ -68,10 +77,10 @@ class TetherListener:
             )
         self.port = listener.getsockname()[1]
         runner = TimedRunner(
-            _build(self._tether, self), access_log=None, handle_signals=False, shutdown_timeout=1.0
+            _build(self._phones, self), access_log=None, handle_signals=False, shutdown_timeout=1.0
         )
         await runner.setup()
-        await web.SockSite(runner, listener).start()
+        await web.SockSite(runner, listener, ssl_context=self._tls).start()
         self._runner = runner
         log.info("the listener for phones is open on port %d", self.port)
 
@@ -84,7 +93,7 @@ class TetherListener:
 
     def hosts(self) -> frozenset[str]:
         """``Host`` headers that it answers to: this machine's own addresses."""
-        return frozenset(self._tether.addresses())
+        return frozenset(self._addresses())
 
 
 LISTENER = web.AppKey("listener", TetherListener)
@@ -93,7 +102,7 @@ LISTENER = web.AppKey("listener", TetherListener)
 @routes.get("/t")
 async def index(request: web.Request) -> web.StreamResponse:
     """The phone's page."""
-    request.app[TETHER].visited()
+    request.app[PHONES].visited()
     return _file("index.html")
 
 
@@ -107,7 +116,7 @@ async def part(request: web.Request) -> web.StreamResponse:
 async def offer(request: web.Request) -> web.StreamResponse:
     """A browser's offer: `{window | device, sdp, commit}`; the answer is `{sdp, nonce, host_key, subject, machine}`."""
     request.app[OFFERS].take(request.remote or "")
-    return ok(await request.app[TETHER].offer(await _json(request), request.remote or ""))
+    return ok(await request.app[PHONES].offer(await _json(request), request.remote or ""))
 
 
 @routes.get("/tether/v2/socket")
@@ -122,7 +131,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
         async with asyncio.timeout(_HELLO_SECONDS):
             first = await line.receive_str()
         try:
-            connection, opened = request.app[TETHER].socket(_object(first), channel, request.remote or "")
+            connection, opened = request.app[PHONES].socket(_object(first), channel, request.remote or "")
         except ReportableError as found:
             channel.send({"type": "stopped", "reason": found.code, **found.as_json()})
             return line
@@ -175,9 +184,9 @@ class _SocketChannel:
             await self._line.close()
 
 
-def _build(tether: TetherService, listener: TetherListener) -> web.Application:
+def _build(phones: Phones, listener: TetherListener) -> web.Application:
     app = web.Application(middlewares=[_guard], client_max_size=_BODY)
-    app[TETHER], app[LISTENER], app[OFFERS] = tether, listener, RateLimit(10, 60)
+    app[PHONES], app[LISTENER], app[OFFERS] = phones, listener, RateLimit(10, 60)
     app.add_routes(routes)
     return app
 

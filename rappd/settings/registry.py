@@ -88,6 +88,8 @@ SETTINGS = (
     Setting("tether.port", "RAPPD_TETHER_PORT", "number", "7072", "Port of the listener for phones; a taken one is replaced by a free one.",
             least=1, most=65535),
     Setting("tether.address", "RAPPD_TETHER_ADDRESS", "text", "0.0.0.0", "Address of the listener for phones."),  # noqa: S104
+    Setting("tether.tls", "RAPPD_TETHER_TLS", "switch", "off",
+            "Serve phones over https with this machine's own certificate, which browsers warn about. Phones pair anew after a change."),
     Setting("tether.window_seconds", "RAPPD_TETHER_WINDOW_SECONDS", "number", "120", "Seconds that a QR code lives.", live=True, least=1, most=600),
     Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy listener; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),

@@ -14,6 +14,7 @@ from rappd.tether.devices import Device, may_talk
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
+from rappd.tether.sentence import Say
 from rappd.tether.session import PING_SECONDS, PhoneSession
 from rappd.tether.sessions import Session, Sessions
 
@@ -187,7 +188,7 @@ class PhoneConnection:
                 self.end(action.reason)
             elif self.session is None:
                 continue  # it spoke before it was told who is there
-            elif isinstance(action, phone_side.Say):
+            elif isinstance(action, Say):
                 self._say(self.session, self.device, action)
             elif isinstance(action, phone_side.RunWorkflow):
                 self._owner.run_workflow(self, action)
@@ -200,7 +201,7 @@ class PhoneConnection:
             else:
                 self._show_typing()
 
-    def _say(self, session: Session, device: Device, said: phone_side.Say) -> None:
+    def _say(self, session: Session, device: Device, said: Say) -> None:
         try:
             self._sessions.say(session, device, said)
         except ReportableError as problem:

@@ -107,6 +107,6 @@ def code_key(code: str) -> bytes:
     return hashlib.sha256(_CONTEXT + b" code" + plain.encode()).digest()
 
 
-def link(address: str, window: str, token: bytes, pin: bytes) -> str:
-    """The text of the QR code. What follows ``#`` never reaches a server."""
-    return f"http://{address}/t#v=2&s={window}&t={b64(token)}&k={b64(pin)}"
+def link(page: str, window: str, token: bytes, pin: bytes) -> str:
+    """The text of the QR code; ``page`` is the short link. What follows ``#`` never reaches a server."""
+    return f"{page}#v=2&s={window}&t={b64(token)}&k={b64(pin)}"

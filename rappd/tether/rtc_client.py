@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import logging
 import secrets
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 from agents.runtime import programs
 from rappd.tether.errors import TetherUnavailableError
 from rappd.tether.rtc_worker import LINE_BYTES
+from rappd.tether.webrtc import webrtc_installed
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +57,6 @@ class RtcClient:
         self._owners: dict[str, ChannelOwner] = {}
         self._answers: dict[str, asyncio.Future[str]] = {}
         self._starting = asyncio.Lock()
-
-    @staticmethod
-    def installed() -> bool:
-        """True when aiortc is there; looks without importing it."""
-        return importlib.util.find_spec("aiortc") is not None
 
     async def start(self) -> None:
         """Starts the process. Raises ``TetherUnavailableError``."""
@@ -110,7 +105,7 @@ class RtcClient:
         self._gone()
 
     async def _start(self) -> None:
-        if not self.installed():
+        if not webrtc_installed():
             raise TetherUnavailableError("aiortc is not installed.", do="pip install 'rappd[tether]'")
         here, there = socket.socketpair()
         try:

@@ -67,9 +67,7 @@ class RtcWorker:
             await self.end(id)
             return
         self.tell(op="answer", id=id, sdp=answer)
-        await asyncio.sleep(OPEN_SECONDS)
-        if not connection.is_open:
-            await self.end(id)
+        connection.expect(OPEN_SECONDS)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -83,6 +81,7 @@ class _Connection:
 
         self._worker, self._id = worker, id
         self._channel: Any = None
+        self._late: asyncio.TimerHandle | None = None
         self._peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._peer.on("datachannel", self._on_channel)
         self._peer.on("connectionstatechange", self._on_state)
@@ -99,6 +98,11 @@ class _Connection:
         found: str = self._peer.localDescription.sdp
         return found
 
+    def expect(self, seconds: float) -> None:
+        """Ends it unless a channel opens in that time."""
+        if self._channel is None:
+            self._late = asyncio.get_running_loop().call_later(seconds, self._worker.end_soon, self._id)
+
     def send(self, text: str) -> None:
         if not self.is_open:
             return
@@ -108,6 +112,7 @@ class _Connection:
         self._channel.send(text)
 
     async def close(self) -> None:
+        self._cancel_timer()
         await self._peer.close()
 
     def _on_channel(self, channel: Any) -> None:
@@ -115,9 +120,14 @@ class _Connection:
             self._worker.end_soon(self._id)
             return
         self._channel = channel
+        self._cancel_timer()
         channel.on("message", self._on_message)
         channel.on("close", lambda: self._worker.end_soon(self._id))
         self._worker.tell(op="open", id=self._id)
+
+    def _cancel_timer(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
 
     def _on_message(self, text: object) -> None:
         # What raises here would close the connection without a word.

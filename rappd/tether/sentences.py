@@ -17,7 +17,7 @@ from rappd.tenants.tenant import HOST, Tenant
 from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
 from rappd.tether.events import history
 from rappd.tether.participants import Participants
-from rappd.tether.session import Say
+from rappd.tether.sentence import Say
 from rappd.tether.session_record import SessionRecord
 
 log = logging.getLogger(__name__)

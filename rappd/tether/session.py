@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from envelopes.envelope import is_uuid
+from rappd.tether.sentence import Say, unfit
 
 PING_SECONDS = 5.0
 DEAD_SECONDS = 15.0
-MOST_TEXT = 100_000
 FRAMES_A_SECOND = 50
 WORKFLOW_ACTIONS = ("start", "pause", "resume", "abort")
 
@@ -21,17 +21,6 @@ class Sync:
 
     last_seq: int
     session: str
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Ask a participant; ``to`` is a name or ""."""
-
-    event_id: str
-    text: str
-    to: str
-    via: str = ""
-    """``mic``: it interrupts a workflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +133,3 @@ class PhoneSession:
         if action not in WORKFLOW_ACTIONS or not isinstance(name, str):
             return [Hang("malformed workflow")]
         return [RunWorkflow(str(action), name[:80])]
-
-
-def unfit(text: str) -> str:
-    """The reason why a text is no sentence; "" for one that is."""
-    if not text.strip():
-        return "There is nothing to send."
-    if len(text) > MOST_TEXT:
-        return f"More than {MOST_TEXT} characters cannot be sent at once."
-    return ""

@@ -19,8 +19,8 @@ from rappd.tether.devices import WORKFLOW
 from rappd.tether.errors import AskedElsewhereError, SessionClosedError
 from rappd.tether.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
 from rappd.tether.participants import Participants
+from rappd.tether.sentence import Say
 from rappd.tether.sentences import Sentences, Speaker
-from rappd.tether.session import Say
 from rappd.tether.session_list import SessionRow, find_session, thread_of
 from rappd.tether.session_record import SessionRecord
 

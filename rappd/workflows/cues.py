@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rappd.tether.session import MOST_TEXT
+from rappd.tether.sentence import MOST_TEXT
 from rappd.workflows.definition import Driver, Participant, Step, filled, wants_files
 from rappd.workflows.errors import WorkflowError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,31 +40,31 @@ GREY = """async picture => {
 
 
 @contextmanager
-def chromium_on(machine: Machine, folder: Path) -> Iterator[Browser]:
+def chromium_on(machine: Machine, folder: Path, *flags: str) -> Iterator[Browser]:
     """A browser whose network is that machine's."""
-    with browsers_on(folder, machine) as (browser,):
+    with browsers_on(folder, machine, flags=flags) as (browser,):
         yield browser
 
 
 @contextmanager
-def browsers_on(folder: Path, *machines: Machine) -> Iterator[list[Browser]]:
+def browsers_on(folder: Path, *machines: Machine, flags: Sequence[str] = ()) -> Iterator[list[Browser]]:
     """A browser on each of the machines."""
     with sync_playwright() as playwright, ExitStack() as stack:
         browsers = []
         for machine in machines:
-            browsers.append(launched_on(machine, folder, playwright.chromium))
+            browsers.append(launched_on(machine, folder, playwright.chromium, *flags))
             stack.callback(browsers[-1].close)
         yield browsers
 
 
-def launched_on(machine: Machine, folder: Path, chromium: BrowserType) -> Browser:
-    """The same where Playwright runs already, as it does once for a thread."""
+def launched_on(machine: Machine, folder: Path, chromium: BrowserType, *more: str) -> Browser:
+    """The same where Playwright runs already, as it does once for a thread; ``more`` are flags."""
     if CHROMIUM is None:
         pytest.skip("needs Chromium")
     program = folder / f"chromium-on-{machine.name}"
     program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
     program.chmod(0o755)
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", *more]
     return chromium.launch(executable_path=str(program), args=flags)
 
 
@@ -88,10 +88,14 @@ def seen_by_a_camera(page: Page) -> list[str]:
 class Phone:
     """One phone's browser page; what its owner does with it."""
 
-    def __init__(self, browser: Browser, daemon: Daemon) -> None:
+    def __init__(self, browser: Browser, daemon: Daemon, **options: Any) -> None:
         self.daemon = daemon
         self.context: BrowserContext = browser.new_context(
-            viewport={"width": 390, "height": 844}, user_agent=AGENT, has_touch=True, is_mobile=True
+            viewport={"width": 390, "height": 844},
+            user_agent=AGENT,
+            has_touch=True,
+            is_mobile=True,
+            **options,
         )
         self.context.set_default_timeout(20_000)
         self.errors: list[str] = []

@@ -17,9 +17,9 @@ from rappd.http.responses import ok
 from rappd.tether.devices import OWNER
 from rappd.tether.events import event_of
 from rappd.tether.screen import Screen
+from rappd.tether.sentence import Say, unfit
 from rappd.tether.sentences import Owner
 from rappd.tether.service import TetherService
-from rappd.tether.session import Say, unfit
 from rappd.tether.session_list import SessionRow
 from rappd.tether.sessions import Session
 
@@ -34,7 +34,7 @@ async def listing(request: web.Request) -> web.Response:
     """All sessions, the newest first: who is in them, and which one phones join."""
     tether = _tether(request)
     rows = await tether.sessions.record.rows()
-    return ok({"sessions": [await tether.shown_session(row) for row in rows]})
+    return ok({"sessions": [await tether.current.shown(row) for row in rows]})
 
 
 @routes.post("/sessions")
@@ -56,7 +56,7 @@ async def show(request: web.Request) -> web.Response:
     last = records[-1].n if records else None
     return ok(
         {
-            "session": await tether.shown_session(row),
+            "session": await tether.current.shown(row),
             "participants": await tether.sessions.participants.listing(),
             "events": events,
             "last_seq": last,
@@ -152,12 +152,12 @@ def _event(message: dict[str, Any]) -> bytes:
 async def _moved(tether: TetherService, session: Session) -> dict[str, Any]:
     tether.move_to(session)
     await tether.sessions.record.flush()
-    return await tether.shown_session(await tether.sessions.find(session.id))
+    return await tether.current.shown(await tether.sessions.find(session.id))
 
 
 async def _settled(tether: TetherService, row: SessionRow) -> web.Response:
     await tether.sessions.record.flush()
-    return ok(await tether.shown_session(await tether.sessions.find(row.id)))
+    return ok(await tether.current.shown(await tether.sessions.find(row.id)))
 
 
 async def _found(request: web.Request) -> tuple[TetherService, SessionRow]:

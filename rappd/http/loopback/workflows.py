@@ -57,7 +57,7 @@ async def run(request: web.Request) -> web.Response:
 async def _session(request: web.Request, body: dict[str, Any]) -> Session:
     tether, id = request.app[DAEMON].tether, _maybe(body, "session")
     if not id:
-        return await tether.current_session()
+        return await tether.current.open()
     return await tether.sessions.open((await tether.sessions.find(id)).id)
 
 

@@ -7,10 +7,9 @@ import json
 import re
 import secrets
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import aiohttp
-from fixtures.running_daemon import RunningDaemon
 
 from envelopes.envelope import new_id
 from rappd.tether import proofs
@@ -20,10 +19,25 @@ from rappd.tether.proofs import Parts
 _SECONDS = 20.0
 
 
+class Reply(Protocol):
+    """An answer of the control socket."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Any: ...
+
+
+class Computer(Protocol):
+    """A daemon, as its owner reaches it."""
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None, *, control: bool) -> Reply: ...
+
+
 class PhoneClient:
     """One phone of a running daemon: what its page would hold."""
 
-    def __init__(self, daemon: RunningDaemon) -> None:
+    def __init__(self, daemon: Computer) -> None:
         self.daemon = daemon
         self.events: list[dict[str, Any]] = []
         self.pages: list[int] = []
@@ -59,12 +73,20 @@ class PhoneClient:
         await self._connect({"device": device["device"]}, device["device"], proofs.unb64(device["secret"]))
         return await self._greet()
 
+    def kept(self) -> str:
+        """Text by which another process resumes as this phone."""
+        return json.dumps([self._address, self._device])
+
+    def remember(self, kept: str) -> None:
+        """See ``kept``."""
+        self._address, self._device = json.loads(kept)
+
     async def leave(self) -> None:
         """Disconnects."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-        await self._line.close()
+        await self._shut()
         await self._http.close()
 
     async def say(self, text: str, *, to: str = "", id: str = "") -> str:
@@ -103,17 +125,35 @@ class PhoneClient:
 
     async def _connect(self, named: dict[str, str], subject: str, key: bytes) -> None:
         self._http = aiohttp.ClientSession()
-        self._line = await self._reach(f"http://{self._address}/tether/v2/socket")
         nonce = secrets.token_bytes(proofs.NONCE_BYTES)
-        await self._send({**named, "commit": proofs.b64(proofs.commitment(nonce))})
-        opened = await self._take("opened")
+        asked = {**named, "commit": proofs.b64(proofs.commitment(nonce))}
+        opened, host_print, guest_print = await self._open(asked)
         parts = Parts(
-            subject, b"", b"", proofs.unb64(opened["nonce"]), nonce, proofs.unb64(opened["host_key"])
+            subject,
+            host_print,
+            guest_print,
+            proofs.unb64(opened["nonce"]),
+            nonce,
+            proofs.unb64(opened["host_key"]),
         )
         mac = proofs.proof(key, "guest", parts.digest())
         auth = {"type": "auth", "nonce": proofs.b64(nonce), "mac": proofs.b64(mac), "name": "Android"}
         await self._send(auth)
         await self._take("auth_ok")
+
+    async def _open(self, asked: dict[str, str]) -> tuple[dict[str, Any], bytes, bytes]:
+        """Opens the line: the computer's answer, and the fingerprints of both sides."""
+        self._line = await self._reach(f"http://{self._address}/tether/v2/socket")
+        await self._send(asked)
+        return await self._take("opened"), b"", b""
+
+    async def _shut(self) -> None:
+        await self._line.close()
+
+    async def _receive(self) -> str | None:
+        """The next frame; None when the line is closed."""
+        frame = await self._line.receive()
+        return frame.data if frame.type is aiohttp.WSMsgType.TEXT else None
 
     async def _reach(self, address: str) -> aiohttp.ClientWebSocketResponse:
         """Tries again, as the page does: the listener opens after the daemon is ready."""
@@ -138,16 +178,18 @@ class PhoneClient:
 
     async def _take(self, kind: str) -> dict[str, Any]:
         async with asyncio.timeout(_SECONDS):
-            while (message := self._assembler.feed(await self._line.receive_str())) is None or message[
-                "type"
-            ] == "ping":
-                pass
+            while True:
+                frame = await self._receive()
+                assert frame is not None, f"closed before {kind}"
+                message = self._assembler.feed(frame)
+                if message is not None and message["type"] != "ping":
+                    break
         assert message["type"] == kind, message
         return message
 
     async def _read(self) -> None:
-        async for frame in self._line:
-            message = self._assembler.feed(frame.data)
+        while (frame := await self._receive()) is not None:
+            message = self._assembler.feed(frame)
             if message is not None:
                 await self._on_message(message)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from envelopes.envelope import new_id
 from rappd.tether.framing import FRAME_BYTES, Assembler, FrameError, frames_of
+from rappd.tether.sentence import Say
 from rappd.tether.session import (
     DEAD_SECONDS,
     FRAMES_A_SECOND,
@@ -19,7 +20,6 @@ from rappd.tether.session import (
     More,
     PhoneSession,
     Reply,
-    Say,
     Sync,
     Typing,
 )

@@ -105,6 +105,15 @@ export function openPhonePairing({ begun = false } = {}) {
         h("p", { class: "soft" }, `Port ${now.port_taken} is taken; phones use ${now.port}.`),
       h("p", {}, "Camera does not help? Open ", h("code", {}, now.short_links[0]), " and type"),
       h("p", { class: "shown-code" }, now.code),
+      now.certificate && [
+        h(
+          "p",
+          {},
+          "The phone's browser warns that it does not know this computer: nobody else vouches for its certificate. ",
+          "Go on there only if the certificate's SHA-256 fingerprint is:",
+        ),
+        h("p", {}, h("code", {}, now.certificate)),
+      ],
       h(
         "details",
         { class: "fold" },

@@ -1,0 +1,223 @@
+"""Phones while the listener for them is open: answers their offers, lets in who proves a code or a device."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Any, Protocol
+
+from envelopes.errors import ReportableError
+from rappd.errors import RefusedError
+from rappd.tether import proofs, sdp
+from rappd.tether.checked_offer import CheckedOffer
+from rappd.tether.connection import PhoneConnection
+from rappd.tether.current_session import CurrentSession
+from rappd.tether.devices import WORKFLOW, Device, DeviceRegistry
+from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDeviceError, WindowClosedError
+from rappd.tether.handshake import Handshake
+from rappd.tether.host_key import HostKey
+from rappd.tether.pairing import Pairing
+from rappd.tether.rtc_client import Channel, RtcClient
+from rappd.tether.session import RunWorkflow
+from rappd.tether.sessions import Session, Sessions
+
+log = logging.getLogger(__name__)
+
+MOST_PENDING = 8
+
+
+class Workflows(Protocol):
+    """The Coordinator, as phones use it."""
+
+    async def from_phone(self, session: Session, device: Device, action: str, name: str) -> None:
+        """Starts, pauses, resumes or aborts a workflow. Raises ``ReportableError``."""
+        ...
+
+    def offered(self) -> list[dict[str, Any]]:
+        """Workflows that can be started."""
+        ...
+
+
+class Phones:
+    """All calls come from the event loop. ``key`` proves this machine, whose name is ``machine``."""
+
+    def __init__(
+        self,
+        machine: str,
+        key: HostKey,
+        devices: DeviceRegistry,
+        pairing: Pairing,
+        sessions: Sessions,
+        current: CurrentSession,
+        workflows: Workflows | None,
+    ) -> None:
+        self.sessions = sessions
+        self.connections: set[PhoneConnection] = set()
+        self.rtc = RtcClient()
+        self._machine, self._key = machine, key
+        self._devices, self._pairing = devices, pairing
+        self._current, self._workflows = current, workflows
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def close(self) -> None:
+        """Ends every connection, and the WebRTC process."""
+        for connection in list(self.connections):
+            connection.end("the daemon stops")
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.rtc.close()
+
+    def visited(self) -> None:
+        """Somebody opened the page."""
+        self._pairing.visited()
+
+    async def offer(self, body: dict[str, Any], client: str) -> dict[str, Any]:
+        """Answers a browser's offer. Raises ``BadOfferError``, ``WindowClosedError``, ``UnknownDeviceError``."""
+        text = sdp.checked_offer(body.get("sdp"), client)
+        guest_print = sdp.fingerprint(text)
+        asked = self._asked(body, guest_print)
+        answer, channel = await self.rtc.offer(text)
+        connection = self._connect(channel, asked, sdp.fingerprint(answer), guest_print, client)
+        channel.attach(connection)
+        return {"sdp": answer, **asked.shown, "machine": self._machine}
+
+    def socket(
+        self, body: dict[str, Any], channel: Channel, client: str
+    ) -> tuple[PhoneConnection, dict[str, Any]]:
+        """The same over a WebSocket, which no fingerprint binds: returns the connection and the first frame."""
+        asked = self._asked(body, b"")
+        connection = self._connect(channel, asked, b"", b"", client)
+        connection.on_open()
+        return connection, {"type": "opened", **asked.shown, "machine": self._machine}
+
+    def of(self, device: Device) -> PhoneConnection | None:
+        """The device's connection, if it is here."""
+        return next((one for one in self.connections if one.device is device), None)
+
+    def remove(self, device: Device) -> None:
+        """Tells a removed device so, and closes its connections at once."""
+        for connection in list(self.connections):
+            if connection.device is device:
+                connection.show({"type": "revoked"})
+                connection.end("removed")
+
+    def allow(self, device: Device) -> None:
+        """The device's scope was changed."""
+        for connection in self.connections:
+            if connection.device is device:
+                connection.allow()
+
+    def move(self) -> None:
+        """Takes the connected phones into the current session."""
+        for connection in self.connections:
+            connection.move()
+
+    def ask(self, connection: PhoneConnection, digits: str, name: str) -> None:
+        """See ``ConnectionOwner``."""
+        self._pairing.ask(connection, digits, name)
+
+    def accept(self, connection: PhoneConnection, name: str) -> Device:
+        """See ``ConnectionOwner``."""
+        device = connection.resumes
+        if device is None:
+            device = self._register(connection, name)
+        elif self._devices.seen(device, connection.address, device.session):
+            log.warning(
+                "security: the phone %s connects from a new address, %s", device.name, connection.address
+            )
+        for other in list(self.connections):
+            if other is not connection and other.device is device:
+                other.end("connected anew")
+        return device
+
+    def ended(self, connection: PhoneConnection, reason: str) -> None:
+        """See ``ConnectionOwner``."""
+        self.connections.discard(connection)
+        log.info("a phone's connection ended: %s", reason)
+        if connection.resumes is None:
+            self._pairing.failed(connection, reason)
+
+    async def current_session(self) -> Session:
+        """See ``ConnectionOwner``."""
+        return await self._current.open()
+
+    def run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
+        """See ``ConnectionOwner``."""
+        task = asyncio.ensure_future(self._run_workflow(connection, asked))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def workflows_for(self, device: Device) -> dict[str, Any]:
+        """See ``ConnectionOwner``. Blocks on the disk."""
+        may = self._workflows is not None and WORKFLOW in device.caps
+        rows = self._workflows.offered() if self._workflows is not None and may else []
+        return {"type": "workflows", "may_run": may, "workflows": rows}
+
+    async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
+        device, session = connection.device, connection.session
+        if self._workflows is None or device is None or session is None:
+            return
+        try:
+            await self._workflows.from_phone(session, device, asked.action, asked.name)
+        except ReportableError as problem:
+            text = f"{problem} {problem.do}" if isinstance(problem, RefusedError) else str(problem)
+            connection.show({"type": "refused", "event_id": "", "error": text})
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work for a phone failed", exc_info=error)
+
+    def _register(self, connection: PhoneConnection, name: str) -> Device:
+        window = self._pairing.use()
+        device = self._devices.add(
+            connection.guest_print,
+            window.name or name,
+            scope=window.scope,
+            user=window.user,
+            seen_from=connection.address,
+        )
+        self._pairing.paired(device.shown())
+        log.warning(
+            "security: the phone %s (%s) was paired from %s", device.name, device.id[:16], connection.address
+        )
+        return device
+
+    def _asked(self, body: dict[str, Any], guest_print: bytes) -> CheckedOffer:
+        """Checks who asks. A device that is unknown gets the same answer after the same work."""
+        try:
+            promise = proofs.unb64(body.get("commit"), 32)
+        except ValueError:
+            raise BadOfferError("The offer lacks its commitment.") from None
+        if len([one for one in self.connections if one.device is None]) >= MOST_PENDING:
+            raise TetherUnavailableError("Too many phones connect at once.", do="Try again.")
+        nonce = secrets.token_bytes(proofs.NONCE_BYTES)
+        id = body.get("device")
+        if isinstance(id, str) and id:
+            device = self._devices.get(id)
+            if device is None:
+                raise UnknownDeviceError
+            proved = device.certificate and id == guest_print.hex()
+            return CheckedOffer(id, promise, nonce, self._key, device, (proofs.unb64(device.secret),), proved)
+        window = self._pairing.window
+        if window is None or not window.fits(str(body.get("window") or "")):
+            raise WindowClosedError
+        return CheckedOffer(window.id, promise, nonce, self._key, None, window.keys(), False)
+
+    def _connect(
+        self, channel: Channel, asked: CheckedOffer, host_print: bytes, guest_print: bytes, client: str
+    ) -> PhoneConnection:
+        parts = proofs.Parts(asked.subject, host_print, guest_print, asked.nonce, b"", asked.host.public)
+        handshake = Handshake(
+            parts,
+            asked.promise,
+            asked.keys,
+            asked.host.proof,
+            resumes=asked.device is not None,
+            proved=asked.proved,
+        )
+        connection = PhoneConnection(channel, handshake, self, client, guest_print, asked.device)
+        self.connections.add(connection)
+        return connection

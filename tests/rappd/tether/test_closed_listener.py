@@ -1,0 +1,71 @@
+"""A daemon whose listener for phones is closed carries nothing of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from fixtures.running_daemon import RunningDaemon
+
+from tests.rappd.tether.conftest import REACHABLE
+
+ALWAYS = {
+    "current_session", "devices", "errors", "events", "participants", "proofs", "screen", "sentence", "sentences",
+    "service", "session_list", "session_record", "sessions", "webrtc",
+}  # fmt: skip
+"""Modules of sessions, which the owner has without any phone, and of the list of devices."""
+_TETHER = re.compile(r"rappd\.tether\.(\w+)")
+
+
+class _Logged(RunningDaemon):
+    """A daemon that writes down each module as it is imported."""
+
+    def start(self) -> RunningDaemon:
+        self.imports = self.home.parent / "imports"
+        command = [sys.executable, "-X", "importtime", "-m", "rappd", "start", "--quiet"]
+        with self.imports.open("wb") as file:
+            self.process = subprocess.Popen(
+                command, env=self.environment, cwd="/", stdout=subprocess.PIPE, stderr=file
+            )
+        self.wait_for(self.is_ready, 60, "the daemon to be ready")
+        return self
+
+    def imported(self) -> set[str]:
+        """Names of all modules imported so far."""
+        lines = self.imports.read_text().splitlines()
+        return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
+def _rtc_workers(daemon: RunningDaemon) -> int:
+    assert daemon.process is not None
+    pid = daemon.process.pid
+    children = [
+        child
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return sum(b"rappd.tether.rtc_worker" in Path(f"/proc/{one}/cmdline").read_bytes() for one in children)
+
+
+def test_closed_listener_is_not_imported_and_runs_no_process(tmp_path: Path) -> None:
+    daemon = _Logged(tmp_path / "desk", **REACHABLE)
+    daemon.start()
+    try:
+        for path in ("/operator/status", "/devices", "/devices/window", "/sessions"):
+            assert daemon.request("GET", path, control=True).status == 200
+        found = daemon.imported()
+        assert "rappd.tether.service" in found
+        assert {match[1] for name in found if (match := _TETHER.fullmatch(name))} <= ALWAYS
+        assert not {"aiortc", "aioice", "av", "qrcode", "rappd.http.tether_listener"} & found
+        assert _rtc_workers(daemon) == 0
+
+        assert daemon.request("POST", "/devices/window", {}, control=True).status == 200
+        assert _rtc_workers(daemon) == 1
+        assert {"rappd.tether.phones", "rappd.http.tether_listener"} <= daemon.imported()
+        assert not {"aiortc", "av"} & daemon.imported()
+        assert daemon.request("DELETE", "/devices/window", control=True).status == 200
+        assert _rtc_workers(daemon) == 0
+    finally:
+        daemon.stop()
