@@ -6,7 +6,7 @@ import { current, workflows } from "./workflows.js";
 const WORDS = { connected: "connected", lost: "not connected" };
 
 /** Builds the chat; `update(session)` draws what changed. */
-export function chat(session, machine, { onLeave, onStop }) {
+export function chat(session, machine, { onLeave }) {
   const list = element("ol", { className: "events", ariaLabel: "Conversation", tabIndex: 0 });
   const state = element("span", { className: "state", role: "status" });
   const notice = element("p", { className: "notice", role: "status" });
@@ -66,7 +66,8 @@ export function chat(session, machine, { onLeave, onStop }) {
     for (const event of session.events.slice(drawn)) addEvent(list, rows, event, session);
     drawn = session.events.length;
     drawUnsent(list, session);
-    state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}`;
+    const open = session.state === "connected" && session.secure === false ? ", not private" : "";
+    state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}${open}`;
     state.classList.toggle("lost", session.state !== "connected");
     notice.textContent = session.state === "lost"
       ? `Lost ${machine}. Trying again. What you write is kept.`

@@ -3,8 +3,10 @@
 import { chat } from "./chat.js";
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
+import { homeScreen } from "./home-screen.js";
 import { Session } from "./session.js";
 import { forget, isBlocked } from "./storage.js";
+import { askUnprotected, StoppedError } from "./unprotected.js";
 
 const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
@@ -19,7 +21,8 @@ function button(words, onclick, className = "main") {
 
 function checking(machine) {
   const hint = element("p", { className: "hint", role: "status" });
-  show(`Finding ${machine || "your computer"}…`, hint);
+  show(`Finding ${machine || "your computer"}…`, hint,
+    element("p", { className: "hint" }, "If this phone asks about devices on your network, allow it: that is how it reaches the computer."));
   const timer = setTimeout(() => {
     hint.textContent = "Still looking. Same Wi-Fi as the computer?";
   }, SLOW_MS);
@@ -31,12 +34,32 @@ function compare(digits, machine) {
   return new Promise((resolve) => {
     show("Does the computer show this number?", number,
       element("div", { className: "buttons" },
+        button("No", () => resolve(false), ""), // of equal weight: neither is suggested
         button("Yes", () => {
           show(`Now say yes on ${machine || "the computer"}.`, number); // it is still compared there
           resolve(true);
-        }),
-        button("No", () => resolve(false), "")));
+        }, "")));
   });
+}
+
+/** Asks before the WebSocket on plain http, then shows again what was there. */
+function talkAnyway() {
+  const before = [...screen.childNodes];
+  return new Promise((resolve) => {
+    const answer = (anyway) => {
+      screen.replaceChildren(...before);
+      resolve(anyway);
+    };
+    show("This Wi-Fi blocks the private line. Others on it could read along.",
+      element("p", { className: "hint" }, "Nothing was shared so far."),
+      element("div", { className: "buttons" },
+        button("Stop", () => answer(false), ""), button("Talk anyway", () => answer(true), "")));
+  });
+}
+
+function stopped(again) {
+  show("Stopped. Nothing was shared.", element("p", { className: "hint" }, "Another Wi-Fi may have a private line."),
+    button("Try again", again));
 }
 
 function phoneName() {
@@ -65,11 +88,12 @@ async function join(invitation) {
     });
     const device = await registered();
     const warning = isBlocked() ? element("p", { className: "hint" }, "This browser forgets. Next time you need a new QR code.") : "";
-    show("You're in.", warning, button("Start talking", () => talk(device, frames)));
+    show("You're in.", warning, button("Start talking", () => talk(device, frames)), homeScreen(device.machine));
     screen.querySelector("button").focus();
   } catch (error) {
     stop();
-    failed(error);
+    if (error instanceof StoppedError) stopped(() => join(invitation));
+    else failed(error);
   }
 }
 
@@ -94,6 +118,7 @@ function talk(device, frames) {
   let view = null;
   const session = new Session(device, () => {
     if (session.state === "removed") removed();
+    else if (session.state === "stopped") stopped(() => talk(device, null));
     else view?.update();
   });
   view = chat(session, device.machine, {
@@ -116,6 +141,7 @@ async function start() {
   else askForCode();
 }
 
+askUnprotected(talkAnyway);
 addEventListener("hashchange", () => location.reload()); // a new link, opened where the page is shown already
 start().catch((error) => {
   if (error instanceof RemovedError) removed();

@@ -3,6 +3,7 @@
 import { RemovedError, resume } from "./connect.js";
 import { newId } from "./proofs.js";
 import { keep, kept } from "./storage.js";
+import { StoppedError } from "./unprotected.js";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
@@ -44,6 +45,11 @@ export class Session {
       } catch (error) {
         if (error instanceof RemovedError) {
           this.change({ state: "removed" });
+          return;
+        }
+        if (error instanceof StoppedError) {
+          this.left = true;
+          this.change({ state: "stopped" });
           return;
         }
       }
