@@ -24,7 +24,7 @@ from rappd.tether.guests import BACKEND, INVITED, LEFT, Guest, GuestList
 from rappd.tether.participants import Participants
 from rappd.tether.sentences import Sentences, Speaker
 from rappd.tether.session import Say
-from rappd.tether.session_list import SessionRow, find_session, thread_of
+from rappd.tether.session_list import OPENED, SessionRow, find_session, thread_of
 from rappd.tether.session_record import SessionRecord
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Sessions:
         return self._open.get(id)
 
     async def find(self, prefix: str) -> SessionRow:
-        """The session whose id begins so; the newest for "". Raises ``NotFoundError``, ``AmbiguousError``."""
+        """The session whose id begins so; the one opened last for "". Raises ``NotFoundError``, ``AmbiguousError``."""
         return find_session(await self.record.rows(), prefix)
 
     async def branch(self, row: SessionRow, at_seq: int, by: str) -> Session:
@@ -113,6 +113,11 @@ class Sessions:
     def note(self, session: Session, kind: str, *, by: str, text: str, **more: Any) -> None:
         """Writes down an event that nobody answers."""
         self.record.note(session.thread, kind, by, text, more)
+
+    def opened_again(self, session: Session, by: str) -> None:
+        """Writes down that the owner went back to a session: it is the one that phones join, after a restart, too."""
+        self.note(session, OPENED, by=by, text="")
+        self.changed()
 
     def clear(self, session: Session, by: str) -> None:
         """Empties all screens. The record keeps what was said. Raises ``SessionClosedError``."""

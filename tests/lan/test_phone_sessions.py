@@ -115,7 +115,7 @@ def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
     expect(second.page.get_by_role("textbox", name="Message")).to_be_hidden()
     expect(box).to_be_hidden()
     screens.desk.ask("POST", "/sessions")
-    expect(second.page.get_by_text("This is a new session.")).to_be_visible()
+    expect(second.page.get_by_text("The computer opened another session.")).to_be_visible()
     expect(second.page.get_by_role("textbox", name="Message")).to_be_visible()
     assert phone.errors == second.errors == []
 

@@ -31,7 +31,7 @@ _CURRENT = "current"
 @routes.get("/sessions")
 @operator_only
 async def listing(request: web.Request) -> web.Response:
-    """All sessions, the newest first: who is in them, and which one phones join."""
+    """All sessions, the one opened last first: who is in them, and which one phones join."""
     tether = _tether(request)
     rows = await tether.sessions.record.rows()
     return ok({"sessions": [await tether.shown_session(row) for row in rows]})
@@ -45,10 +45,20 @@ async def open_(request: web.Request) -> web.Response:
     return ok(await _moved(tether, await tether.sessions.open()))
 
 
+@routes.post("/sessions/{id}/open")
+@operator_only
+async def reopen(request: web.Request) -> web.Response:
+    """Goes back to a session: all connected phones move there, and phones that come later join it."""
+    tether, row = await _found(request)
+    session = await tether.sessions.open(row.id)
+    tether.sessions.opened_again(session, OWNER)
+    return ok(await _moved(tether, session))
+
+
 @routes.get("/sessions/{id}")
 @operator_only
 async def show(request: web.Request) -> web.Response:
-    """A session (`current`: the newest) and a page of its events after the number `after`."""
+    """A session (`current`: the one opened last) and a page of its events after the number `after`."""
     tether, row = await _found(request)
     records, more = await tether.sessions.record.page(row.thread, _number(request.query.get("after", "0")))
     names = await tether.sessions.participants.names(records)

@@ -131,10 +131,12 @@ function drawUnsent(list, session) {
 
 function drawParticipants(select, participants) {
   const names = participants.map((one) => one.name);
-  if (select.dataset.names === names.join("\n")) return;
-  select.dataset.names = names.join("\n");
-  const chosen = select.value;
-  select.replaceChildren(...names.map((name) => element("option", { value: name }, name)));
+  const words = participants.map((one) => (one.presence === "away" ? `${one.name} (away)` : one.name));
+  if (select.dataset.names === words.join("\n")) return;
+  const first = select.dataset.names?.split("\n", 1)[0];
+  select.dataset.names = words.join("\n");
+  const chosen = select.value === first ? names[0] : select.value; // the first answers unless another is chosen
+  select.replaceChildren(...names.map((name, n) => element("option", { value: name }, words[n])));
   if (names.includes(chosen)) select.value = chosen;
   select.hidden = names.length < 2;
 }

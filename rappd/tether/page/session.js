@@ -118,6 +118,7 @@ export class Session {
     else if (message.type === "refused") this.refused(message);
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
     else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run });
+    else if (message.type === "participants") this.change({ participants: message.participants });
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "revoked") {
       this.left = true;
@@ -131,10 +132,10 @@ export class Session {
       this.underway = null;
       this.lastSeq = message.from_seq;
     }
-    const isNew = this.id !== "" && message.session !== this.id;
+    const moved = this.id !== "" && message.session !== this.id;
     this.pause = FIRST_PAUSE;
     this.change({
-      notice: isNew ? "This is a new session." : "",
+      notice: moved ? "The computer opened another session." : "",
       closed: message.closed === true,
       id: message.session,
       participants: message.participants,
