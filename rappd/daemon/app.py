@@ -140,7 +140,7 @@ class Daemon:
         sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         self.activity.watched["devices"] = self.tether.looks
-        library = WorkflowLibrary(workspace, self.quarantine)
+        library = WorkflowLibrary(workspace, self.quarantine, self.tenants.layout)
         self.coordinator = Coordinator(
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )
