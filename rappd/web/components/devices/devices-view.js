@@ -5,6 +5,7 @@ import { fill, h } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn } from "../ui/problem.js";
 import { sessionList } from "../sessions/session-list.js";
+import { workflowList } from "../workflows/workflow-list.js";
 import { deviceCard } from "./device-card.js";
 import { devices, isLive } from "./devices-state.js";
 import { named } from "./labels.js";
@@ -32,8 +33,9 @@ export function devicesView(place) {
     h("div", { class: "twin-controls" }, add("primary")),
   );
   const talked = sessionList();
+  const flows = workflowList();
   const heading = h("h2", { class: "visually-hidden" }, "Phones that joined");
-  const inside = h("div", {}, pairing.element, empty, heading, cards.element, talked.element);
+  const inside = h("div", {}, pairing.element, empty, heading, cards.element, talked.element, flows.element);
   const body = h("div", {});
   fill(place, errorPlace, controls, body);
 
@@ -65,6 +67,7 @@ export function devicesView(place) {
       devices.removeEventListener("change", draw);
       cards.close();
       talked.close();
+      flows.close();
       list.close();
     },
   };
