@@ -269,6 +269,61 @@ WEIGHT = """button => {
 }"""
 
 
+SPEECH = """window.spoken = [];
+speechSynthesis.speak = words => spoken.push(words.text);
+window.SpeechRecognition = window.webkitSpeechRecognition = class {
+    start() { window.recognition = this; }
+    abort() { this.onend(); }
+};"""
+
+
+def test_phone_reads_answers_aloud_once_it_is_switched_on(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.add_init_script(SPEECH)
+    phone.pair()
+    phone.write("before")
+    phone.is_answered(1)
+    assert phone.page.get_by_role("button", name="Dictate").count() == 0, "no microphone on plain http"
+    phone.page.get_by_label("More").click()
+    switch = phone.page.get_by_role("button", name="Read answers aloud")
+    switch.click()
+    phone.write("after")
+    phone.is_answered(2)
+    assert phone.page.evaluate("spoken") == ["fake-llm: after"]
+    phone.page.reload()
+    phone.is_connected()
+    phone.is_answered(2)
+    phone.write("again")
+    phone.is_answered(3)
+    assert phone.page.evaluate("spoken") == ["fake-llm: again"], "what was said before is not read again"
+    phone.page.get_by_label("More").click()
+    phone.page.get_by_role("button", name="Stop reading aloud").click()
+    phone.write("quiet")
+    phone.is_answered(4)
+    assert phone.page.evaluate("spoken") == ["fake-llm: again"]
+    assert phone.errors == []
+
+
+def test_phone_dictates_where_the_page_is_secure(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.add_init_script(SPEECH)
+    phone.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: true});")
+    phone.page.add_init_script("Object.defineProperty(crypto, 'subtle', {value: undefined});")
+    phone.pair()
+    phone.page.get_by_role("textbox", name="Message").fill("Well,")
+    phone.page.get_by_role("button", name="Dictate").click()
+    phone.page.evaluate(
+        "recognition.onresult({results: [[{transcript: 'hello'}], [{transcript: ' there'}]]})"
+    )
+    assert phone.page.get_by_role("textbox", name="Message").input_value() == "Well, hello there"
+    assert phone.page.get_by_role("button", name="Stop dictating").get_attribute("aria-pressed") == "true"
+    phone.page.get_by_role("button", name="Send").click()
+    phone.is_answered(1)
+    assert phone.bubbles(".mine") == ["Well, hello there"]
+    assert phone.page.get_by_role("button", name="Dictate").get_attribute("aria-pressed") == "false"
+    assert phone.errors == []
+
+
 def test_home_screen_icon_finds_its_pictures(place: Place) -> None:
     phone = Phone(place.browser, place.desk)
     phone.page.goto(place.desk.ask("POST", "/devices/window", {})["short_links"][0])

@@ -1,6 +1,7 @@
 // The conversation: events as bubbles, what is not yet sent below them, and the line to write.
 
 import { element } from "./element.js";
+import { microphone, readAloud } from "./voice.js";
 import { current, workflows } from "./workflows.js";
 
 const WORDS = { connected: "connected", lost: "not connected" };
@@ -16,19 +17,27 @@ export function chat(session, machine, { onLeave }) {
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
   const send = element("button", { type: "submit", className: "main" }, "Send");
   const interrupt = element("button", { type: "button", hidden: true }, "Interrupt");
-  const form = element("form", { className: "compose" }, to, input, interrupt, send);
+  const aloud = readAloud();
+  const speech = microphone(input, () => fit());
+  const form = element("form", { className: "compose" }, to, input, speech?.button ?? "", interrupt, send);
   const steps = workflows(session);
+  const leave = () => {
+    speech?.stop();
+    aloud?.quiet();
+    onLeave();
+  };
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
       element("p", { className: "protected" }),
-      clear, element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
+      aloud?.button ?? "", clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
     element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, list, notice, form);
 
   const say = (via) => {
     const text = input.value.trim();
     if (!text) return;
+    speech?.stop();
     input.value = "";
     fit();
     session.say(text, to.value, via);
@@ -54,16 +63,22 @@ export function chat(session, machine, { onLeave }) {
 
   let drawn = 0;
   let first = null;
+  let live = false; // what was said before this page came is not read aloud
   const rows = new Map();
   view.update = () => {
     if (first !== session.events[0]) {
       list.replaceChildren();
       rows.clear();
       drawn = 0;
+      live = false;
       first = session.events[0];
     }
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
-    for (const event of session.events.slice(drawn)) addEvent(list, rows, event, session);
+    for (const event of session.events.slice(drawn)) {
+      addEvent(list, rows, event, session);
+      if (live) aloud?.hear(event);
+    }
+    live ||= session.upToDate;
     drawn = session.events.length;
     drawUnsent(list, session);
     const open = session.state === "connected" && session.secure === false ? ", not private" : "";

@@ -28,6 +28,7 @@ export class Session {
     this.typing = "";
     this.here = [];
     this.closed = false;
+    this.upToDate = false;
     this.pause = FIRST_PAUSE;
     this.wake = () => {};
   }
@@ -129,6 +130,7 @@ export class Session {
   welcomed(message) {
     if (message.session !== this.id || message.from_seq === 0) {
       this.events = [];
+      this.upToDate = false;
       this.underway = null;
       this.lastSeq = message.from_seq;
     }
@@ -154,6 +156,7 @@ export class Session {
     if (cleared > 0) this.events = this.events.slice(cleared);
     this.lastSeq = message.last_seq;
     if (fresh.some((event) => event.kind === "session_end")) this.closed = true;
+    this.upToDate = !message.more;
     if (message.more) setTimeout(() => this.frames?.send({ type: "more" }), PAGE_PAUSE);
     const arrived = new Set(fresh.map((event) => event.event_id));
     const before = this.unsent.length;
