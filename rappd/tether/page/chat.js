@@ -1,6 +1,7 @@
 // The conversation: events as bubbles, what is not yet sent below them, and the line to write.
 
 import { element } from "./element.js";
+import { whyNotSecure } from "./not-secure.js";
 import { microphone, readAloud } from "./voice.js";
 import { current, workflows } from "./workflows.js";
 
@@ -26,10 +27,12 @@ export function chat(session, machine, { onLeave }) {
     aloud?.quiet();
     onLeave();
   };
+  const unprotected = element("p", { className: "protected", hidden: true }, "This Wi-Fi blocks the private line. Others on it could read along.");
+  const explained = element("div", {}, whyNotSecure());
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
-      element("p", { className: "protected" }),
+      unprotected, explained,
       aloud?.button ?? "", clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
     element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, list, notice, form);
@@ -93,9 +96,8 @@ export function chat(session, machine, { onLeave }) {
     steps.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
-    menu.querySelector(".protected").textContent = session.secure === false
-      ? "This Wi-Fi blocks the private line. Others on it could read along."
-      : "Others on this Wi-Fi can't read your conversation. But whoever controls it could change this page while it loads. Use one you trust.";
+    unprotected.hidden = session.secure !== false;
+    explained.hidden = !unprotected.hidden;
     if (atEnd) list.scrollTop = list.scrollHeight;
   };
   return view;

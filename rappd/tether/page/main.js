@@ -4,6 +4,7 @@ import { chat } from "./chat.js";
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
 import { homeScreen } from "./home-screen.js";
+import { whyNotSecure } from "./not-secure.js";
 import { Session } from "./session.js";
 import { forget, isBlocked } from "./storage.js";
 import { askUnprotected, StoppedError } from "./unprotected.js";
@@ -12,7 +13,7 @@ const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
 
 function show(sentence, ...more) {
-  screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more));
+  screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more.filter((one) => one !== "")));
 }
 
 function button(words, onclick, className = "main") {
@@ -76,7 +77,7 @@ function askForCode(problem = "") {
   };
   show("Point your camera at the QR code on the computer.",
     element("p", { className: "hint" }, "Or type the code that stands below it:"), form,
-    element("p", { className: "notice", role: "status" }, problem));
+    element("p", { className: "notice", role: "status" }, problem), whyNotSecure());
 }
 
 async function join(invitation) {
@@ -88,7 +89,7 @@ async function join(invitation) {
     });
     const device = await registered();
     const warning = isBlocked() ? element("p", { className: "hint" }, "This browser forgets. Next time you need a new QR code.") : "";
-    show("You're in.", warning, button("Start talking", () => talk(device, frames)), homeScreen(device.machine));
+    show("You're in.", warning, button("Start talking", () => talk(device, frames)), homeScreen(device.machine), frames.secure ? whyNotSecure() : "");
     screen.querySelector("button").focus();
   } catch (error) {
     stop();
