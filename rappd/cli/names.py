@@ -124,9 +124,9 @@ def thread_names() -> Iterable[tuple[str, str]]:
 def session_names() -> Iterable[tuple[str, str]]:
     """Sessions with phones by the beginning of their ids."""
     from rappd.store.reader import Reader
-    from rappd.tether.session_list import SESSION_CALLER, session_rows
+    from rappd.tether.session_list import OPENED, SESSION_CALLER, session_rows
 
     with Reader(Home.here().database) as reader:
-        return [
-            (row.id[:8], f"{row.count} events") for row in session_rows(reader.threads_by(SESSION_CALLER))
-        ]
+        opened = reader.last_notes(SESSION_CALLER, OPENED)
+        rows = session_rows(reader.threads_by(SESSION_CALLER), opened)
+    return [(row.id[:8], f"{row.count} events") for row in rows]

@@ -127,6 +127,7 @@ def _show(row: Row) -> None:
     from rappd.tether.qr_code import as_text
 
     print_err("Point the phone's camera here. The phone must be on the same Wi-Fi.")
+    print_err("If it asks about devices on the network, allow it: that is how it reaches this computer.")
     if interactive() and utf8(sys.stdout):
         try:
             lines = as_text(row["links"][0])

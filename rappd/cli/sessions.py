@@ -23,6 +23,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import ago
 from rappd.cli.names import session_names
+from rappd.cli.session_guests import backend, invite, uninvite
 from rappd.cli.tables import table
 from rappd.cli.threads import FORMAT, write_export
 from rappd.control_client import ControlClient
@@ -37,7 +38,7 @@ Row = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def sessions() -> None:
-    """Sessions with phones: list, show, open, say, export, branch, close.
+    """Sessions with phones: list, show, open, say, invite, backend, branch, close.
 
     SESSION is the beginning of an id; without one, the session that was opened last.
     """
@@ -46,7 +47,7 @@ def sessions() -> None:
 @sessions.command("list")
 @_JSON
 def list_(as_json: bool) -> None:
-    """List sessions, the newest first."""
+    """List sessions, the one opened last first."""
     found = ControlClient(Home.here()).get("/sessions")
     if as_json:
         print_json(found)
@@ -85,10 +86,12 @@ def show(session: str, as_json: bool) -> None:
 
 
 @sessions.command("open")
+@click.argument("session", default="", shell_complete=session_names)
 @_JSON
-def open_(as_json: bool) -> None:
-    """Start a new session; connected phones move there."""
-    row = ControlClient(Home.here()).post("/sessions")
+def open_(session: str, as_json: bool) -> None:
+    """Start a new session, or go back to an older one; phones move there."""
+    daemon = ControlClient(Home.here())
+    row = daemon.post(_path(session) + "/open") if session else daemon.post("/sessions")
     if as_json:
         print_json(row)
         return
@@ -125,10 +128,10 @@ def say(text: str, session: str, to: str, as_json: bool) -> None:
 def export(session: str, form: str, output: Path | None, as_json: bool) -> None:
     """Write a session as JSONL or Markdown. Works with the daemon down."""
     from rappd.store.reader import Reader
-    from rappd.tether.session_list import SESSION_CALLER, find_session, session_rows
+    from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 
     with Reader(Home.here().database) as reader:
-        rows = session_rows(reader.threads_by(SESSION_CALLER))
+        rows = session_rows(reader.threads_by(SESSION_CALLER), reader.last_notes(SESSION_CALLER, OPENED))
         row = find_session(rows, "" if session == "current" else session)
         thread, events = reader.find_thread(row.thread), reader.thread_events(row.thread)
     write_export(thread, events, form, output, as_json=as_json, session=row.id)
@@ -161,6 +164,10 @@ def close(session: str, as_json: bool) -> None:
     )
 
 
+for _each in (invite, uninvite, backend):
+    sessions.add_command(_each)
+
+
 def _whole(daemon: ControlClient, session: str, after: int = 0) -> Row:
     found = daemon.get(f"{_path(session)}?after={after}")
     page = found
@@ -172,7 +179,14 @@ def _whole(daemon: ControlClient, session: str, after: int = 0) -> Row:
 
 def _print_opened(row: Row) -> None:
     here = _here(row)
-    print_status("good", f"Session {row['id'][:8]} is open" + (f"; here: {here}." if here else "."))
+    where = f"; here: {here}." if here else "."
+    if row["closed"]:
+        print_status(
+            "note", f"Phones see session {row['id'][:8]}{where} It was closed: nobody can write.",
+            f"To go on with it in a new one: `rappd sessions branch {row['id'][:8]}`",
+        )  # fmt: skip
+        return
+    print_status("good", f"Session {row['id'][:8]} is open{where}")
 
 
 def _print_event(event: Row) -> None:

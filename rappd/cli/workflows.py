@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -9,11 +10,21 @@ from urllib.parse import quote
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, print_json, print_out, print_status, strip_control
+from rappd.cli.console import (
+    arrow,
+    command,
+    interactive,
+    print_err,
+    print_json,
+    print_out,
+    print_status,
+    strip_control,
+)
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import UsageProblemError
+from rappd.errors import ConfirmationNeededError, UsageProblemError
+from rappd.workflows.errors import WorkflowError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.option("--session", metavar="ID", default="", help="Another session than the one used last.")
@@ -24,7 +35,7 @@ Row = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def workflows() -> None:
-    """Workflows in a session: list, show, run, pause, resume, abort."""
+    """Workflows in a session: list, show, approve, run, pause, resume, abort."""
 
 
 @workflows.command("list")
@@ -41,10 +52,7 @@ def list_(as_json: bool) -> None:
         if one["problem"]:
             print_status("bad", _plain(one["problem"]["error"]), _plain(one["problem"]["do"]))
         elif one["foreign"]:
-            path = _plain(one["path"])
-            print_status(
-                "note", f"{path} is foreign: {_plain(one['foreign'])}", f"rappd agents approve {path}"
-            )
+            print_status("note", _foreign(one), f"rappd workflows approve {shlex.quote(_plain(one['name']))}")
     for one in found["runs"]:
         print_out(f"{_plain(one['title'])}: {_position(one)}")
 
@@ -62,7 +70,46 @@ def show(name: str, as_json: bool) -> None:
     if row["problem"]:
         print_status("bad", _plain(row["problem"]["error"]), _plain(row["problem"]["do"]))
         return
-    found = row["workflow"]
+    if row["foreign"]:
+        print_status("note", _foreign(row), f"rappd workflows approve {shlex.quote(_plain(name))}")
+    _print_steps(row["workflow"])
+
+
+@workflows.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Approve without a question.")
+@_JSON
+def approve(name: str, yes: bool, as_json: bool) -> None:
+    """Let a foreign workflow run, exactly as it is now. It is shown first."""
+    daemon = ControlClient(Home.here())
+    row = daemon.get(_path(name))
+    if row["problem"]:
+        raise WorkflowError(_plain(row["problem"]["error"]), do=_plain(row["problem"]["do"]))
+    if row["foreign"] and not yes:
+        if as_json or not interactive():
+            raise ConfirmationNeededError(
+                f"{_foreign(row)} Nothing was approved.", do="Read it, then add --yes."
+            )
+        print_err(_foreign(row))
+        _print_steps(row["workflow"])
+        if not click.confirm("Let exactly this run?", default=False, err=True):
+            raise ConfirmationNeededError("Nothing was approved.", do="rappd workflows list")
+    found = daemon.post(f"{_path(name)}/approve", {"sha256": row["sha256"]})
+    if as_json:
+        print_json(found)
+        return
+    print_status(
+        "good", f"{_plain(found['title'])} may run.", f"rappd workflows run {shlex.quote(_plain(name))}"
+    )
+
+
+def _foreign(row: Row) -> str:
+    whose = f" in {_plain(row['twin'])}" if row["twin"] else ""
+    came = f" It came in {_plain(row['origin'])}." if row["origin"] else ""
+    return f"{_plain(row['path'])}{whose} is foreign: {_plain(row['foreign'])}{came}"
+
+
+def _print_steps(found: Row) -> None:
     if found["about"]:
         print_out(_plain(found["about"]))
     plays = {one["name"]: one["plays"] for one in found["participants"]}
@@ -167,6 +214,8 @@ def _origin(row: Row) -> str:
         return "foreign"
     if row["problem"]:
         return "cannot run"
+    if row["twin"]:
+        return "a twin's"
     return "shipped" if row["shipped"] else "yours"
 
 

@@ -28,6 +28,7 @@ from rappd.dispatch.turn_stream import TurnStreams
 from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
+from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
 from rappd.operations.calls import CallOperations
@@ -143,12 +144,13 @@ class Daemon:
         self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
-        self.services.peers = PeerToolGateway(self.federation, self.calls)
+        self.services.peers = peers = PeerToolGateway(self.federation, self.calls)
         sessions = Sessions(self.dispatcher, store, self.tenants)
+        sessions.participants.gateway = SessionGuests(self.federation, self.calls, peers)
         sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
         self.activity.watched["devices"] = self.tether.looks
-        library = WorkflowLibrary(workspace, self.quarantine)
+        library = WorkflowLibrary(workspace, self.quarantine, self.tenants.layout)
         self.coordinator = Coordinator(
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )

@@ -73,9 +73,7 @@ class PeerToolGateway:
             given if isinstance(given, dict) else {},
             said if isinstance(said, list) and not text.get("twin") else [],
         )
-        reply = await self._ask(
-            context, peer, own_id(peer.fingerprint), with_twin(data, text.get("twin", ""))
-        )
+        reply = await self.ask_recorded(context, peer, with_twin(data, text.get("twin", "")))
         if reply.verb == ACK:
             return {"result": _at_it(peer)}
         if reply.verb == ERROR:
@@ -124,7 +122,7 @@ class PeerToolGateway:
             if now is None or not now.offered:  # since the turn began
                 raise NotPairedError(f"{peer.name}'s agents may not be used any more.")
             data = {"agent": agent, "args": arguments}
-            reply = await self._ask(context, now, own_id(now.fingerprint), data, keep=False)
+            reply = await self.ask_recorded(context, now, data, keep=False)
         except ReportableError as problem:
             return AgentResult(False, str(problem), None, time.monotonic() - started)
         if reply.verb == DONE:
@@ -139,17 +137,27 @@ class PeerToolGateway:
             time.monotonic() - started,
         )
 
-    async def _ask(
-        self, context: RequestContext, peer: Peer, to: str, data: dict[str, Any], *, keep: bool = True
+    async def ask_recorded(
+        self,
+        context: RequestContext,
+        peer: Peer,
+        data: dict[str, Any],
+        *,
+        keep: bool = True,
+        wait: float = WAIT,
     ) -> Envelope:
-        m = self._machines
+        """A HELP within a turn here, both sides on its thread: DONE, ERROR, or the ACK of what takes longer.
+
+        ``keep``: to a peer that is away it goes later. Raises ``ReportableError``.
+        """
+        m, to = self._machines, own_id(peer.fingerprint)
         outer = context.envelope.extensions
         asked = m.dispatcher.record_call(context, sender=m.node.id, recipient=to, data=data)
         came, begun = outer.get(PATH), context.envelope.id
         path = tuple(came) if isinstance(came, list) else ()
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
         try:
-            reply = await self._calls.ask(peer, asked, wait=WAIT, path=path, trace=trace)
+            reply = await self._calls.ask(peer, asked, wait=wait, path=path, trace=trace)
         except PeerOfflineError as problem:
             m.dispatcher.record_result(context, asked, ERROR, _told(problem))
             if not keep:

@@ -205,24 +205,29 @@ class CallOperations:
         m.dispatcher.record_outgoing(placed, HOST)
         started = time.monotonic()
         try:
-            said = await ask_legacy(
-                entry,
-                text,
-                session=placed.thread,
-                wait=wait,
-                from_rappid=await asyncio.to_thread(self._rappid),
-                nonce=asked.id,
-            )
+            said = await self.ask_published(entry, placed, wait=wait)
         except ReportableError as problem:
             await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
             raise
-        reply = placed.reply(DONE, {"result": said["response"], "response": said["response"]})
+        reply = placed.reply(DONE, {"result": said, "response": said})
         await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
         row = {
             "id": asked.id, "peer": name, "state": "done", "thread": placed.thread, "legacy": True,
-            "seconds": round(time.monotonic() - started, 3), "result": said["response"], "data": reply.data,
+            "seconds": round(time.monotonic() - started, 3), "result": said, "data": reply.data,
         }  # fmt: skip
         return {"call": row}
+
+    async def ask_published(self, entry: Entry, asked: Envelope, *, wait: float) -> str:
+        """Asks a published brainstem what a recorded HELP says. Raises ``ReportableError``."""
+        said = await ask_legacy(
+            entry,
+            asked.data["user_input"],
+            session=asked.thread,
+            wait=wait,
+            from_rappid=await asyncio.to_thread(self._rappid),
+            nonce=asked.id,
+        )
+        return str(said["response"])
 
     async def _agents_of(self, peer: Peer, *, asked: bool) -> list[Any]:
         """Returns the agents of a peer that this machine may use; asks the peer if ``asked`` and not known."""

@@ -144,6 +144,17 @@ class Reader:
             ).fetchone()
         return row is not None
 
+    def last_notes(self, caller: str, kind: str) -> dict[str, int]:
+        """The moment (µs since 1970) of the last NOTE of that kind, for each thread of a caller that has one."""
+        with in_words(self._path):
+            rows = self._db.execute(
+                """SELECT threads.id, max(at) FROM threads JOIN events ON events.thread = threads.number
+                WHERE caller = ? AND verb = 'NOTE' AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?
+                GROUP BY threads.number""",
+                (caller, kind),
+            ).fetchall()
+        return dict(rows)
+
     def events_of(self, thread: str) -> Iterator[Event]:
         """A thread's events in order, one after the other: for what is too long to hold at once."""
         with in_words(self._path):

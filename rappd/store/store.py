@@ -162,6 +162,10 @@ class Store:
         """See ``Reader.noted``."""
         return await self._read(Reader.noted, thread, kind)
 
+    async def last_notes(self, caller: str, kind: str) -> dict[str, int]:
+        """See ``Reader.last_notes``."""
+        return await self._read(Reader.last_notes, caller, kind)
+
     async def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
         """See ``Reader.recent_events``."""
         return await self._read(Reader.recent_events, limit, after_seq)

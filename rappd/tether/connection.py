@@ -215,7 +215,7 @@ class PhoneConnection:
     async def _join(self, wanted: phone_side.Sync) -> None:
         assert self.device is not None
         session = await self._owner.current_session()
-        participants = await self._sessions.participants.listing()
+        participants = await self._sessions.participants.listing(session.guests)
         if self.session is not None:
             self._sessions.leave(self.session, self)
         self.session = session

@@ -31,6 +31,8 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
         }
         return {**event, **noted, **_told(data, "parent", "at_seq", "workflow", "label")}
     if record.verb == HELP and "user_input" in data:
+        if record.sender in names:  # of a participant to another machine, for the sentence before
+            return None
         said = {
             "kind": "operator_input",
             "by": str(data.get("by", "")),
@@ -45,7 +47,7 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
             "by": names.get(record.sender, ""),
             "text": str(data.get("agent", "")),
         }
-    if "agent" in data:  # of a tool call, whose result is in the answer
+    if "agent" in data or record.recipient in names:  # of such a call, whose result is in the answer
         return None
     by = found.get(PARTICIPANT) or names.get(record.sender, record.sender.rpartition("_")[0])
     if record.verb == DONE:

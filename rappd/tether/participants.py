@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
+from rappd.errors import NotFoundError
 from rappd.store.records import Event
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenants import Tenants
+from rappd.tether.guests import Guest, GuestGateway, GuestList
 from twins.lifecycle.state_index import list_archived, list_purged
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
@@ -17,9 +20,11 @@ _KEY_DIGITS = 8
 
 
 class Participants:
-    """The brainstem and the twins of this machine. All calls come from the event loop."""
+    """The brainstem and the twins of this machine, and a session's guests. All calls come from the event loop."""
 
     def __init__(self, tenants: Tenants) -> None:
+        self.gateway: GuestGateway | None = None
+        """None until other machines can be reached."""
         self._tenants = tenants
         self._gone: dict[str, str] = {}
 
@@ -28,11 +33,36 @@ class Participants:
         """The brainstem."""
         return self._tenants.host
 
-    async def listing(self) -> list[dict[str, str]]:
-        """Everybody that can be asked."""
+    async def listing(self, guests: GuestList) -> list[dict[str, Any]]:
+        """Everybody that can be asked in a session; first who answers what is addressed to nobody."""
         found = await asyncio.to_thread(scan, self._tenants.layout)
         names = [self.host.title, *(one.name for one in found.twins)]
-        return [{"name": name, "role": "twin"} for name in names]
+        rows = [{"name": name, "role": "twin"} for name in names]
+        rows += [row for one in guests.invited if (row := self._row(one)) is not None]
+        return sorted(rows, key=lambda row: row["name"] != self.backend_name(guests))
+
+    def backend_name(self, guests: GuestList) -> str:
+        """The name of who answers what is addressed to nobody."""
+        chosen = guests.backend
+        row = self._row(chosen) if isinstance(chosen, Guest) else {"name": chosen}
+        return str((row or {}).get("name") or self.host.title)
+
+    async def answering(self, name: str, guests: GuestList) -> Tenant | tuple[str, Guest]:
+        """The participant of that name: a tenant, or a guest with its name; the backend for "".
+
+        Names only: nothing that is said in a session is ever an address. Raises ``NotFoundError``.
+        """
+        wanted = (name or self.backend_name(guests)).casefold()
+        for one in guests.invited:
+            row = self._row(one)
+            if row is not None and row["name"].casefold() == wanted:
+                return row["name"], one
+        if not name and isinstance(guests.backend, Guest):
+            raise NotFoundError("Who answers here is not paired any more.", do="rappd sessions backend")
+        return await self.named(wanted)
+
+    def _row(self, guest: Guest) -> dict[str, Any] | None:
+        return self.gateway.row(guest) if self.gateway is not None else None
 
     async def named(self, name: str) -> Tenant:
         """The participant of that name; the brainstem for "". Raises ``NoSuchTwinError``, ``TwinConflictError``."""

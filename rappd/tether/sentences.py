@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID
-from envelopes.envelope import HELP, Envelope
+from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, on_thread
@@ -16,6 +18,7 @@ from rappd.errors import ConflictError
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
 from rappd.tether.events import history
+from rappd.tether.guests import Guest, GuestList
 from rappd.tether.participants import Participants
 from rappd.tether.sentence import Say
 from rappd.tether.session_record import SessionRecord
@@ -60,7 +63,7 @@ class Sentences:
         self._dispatcher, self._record, self._participants = dispatcher, record, participants
         self._order = asyncio.Lock()
 
-    async def ask(self, thread: str, speaker: Speaker, said: Say) -> None:
+    async def ask(self, thread: str, guests: GuestList, speaker: Speaker, said: Say) -> None:
         """Asks and records a sentence; returns once its answer, or its refusal, is recorded.
 
         Sentences are recorded in the order of the calls, and answered at the same time.
@@ -68,21 +71,40 @@ class Sentences:
         caller = Caller("tether", caps=speaker.caps)
         async with self._order:
             try:
-                tenant = await self._participants.named(said.to)
+                found = await self._participants.answering(said.to, guests)
             except ReportableError as problem:
                 await self._refuse(_envelope(self._participants.host, speaker, said), thread, problem)
                 return
-            if not caller.may(f"HELP.{tenant.name}"):
-                log.warning("security: %s may not ask %s", speaker.name, tenant.title)
+            if not caller.may(self._needed(found)):
+                log.warning("security: %s may not ask %s", speaker.name, said.to[:80])
                 return
-            earlier = await self._record.events(thread, last=_HISTORY)
-            envelope = _envelope(tenant, speaker, said)
-            envelope.data["conversation_history"] = history(earlier, await self._participants.names(earlier))
+            if isinstance(found, Tenant):
+                earlier = await self._record.events(thread, last=_HISTORY)
+                envelope = _envelope(found, speaker, said)
+                envelope.data["conversation_history"] = history(
+                    earlier, await self._participants.names(earlier)
+                )
+            else:  # another machine gets the sentence, nothing that was said before
+                envelope = self._for_guest(found, speaker, said)
             asking = asyncio.ensure_future(self._dispatcher.dispatch(envelope, caller, thread=thread))
         try:
             await asking  # its first step records the sentence
         except ConflictError as problem:  # the participant was stopped meanwhile
             await self._refuse(envelope, thread, problem)
+
+    def _needed(self, found: Tenant | tuple[str, Guest]) -> str:
+        """The capability for asking a participant."""
+        if isinstance(found, Tenant):
+            return f"HELP.{found.name}"
+        assert self._participants.gateway is not None
+        return self._participants.gateway.capability(found[1])
+
+    def _for_guest(self, found: tuple[str, Guest], speaker: Speaker, said: Say) -> Envelope:
+        name, guest = found
+        assert self._participants.gateway is not None
+        data = {**_data(speaker, said), "guest": msgspec.to_builtins(guest)}
+        recipient = self._participants.gateway.recipient
+        return Envelope(said.event_id, speaker.user_guid, recipient, HELP, data, {PARTICIPANT: name})
 
     async def _refuse(self, envelope: Envelope, thread: str, problem: ReportableError) -> None:
         asked = on_thread(envelope, thread)
@@ -93,6 +115,9 @@ class Sentences:
 
 
 def _envelope(tenant: Tenant, speaker: Speaker, said: Say) -> Envelope:
+    return Envelope(said.event_id, speaker.user_guid, tenant.id, HELP, _data(speaker, said))
+
+
+def _data(speaker: Speaker, said: Say) -> dict[str, Any]:
     via = {"via": said.via} if said.via else {}
-    data = {"user_input": said.text, "by": speaker.name, **via}
-    return Envelope(said.event_id, speaker.user_guid, tenant.id, HELP, data)
+    return {"user_input": said.text, "by": speaker.name, **via}

@@ -12,15 +12,18 @@ from rappd.errors import AmbiguousError, NotFoundError
 from rappd.store.records import ThreadRow
 
 SESSION_CALLER = "session"
+OPENED = "opened"
+"""The NOTE of a session that the owner opened again."""
 _WORKSPACE = "brainstem"
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A session as recorded. Moments are µs since 1970."""
+    """A session as recorded. Moments are µs since 1970; ``opened`` is when it began, or was opened again."""
 
     id: str
     thread: str
     created: int
+    opened: int
     updated: int
     count: int
 
@@ -34,18 +37,24 @@ def thread_of(id: str) -> str:
     return thread_id(_WORKSPACE, SESSION_CALLER, f'"{id}"')
 
 
-def session_rows(threads: list[ThreadRow]) -> list[SessionRow]:
-    """The sessions among the threads of ``SESSION_CALLER``, the newest first."""
+def session_rows(threads: list[ThreadRow], opened: dict[str, int]) -> list[SessionRow]:
+    """The sessions among the threads of ``SESSION_CALLER``, the one that was opened last first.
+
+    ``opened``: moments when some were opened again, by thread.
+    """
     rows = [
-        SessionRow(str(orjson.loads(one.session)), one.id, one.created, one.updated, one.count)
+        SessionRow(
+            str(orjson.loads(one.session)), one.id, one.created,
+            max(one.created, opened.get(one.id, 0)), one.updated, one.count,
+        )
         for one in threads
         if one.session
-    ]
-    return sorted(rows, key=lambda row: (-row.created, row.id))
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (-row.opened, row.id))
 
 
 def find_session(rows: list[SessionRow], prefix: str) -> SessionRow:
-    """The session whose id, or thread, begins so; the newest for "". Raises ``NotFoundError``, ``AmbiguousError``."""
+    """The session whose id, or thread, begins so; the one opened last for "". Raises ``NotFoundError``, ``AmbiguousError``."""
     if not rows:
         raise NotFoundError("There is no session yet.", do="rappd sessions open")
     if not prefix:

@@ -15,7 +15,7 @@ from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.tenants.tenant import HOST
 from rappd.tether.events import SESSION_END
-from rappd.tether.session_list import SESSION_CALLER, SessionRow, session_rows, thread_of
+from rappd.tether.session_list import OPENED, SESSION_CALLER, SessionRow, session_rows, thread_of
 
 PAGE_EVENTS = 250
 _PAGE_BYTES = 256 << 10
@@ -30,9 +30,10 @@ class SessionRecord:
         self._dispatcher, self._store, self._host = dispatcher, store, host
 
     async def rows(self) -> list[SessionRow]:
-        """All sessions, the newest first; those that began a moment ago included."""
+        """All sessions, the one opened last first; those that began a moment ago included."""
         await self._store.flush()
-        return session_rows(await self._store.threads_by(SESSION_CALLER))
+        opened = await self._store.last_notes(SESSION_CALLER, OPENED)
+        return session_rows(await self._store.threads_by(SESSION_CALLER), opened)
 
     async def is_closed(self, thread: str) -> bool:
         """True once it was closed."""

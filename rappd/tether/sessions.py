@@ -7,26 +7,30 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+import msgspec
 import orjson
 
 from envelopes.envelope import HELP, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import NotFoundError
 from rappd.store.records import Event
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
 from rappd.tether.devices import WORKFLOW
 from rappd.tether.errors import AskedElsewhereError, SessionClosedError
 from rappd.tether.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
+from rappd.tether.guests import BACKEND, INVITED, LEFT, Guest, GuestList
 from rappd.tether.participants import Participants
 from rappd.tether.sentence import Say
 from rappd.tether.sentences import Sentences, Speaker
-from rappd.tether.session_list import SessionRow, find_session, thread_of
+from rappd.tether.session_list import OPENED, SessionRow, find_session, thread_of
 from rappd.tether.session_record import SessionRecord
 
 log = logging.getLogger(__name__)
 
 Work = Coroutine[Any, Any, None]
+_LOOK_SECONDS = 2.0
 
 
 class Listener(Protocol):
@@ -56,6 +60,7 @@ class Session:
         self.listeners: set[Listener] = set()
         self.news = asyncio.Event()
         self.said: set[str] = set()
+        self.guests = GuestList()
         self.closed = False
 
     @property
@@ -74,6 +79,7 @@ class Sessions:
         """Called when a session begins or ends, or somebody joins or leaves."""
         self.interject: Callable[[Session, Callable[[], Work]], Work | None] = lambda session, speak: None
         """Interrupts the workflow of a session for a sentence, which it asks; None where none runs."""
+        self._looking: set[str] = set()
         self._sentences = Sentences(dispatcher, self.record, self.participants)
         self._open: dict[str, Session] = {}
         self._by_thread: dict[str, Session] = {}
@@ -92,7 +98,7 @@ class Sessions:
         return self._open.get(id)
 
     async def find(self, prefix: str) -> SessionRow:
-        """The session whose id begins so; the newest for "". Raises ``NotFoundError``, ``AmbiguousError``."""
+        """The session whose id begins so; the one opened last for "". Raises ``NotFoundError``, ``AmbiguousError``."""
         return find_session(await self.record.rows(), prefix)
 
     async def branch(self, row: SessionRow, at_seq: int, by: str) -> Session:
@@ -108,6 +114,11 @@ class Sessions:
         """Writes down an event that nobody answers."""
         self.record.note(session.thread, kind, by, text, more)
 
+    def opened_again(self, session: Session, by: str) -> None:
+        """Writes down that the owner went back to a session: it is the one that phones join, after a restart, too."""
+        self.note(session, OPENED, by=by, text="")
+        self.changed()
+
     def clear(self, session: Session, by: str) -> None:
         """Empties all screens. The record keeps what was said. Raises ``SessionClosedError``."""
         self._check_open(session)
@@ -119,6 +130,41 @@ class Sessions:
             session.closed = True
             self.note(session, SESSION_END, by=by, text="This session is closed.")
             self.changed()
+
+    async def invite(self, session: Session, name: str, by: str) -> None:
+        """Lets somebody on another machine answer in a session. Raises ``NotFoundError``, ``SessionClosedError``."""
+        self._check_open(session)
+        guest, shown = await self._found(name)
+        if guest not in session.guests.invited:
+            self._change_guests(
+                session, INVITED, by, f"{by} invited {shown}.", guest=msgspec.to_builtins(guest)
+            )
+
+    async def uninvite(self, session: Session, name: str, by: str) -> None:
+        """Ends that. Raises ``NotFoundError``."""
+        found = await self.participants.answering(name or " ", session.guests)
+        if not isinstance(found, tuple):
+            raise NotFoundError(f"{name[:60]} was not invited.", do="rappd sessions show")
+        shown, guest = found
+        self._change_guests(session, LEFT, by, f"{shown} left.", guest=msgspec.to_builtins(guest))
+
+    async def answer_by(self, session: Session, name: str, by: str) -> None:
+        """Chooses who answers what is addressed to nobody: a twin, a guest, or "" for the brainstem.
+
+        Raises ``NotFoundError``, ``SessionClosedError``.
+        """
+        self._check_open(session)
+        host = self.participants.host.title
+        if not name or name.casefold() == host.casefold():
+            self._change_guests(session, BACKEND, by, f"{host} answers here.", twin="")
+            return
+        names = {row["name"].casefold(): row for row in await self.participants.listing(GuestList())}
+        if (twin := names.get(name.casefold())) is not None:
+            self._change_guests(session, BACKEND, by, f"{twin['name']} answers here.", twin=twin["name"])
+            return
+        await self.invite(session, name, by)
+        guest, shown = await self._found(name)
+        self._change_guests(session, BACKEND, by, f"{shown} answers here.", guest=msgspec.to_builtins(guest))
 
     async def join(self, session: Session, listener: Listener) -> None:
         """Shows a listener everything after its ``last_seq``, a page at a time, then all that comes."""
@@ -151,7 +197,7 @@ class Sessions:
         session.said.add(said.event_id)
 
         def speak() -> Work:
-            return self._sentences.ask(session.thread, speaker, said)
+            return self._sentences.ask(session.thread, session.guests, speaker, said)
 
         interrupting = said.via == "mic" and WORKFLOW in speaker.caps
         return self._spawn((self.interject(session, speak) if interrupting else None) or speak())
@@ -168,6 +214,8 @@ class Sessions:
             await self.record.end_interrupted(session.thread, records)
             session.closed = await self.record.is_closed(session.thread)
             session.said = await asyncio.to_thread(_sentences_of, records)
+            session.guests.take(records)
+            self._look_after(session)
         self._open[session.id] = self._by_thread[session.thread] = session
         if not records:
             self.record.begin(session.id)
@@ -176,6 +224,44 @@ class Sessions:
         self._spawn(self._show_news(session))
         self.changed()
         return session
+
+    async def _found(self, name: str) -> tuple[Guest, str]:
+        if self.participants.gateway is None:
+            raise NotFoundError("Other machines cannot be reached yet.", do="Try again.")
+        guest = await self.participants.gateway.find(name)
+        row = self.participants.gateway.row(guest)
+        return guest, str(row["name"]) if row else name
+
+    def _change_guests(self, session: Session, kind: str, by: str, text: str, **more: Any) -> None:
+        session.guests.apply(kind, more)
+        self.note(session, kind, by=by, text=text, **more)
+        self._look_after(session)
+        self._spawn(self._show_participants(session))
+
+    def _look_after(self, session: Session) -> None:
+        """Shows from now on who of a session's guests comes and goes."""
+        if session.guests.invited and session.id not in self._looking:
+            self._looking.add(session.id)
+            self._spawn(self._look(session))
+
+    async def _look(self, session: Session) -> None:
+        seen: object = None
+        while session.guests.invited:
+            rows = [
+                self.participants.gateway.row(one)
+                for one in session.guests.invited
+                if self.participants.gateway
+            ]
+            if rows != seen and seen is not None:
+                await self._show_participants(session)
+            seen = rows
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._looking.discard(session.id)
+
+    async def _show_participants(self, session: Session) -> None:
+        rows = await self.participants.listing(session.guests)
+        for listener in list(session.listeners):
+            listener.show({"type": "participants", "participants": rows})
 
     def _check_open(self, session: Session) -> None:
         if session.closed:

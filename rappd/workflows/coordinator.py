@@ -89,7 +89,7 @@ class Coordinator:
         """
         file = await asyncio.to_thread(self.library.find, name)
         workflow = file.runnable()
-        texts = await asyncio.to_thread(self.library.texts, workflow, given or {})
+        texts = await asyncio.to_thread(self.library.texts, file, given or {})
         for one in workflow.participants:
             await self._rights.player(one, self._rights.caller(starter))
         if session.closed:
@@ -104,7 +104,7 @@ class Coordinator:
                     f"{before.workflow.title} is {before.state.status} in this session.",
                     do="Wait until it is over, or: rappd workflows abort",
                 )
-            record = RunRecord(new_id(), workflow.name, session.id, file.sha256, starter, texts)
+            record = RunRecord(new_id(), file.name, session.id, file.sha256, starter, texts)
             run = _Run(session, workflow, record, RunState(len(workflow.steps)))
             self._runs[session.id] = run
         finally:
@@ -118,7 +118,7 @@ class Coordinator:
     async def control(self, session: Session, action: str, name: str = "") -> dict[str, Any]:
         """Performs ``pause``, ``resume`` or ``abort``. Raises ``NoSuchWorkflowError``, ``WorkflowStateError``."""
         run = await self._known(session)
-        if run is None or run.state.is_over or (name and name != run.workflow.name):
+        if run is None or run.state.is_over or (name and name != run.record.name):
             raise NoSuchWorkflowError("No such workflow runs in this session.", do="rappd workflows list")
         async with run.lock:
             if action == "pause":

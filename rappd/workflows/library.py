@@ -1,7 +1,8 @@
-"""Workflow files of the brainstem's workspace, and those that come with the program."""
+"""Workflow files of the brainstem and of twins, and those that come with the program."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,10 +10,18 @@ import msgspec
 
 from agents.storage.safe_open import UnsafeFileError
 from rappd.workflows.definition import MOST_BYTES, Workflow, read_workflow
-from rappd.workflows.errors import ForeignWorkflowError, NoSuchWorkflowError, WorkflowError
-from twins.errors import BadFileError
+from rappd.workflows.errors import (
+    ForeignWorkflowError,
+    NoSuchWorkflowError,
+    WorkflowError,
+    WorkflowStateError,
+)
+from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
 from twins.installer.quarantine import QuarantineList
+from twins.lifecycle.lookup import find_active
 from twins.workspace.agent_files import sha256
+from twins.workspace.layout import TwinLayout
+from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -20,7 +29,11 @@ MOST_TEXT_BYTES = 64 << 10
 
 
 class WorkflowFile(NamedTuple):
-    """One file: its workflow, or the ``problem`` with it. ``foreign`` is the reason why it must not run, or ""."""
+    """One file: its workflow, or the ``problem`` with it. A twin's has the twin's name before its own: ``gardener/story``.
+
+    ``foreign`` is the reason why it must not run, or "", ``origin`` what brought it. ``place`` is its file, None for
+    the program's own.
+    """
 
     name: str
     path: str
@@ -29,13 +42,17 @@ class WorkflowFile(NamedTuple):
     foreign: str
     workflow: Workflow | None
     problem: WorkflowError | None
+    whose: str = ""
+    origin: str = ""
+    workspace: Workspace | None = None
+    place: Path | None = None
 
     def runnable(self) -> Workflow:
         """Raises ``ForeignWorkflowError``, ``WorkflowError``."""
         if self.foreign:
             raise ForeignWorkflowError(
                 f"{self.path} is foreign: {self.foreign}",
-                do=f"Read it (rappd workflows show {self.name}), then: rappd agents approve {self.path}",
+                do=f"Read it, then: rappd workflows approve {shlex.quote(self.name)}",
             )
         if self.workflow is None:
             assert self.problem is not None
@@ -46,7 +63,8 @@ class WorkflowFile(NamedTuple):
         """As lists show it; ``whole``: with its text."""
         row: dict[str, Any] = {
             "name": self.name, "title": self.name, "path": self.path, "sha256": self.sha256, "steps": 0,
-            "participants": [], "shipped": self.shipped, "foreign": self.foreign,
+            "participants": [], "shipped": self.shipped, "foreign": self.foreign, "twin": self.whose,
+            "origin": self.origin,
             "problem": self.problem.as_json() if self.problem else None,
         }  # fmt: skip
         if (found := self.workflow) is not None:
@@ -60,45 +78,54 @@ class WorkflowFile(NamedTuple):
 class WorkflowLibrary:
     """Reads the files anew each time: they are few. All methods block on the disk."""
 
-    def __init__(self, workspace: Workspace, held: QuarantineList) -> None:
-        self._workspace, self._held = workspace, held
+    def __init__(self, workspace: Workspace, held: QuarantineList, layout: TwinLayout) -> None:
+        self._workspace, self._held, self._layout = workspace, held, layout
 
     def listing(self) -> list[WorkflowFile]:
-        """Every workflow by name. One of the workspace stands for the program's own of that name."""
-        folder = self._workspace.workflows
-        own = [one for one in self._workspace.files.names(folder) if one.endswith(".json")]
-        names = {path.stem for path in SHIPPED.glob("*.json")} | {one.removesuffix(".json") for one in own}
-        return [self.find(name) for name in sorted(names)]
+        """Every workflow by name, then those of twins. One of the workspace stands for the program's own of that name."""
+        names = {path.stem for path in SHIPPED.glob("*.json")} | _stems(self._workspace)
+        found = [self.find(name) for name in sorted(names)]
+        twins = scan(self._layout).twins
+        known = [one.name.casefold() for one in twins]
+        for twin in twins:
+            called = twin.name if known.count(twin.name.casefold()) == 1 else twin.key[:12]
+            found += [self._of(twin.workspace, stem, called) for stem in sorted(_stems(twin.workspace))]
+        return found
 
     def find(self, name: str) -> WorkflowFile:
-        """The file of a workflow. Raises ``NoSuchWorkflowError``."""
-        file = f"{name}.json"
-        unknown = NoSuchWorkflowError(f'No workflow "{name[:40]}".', do="rappd workflows list")
-        if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
-            raise unknown
-        place = self._workspace.workflows / file
+        """The file of a workflow: ``story``, or ``gardener/story``. Raises ``NoSuchWorkflowError``."""
+        whose, slash, stem = name.rpartition("/")
         try:
-            content = self._workspace.files.read_if_there(place, MOST_BYTES + 1)
-        except (UnsafeFileError, OSError) as error:
-            problem = WorkflowError(f"{file} cannot be read: {error}.", do="Put a plain file of at most 256 KiB there.")  # fmt: skip
-            return WorkflowFile(name, f"workflows/{file}", "", False, "", None, problem)
-        if content is not None:
-            digest = sha256(content)
-            return _read(name, content, foreign=self._why_held(place, digest), shipped=False)
-        try:
-            return _read(name, (SHIPPED / file).read_bytes(), foreign="", shipped=True)
-        except OSError:
-            raise unknown from None
+            workspace = find_active(self._layout, whose).workspace if slash else self._workspace
+        except (NoSuchTwinError, TwinConflictError):
+            raise _unknown(name) from None
+        return self._of(workspace, stem, whose)
 
-    def texts(self, workflow: Workflow, given: dict[str, str]) -> dict[str, str]:
-        """The texts of its files that are there, with the ``given`` ones first. Raises ``WorkflowError``."""
+    def approve(self, name: str, digest: str) -> WorkflowFile:
+        """Lets a foreign workflow run, if it is still exactly that content.
+
+        Raises ``NoSuchWorkflowError``, ``WorkflowStateError``.
+        """
+        file = self.find(name)
+        if file.sha256 != digest:
+            raise WorkflowStateError(
+                f"{file.path} is not what you read: it changed.",
+                do=f"rappd workflows approve {shlex.quote(name)}",
+            )
+        if file.foreign and file.place is not None:
+            self._held.release(file.place, digest)
+        return self.find(name)
+
+    def texts(self, file: WorkflowFile, given: dict[str, str]) -> dict[str, str]:
+        """The texts of a workflow's files that are there, with the ``given`` ones first. Raises ``WorkflowError``."""
+        workflow, workspace = file.runnable(), file.workspace or self._workspace
         found = _given(workflow, given)
         for name, path in workflow.files.items():
             if name in found:
                 continue
-            place = self._workspace.workflows / path
+            place = workspace.workflows / path
             try:
-                content = self._workspace.files.read_if_there(place, MOST_TEXT_BYTES)
+                content = workspace.files.read_if_there(place, MOST_TEXT_BYTES)
             except (UnsafeFileError, OSError) as error:
                 raise WorkflowError(
                     f"workflows/{path} cannot be read: {error}.",
@@ -108,21 +135,56 @@ class WorkflowLibrary:
                 found[name] = text
         return found
 
-    def _why_held(self, place: Path, digest: str) -> str:
+    def _of(self, workspace: Workspace, stem: str, whose: str) -> WorkflowFile:
+        name, file = f"{whose}/{stem}" if whose else stem, f"{stem}.json"
+        if not stem or "\\" in stem or stem.startswith(".") or not stem.isprintable():
+            raise _unknown(name)
+        place = workspace.workflows / file
         try:
-            return self._held.why(place, digest)
+            content = workspace.files.read_if_there(place, MOST_BYTES + 1)
+        except (UnsafeFileError, OSError) as error:
+            problem = WorkflowError(f"{file} cannot be read: {error}.", do="Put a plain file of at most 256 KiB there.")  # fmt: skip
+            return WorkflowFile(name, f"workflows/{file}", "", False, "", None, problem, whose)
+        if content is not None:
+            found = _read(stem, content, shipped=False)
+            foreign, origin = self._why_held(place, found.sha256)
+            return found._replace(
+                name=name, foreign=foreign, origin=origin, whose=whose, workspace=workspace, place=place
+            )
+        try:
+            shipped = b"" if whose else (SHIPPED / file).read_bytes()
+        except OSError:
+            shipped = b""
+        if not shipped:
+            raise _unknown(name)
+        return _read(stem, shipped, shipped=True)
+
+    def _why_held(self, place: Path, digest: str) -> tuple[str, str]:
+        """The reason why a file must not run, and what brought it."""
+        try:
+            entry = self._held.entry(place, digest)
         except BadFileError as problem:  # what cannot be read lets nothing run
-            return str(problem)
+            return str(problem), ""
+        return (entry.why, entry.origin) if entry is not None else ("", "")
 
 
-def _read(name: str, content: bytes, *, foreign: str, shipped: bool) -> WorkflowFile:
+def _stems(workspace: Workspace) -> set[str]:
+    names = workspace.files.names(workspace.workflows)
+    return {one.removesuffix(".json") for one in names if one.endswith(".json")}
+
+
+def _unknown(name: str) -> NoSuchWorkflowError:
+    return NoSuchWorkflowError(f'No workflow "{name[:80]}".', do="rappd workflows list")
+
+
+def _read(name: str, content: bytes, *, shipped: bool) -> WorkflowFile:
     file = f"{name}.json"
     workflow, problem = None, None
     try:
         workflow = read_workflow(file, content)
     except WorkflowError as found:
         problem = found
-    return WorkflowFile(name, f"workflows/{file}", sha256(content), shipped, foreign, workflow, problem)
+    return WorkflowFile(name, f"workflows/{file}", sha256(content), shipped, "", workflow, problem)
 
 
 def _given(workflow: Workflow, texts: dict[str, str]) -> dict[str, str]:

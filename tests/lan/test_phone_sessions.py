@@ -115,9 +115,37 @@ def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
     expect(second.page.get_by_role("textbox", name="Message")).to_be_hidden()
     expect(box).to_be_hidden()
     screens.desk.ask("POST", "/sessions")
-    expect(second.page.get_by_text("This is a new session.")).to_be_visible()
+    expect(second.page.get_by_text("The computer opened another session.")).to_be_visible()
     expect(second.page.get_by_role("textbox", name="Message")).to_be_visible()
     assert phone.errors == second.errors == []
+
+
+def test_page_brings_phones_back_and_chooses_who_answers(screens: Screens) -> None:
+    desk, page = screens.desk, screens.page
+    desk.ask("POST", "/twins", {"name": "gardener"})
+    phone = Phone(screens.phones, desk)
+    phone.pair(name="Android")
+    phone.write("in the first")
+    phone.is_answered(1)
+    first = desk.ask("GET", "/sessions/current")["session"]["id"]
+    desk.ask("POST", "/sessions")
+    expect(phone.page.get_by_text("The computer opened another session.")).to_be_visible()
+    assert phone.bubbles() == []
+    page.get_by_role("link", name="Devices").click()
+    older = page.locator(f"[data-session='{first}']")
+    older.get_by_role("button", name="Bring phones to").click()
+    expect(older.get_by_text("phones join here")).to_be_visible()
+    expect(phone.page.get_by_text("fake-llm: in the first")).to_be_visible()
+    older.get_by_role("link", name="Show").click()
+    page.get_by_text("Who answers: desk").click()
+    page.get_by_role("combobox", name="Who answers what is addressed to nobody").select_option("gardener")
+    expect(page.get_by_text("Who answers: gardener")).to_be_visible()
+    phone.page.get_by_text("gardener answers here.").wait_for()
+    expect(phone.page.get_by_role("combobox", name="Whom to ask")).to_have_value("gardener")
+    phone.write("to whom?")
+    phone.is_answered(2)
+    assert said(page)[-1].startswith("gardener: ")
+    assert phone.errors == []
 
 
 async def add_sentences(desk: Daemon, texts: list[str], *, answered: bool) -> None:

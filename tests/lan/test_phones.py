@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from fixtures.running_daemon import REPO
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
@@ -208,19 +208,141 @@ def test_page_derives_what_the_computer_derives(place: Place) -> None:
     assert found == VECTORS
 
 
-def test_phone_without_udp_talks_over_a_websocket(place: Place) -> None:
+WITHOUT_UDP = """RTCPeerConnection.prototype.setRemoteDescription = async () => {};
+const real = setTimeout; window.setTimeout = (f, ms, ...more) => real(f, ms === 8000 ? 200 : ms, ...more);"""
+
+
+def test_phone_without_udp_asks_before_a_websocket_then_talks(place: Place) -> None:
     phone = Phone(place.browser, place.desk)
-    phone.page.add_init_script(
-        "RTCPeerConnection.prototype.setRemoteDescription = () => new Promise(() => {});"
-    )
-    phone.page.add_init_script(
-        "const real = setTimeout; window.setTimeout = (f, ms, ...a) => real(f, ms === 8000 ? 200 : ms, ...a);"
-    )
-    phone.page.add_init_script("RTCPeerConnection.prototype.setRemoteDescription = async () => {};")
-    phone.pair()
+    phone.page.add_init_script(WITHOUT_UDP)
+    sockets: list[str] = []
+    phone.page.on("websocket", lambda socket: sockets.append(socket.url))
+    window = place.desk.ask("POST", "/devices/window", {})
+    phone.page.goto(window["links"][0])
+    phone.page.get_by_text("Others on it could read along.").wait_for()
+    assert same_weight(phone.page, "Stop", "Talk anyway")
+    phone.page.get_by_role("button", name="Stop").click()
+    phone.page.get_by_text("Stopped. Nothing was shared.").wait_for()
+    assert sockets == [] and place.desk.ask("GET", "/devices/window")["state"] == "open"
+    phone.page.get_by_role("button", name="Try again").click()
+    phone.page.get_by_role("button", name="Talk anyway").click()
+    digits = phone.page.inner_text(".digits")
+    assert place.desk.ask("GET", "/devices/window")["digits"] == digits
+    assert same_weight(phone.page, "Yes", "No")
+    phone.page.get_by_role("button", name="Yes").click()
+    place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
+    phone.page.get_by_text("Keep it on the home screen").wait_for()
+    phone.page.get_by_role("button", name="Start talking").click()
+    phone.page.get_by_text("● connected, not private").wait_for()
     phone.write("hello")
     phone.is_answered(1)
     assert paired_device(place.desk)["way"] == "websocket"
+    phone.page.reload()  # this tab was asked already
+    phone.is_connected()
+
+
+def test_phone_that_stops_in_a_session_sends_nothing(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.pair()
+    phone.page.add_init_script(WITHOUT_UDP)
+    sockets: list[str] = []
+    phone.page.on("websocket", lambda socket: sockets.append(socket.url))
+    phone.page.reload()
+    phone.page.get_by_text("Others on it could read along.").wait_for()
+    phone.page.get_by_role("button", name="Stop").click()
+    phone.page.get_by_text("Stopped. Nothing was shared.").wait_for()
+    assert sockets == [] and not paired_device(place.desk)["connected"]
+    phone.page.get_by_role("button", name="Try again").click()
+    phone.page.get_by_role("button", name="Talk anyway").click()
+    phone.is_connected()
+
+
+def same_weight(page: Page, *names: str) -> bool:
+    """True when the buttons look alike, but for their words."""
+    buttons = [page.get_by_role("button", name=name, exact=True) for name in names]
+    return len({str(one.evaluate(WEIGHT)) for one in buttons}) == 1
+
+
+WEIGHT = """button => {
+    const {width, height} = button.getBoundingClientRect(), style = getComputedStyle(button);
+    return [Math.round(width), height, style.backgroundColor, style.color, style.fontWeight, document.activeElement === button];
+}"""
+
+
+SPEECH = """window.spoken = [];
+speechSynthesis.speak = words => spoken.push(words.text);
+window.SpeechRecognition = window.webkitSpeechRecognition = class {
+    start() { window.recognition = this; }
+    abort() { this.onend(); }
+};"""
+
+
+def test_phone_reads_answers_aloud_once_it_is_switched_on(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.add_init_script(SPEECH)
+    phone.pair()
+    phone.write("before")
+    phone.is_answered(1)
+    assert phone.page.get_by_role("button", name="Dictate").count() == 0, "no microphone on plain http"
+    phone.page.get_by_label("More").click()
+    switch = phone.page.get_by_role("button", name="Read answers aloud")
+    switch.click()
+    phone.write("after")
+    phone.is_answered(2)
+    assert phone.page.evaluate("spoken") == ["fake-llm: after"]
+    phone.page.reload()
+    phone.is_connected()
+    phone.is_answered(2)
+    phone.write("again")
+    phone.is_answered(3)
+    assert phone.page.evaluate("spoken") == ["fake-llm: again"], "what was said before is not read again"
+    phone.page.get_by_label("More").click()
+    phone.page.get_by_role("button", name="Stop reading aloud").click()
+    phone.write("quiet")
+    phone.is_answered(4)
+    assert phone.page.evaluate("spoken") == ["fake-llm: again"]
+    assert phone.errors == []
+
+
+def test_phone_dictates_where_the_page_is_secure(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.add_init_script(SPEECH)
+    phone.page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: true});")
+    phone.page.add_init_script("Object.defineProperty(crypto, 'subtle', {value: undefined});")
+    phone.pair()
+    phone.page.get_by_role("textbox", name="Message").fill("Well,")
+    phone.page.get_by_role("button", name="Dictate").click()
+    phone.page.evaluate(
+        "recognition.onresult({results: [[{transcript: 'hello'}], [{transcript: ' there'}]]})"
+    )
+    assert phone.page.get_by_role("textbox", name="Message").input_value() == "Well, hello there"
+    assert phone.page.get_by_role("button", name="Stop dictating").get_attribute("aria-pressed") == "true"
+    phone.page.get_by_role("button", name="Send").click()
+    phone.is_answered(1)
+    assert phone.bubbles(".mine") == ["Well, hello there"]
+    assert phone.page.get_by_role("button", name="Dictate").get_attribute("aria-pressed") == "false"
+    assert phone.errors == []
+
+
+def test_home_screen_icon_finds_its_pictures(place: Place) -> None:
+    phone = Phone(place.browser, place.desk)
+    phone.page.goto(place.desk.ask("POST", "/devices/window", {})["short_links"][0])
+    sizes = phone.page.evaluate(
+        """async () => {
+            const manifest = await (await fetch(document.querySelector("link[rel=manifest]").href)).json();
+            const touch = document.querySelector("link[rel=apple-touch-icon]").getAttribute("href");
+            const sizes = [manifest.start_url, manifest.display];
+            for (const src of [touch, ...manifest.icons.map(icon => icon.src)]) {
+                const image = new Image();
+                image.src = src;
+                await image.decode();
+                sizes.push(`${src.split(".").pop()} ${image.naturalWidth}`);
+            }
+            return sizes;
+        }"""
+    )
+    assert sizes[:3] == ["/t", "browser", "png 180"]
+    assert {"png 192", "png 512"} <= set(sizes[3:])
 
 
 def test_qr_code_in_the_terminal_is_the_link(place: Place) -> None:

@@ -75,11 +75,15 @@ class QuarantineList:
 
     def why(self, path: Path | str, sha256: str) -> str:
         """The reason why the file at ``path`` must not run with that content; "" when it may."""
+        one = self.entry(path, sha256)
+        return one.why if one else ""
+
+    def entry(self, path: Path | str, sha256: str) -> QuarantineEntry | None:
+        """The hold of the file at ``path`` with that content; None when it may run."""
         known = self._file.content()
         if sha256 not in known.hashes:
-            return ""
-        one = known.holds.get(self.key_of(path), {}).get(sha256)
-        return one.why if one else ""
+            return None
+        return known.holds.get(self.key_of(path), {}).get(sha256)
 
     def holds_content(self, sha256: str) -> bool:
         """True when any file of this home is held with the content of that hash."""

@@ -31,7 +31,7 @@ _CURRENT = "current"
 @routes.get("/sessions")
 @operator_only
 async def listing(request: web.Request) -> web.Response:
-    """All sessions, the newest first: who is in them, and which one phones join."""
+    """All sessions, the one opened last first: who is in them, and which one phones join."""
     tether = _tether(request)
     rows = await tether.sessions.record.rows()
     return ok({"sessions": [await tether.current.shown(row) for row in rows]})
@@ -45,19 +45,31 @@ async def open_(request: web.Request) -> web.Response:
     return ok(await _moved(tether, await tether.sessions.open()))
 
 
+@routes.post("/sessions/{id}/open")
+@operator_only
+async def reopen(request: web.Request) -> web.Response:
+    """Goes back to a session: all connected phones move there, and phones that come later join it."""
+    tether, row = await _found(request)
+    session = await tether.sessions.open(row.id)
+    tether.sessions.opened_again(session, OWNER)
+    return ok(await _moved(tether, session))
+
+
 @routes.get("/sessions/{id}")
 @operator_only
 async def show(request: web.Request) -> web.Response:
-    """A session (`current`: the newest) and a page of its events after the number `after`."""
+    """A session (`current`: the one opened last) and a page of its events after the number `after`."""
     tether, row = await _found(request)
     records, more = await tether.sessions.record.page(row.thread, _number(request.query.get("after", "0")))
     names = await tether.sessions.participants.names(records)
     events = [event for one in records if (event := event_of(one, names)) is not None]
     last = records[-1].n if records else None
+    people, guests = tether.sessions.participants, (await tether.sessions.open(row.id)).guests
     return ok(
         {
             "session": await tether.current.shown(row),
-            "participants": await tether.sessions.participants.listing(),
+            "participants": await people.listing(guests),
+            "backend": people.backend_name(guests),
             "events": events,
             "last_seq": last,
             "more": more,
@@ -86,6 +98,47 @@ async def say(request: web.Request) -> web.Response:
     if body.get("wait") and asked is not None:
         await asyncio.shield(asked)
     return ok({"session": row.id, "event_id": str(id).lower()})
+
+
+@routes.get("/sessions/{id}/participants")
+@operator_only
+async def participants(request: web.Request) -> web.Response:
+    """Who answers in a session, and who could be invited: `possible` are paired machines, their agents, and what is written down."""
+    tether, row = await _found(request)
+    return ok(await _people(tether, await tether.sessions.open(row.id)))
+
+
+@routes.post("/sessions/{id}/participants")
+@operator_only
+async def invite(request: web.Request) -> web.Response:
+    """Invites `name`: `AGENT@PEER`, a paired machine, or a published brainstem that is written down. Never an address."""
+    tether, row = await _found(request)
+    session = await tether.sessions.open(row.id)
+    await tether.sessions.invite(session, text_field(await json_object(request), "name"), OWNER)
+    return ok(await _people(tether, session))
+
+
+@routes.delete("/sessions/{id}/participants/{name}")
+@operator_only
+async def uninvite(request: web.Request) -> web.Response:
+    """Ends an invitation."""
+    tether, row = await _found(request)
+    session = await tether.sessions.open(row.id)
+    await tether.sessions.uninvite(session, request.match_info["name"], OWNER)
+    return ok(await _people(tether, session))
+
+
+@routes.post("/sessions/{id}/backend")
+@operator_only
+async def backend(request: web.Request) -> web.Response:
+    """Chooses who answers what is addressed to nobody: `name`, a participant or one to invite; the brainstem without one."""
+    tether, row = await _found(request)
+    name = (await json_object(request)).get("name") or ""
+    if not isinstance(name, str):
+        raise InvalidFieldError("name is a text", do='Send {"name": "pi"}.')
+    session = await tether.sessions.open(row.id)
+    await tether.sessions.answer_by(session, name, OWNER)
+    return ok(await _people(tether, session))
 
 
 @routes.post("/sessions/{id}/clear")
@@ -147,6 +200,17 @@ async def follow(request: web.Request) -> web.StreamResponse:
 def _event(message: dict[str, Any]) -> bytes:
     id = b"id: %d\n" % message["last_seq"] if "last_seq" in message else b""
     return b"%sdata: %s\n\n" % (id, orjson.dumps(message))
+
+
+async def _people(tether: TetherService, session: Session) -> dict[str, Any]:
+    people = tether.sessions.participants
+    await tether.sessions.record.flush()
+    return {
+        "session": session.id,
+        "participants": await people.listing(session.guests),
+        "backend": people.backend_name(session.guests),
+        "possible": await people.gateway.possible() if people.gateway is not None else [],
+    }
 
 
 async def _moved(tether: TetherService, session: Session) -> dict[str, Any]:

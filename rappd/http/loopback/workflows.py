@@ -1,18 +1,21 @@
-"""Routes for workflows, for the owner: list, show, run, pause, resume and abort."""
+"""Routes for workflows, for the owner: list, show, approve, run, pause, resume and abort."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from aiohttp import web
 
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
-from rappd.http.request_body import InvalidFieldError, json_object
+from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.tether.sessions import Session
 from rappd.workflows.coordinator import Coordinator
+
+log = logging.getLogger(__name__)
 
 routes = web.RouteTableDef()
 
@@ -40,6 +43,16 @@ async def show(request: web.Request) -> web.Response:
     """One workflow with its text."""
     found = await asyncio.to_thread(_coordinator(request).library.find, request.match_info["name"])
     return ok(found.shown(whole=True))
+
+
+@routes.post("/workflows/{name}/approve")
+@operator_only
+async def approve(request: web.Request) -> web.Response:
+    """Lets a foreign workflow run, exactly as it was read: the `sha256` that it was shown with."""
+    digest, library = text_field(await json_object(request), "sha256"), _coordinator(request).library
+    found = await asyncio.to_thread(library.approve, request.match_info["name"], digest)
+    log.warning("security: the workflow %s was approved", found.name)
+    return ok(found.shown())
 
 
 @routes.post("/workflows/{name}/run")

@@ -1,12 +1,14 @@
 // The conversation: events as bubbles, what is not yet sent below them, and the line to write.
 
 import { element } from "./element.js";
+import { whyNotSecure } from "./not-secure.js";
+import { microphone, readAloud } from "./voice.js";
 import { current, workflows } from "./workflows.js";
 
 const WORDS = { connected: "connected", lost: "not connected" };
 
 /** Builds the chat; `update(session)` draws what changed. */
-export function chat(session, machine, { onLeave, onStop }) {
+export function chat(session, machine, { onLeave }) {
   const list = element("ol", { className: "events", ariaLabel: "Conversation", tabIndex: 0 });
   const state = element("span", { className: "state", role: "status" });
   const notice = element("p", { className: "notice", role: "status" });
@@ -16,19 +18,29 @@ export function chat(session, machine, { onLeave, onStop }) {
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
   const send = element("button", { type: "submit", className: "main" }, "Send");
   const interrupt = element("button", { type: "button", hidden: true }, "Interrupt");
-  const form = element("form", { className: "compose" }, to, input, interrupt, send);
+  const aloud = readAloud();
+  const speech = microphone(input, () => fit());
+  const form = element("form", { className: "compose" }, to, input, speech?.button ?? "", interrupt, send);
   const steps = workflows(session);
+  const leave = () => {
+    speech?.stop();
+    aloud?.quiet();
+    onLeave();
+  };
+  const unprotected = element("p", { className: "protected", hidden: true }, "This Wi-Fi blocks the private line. Others on it could read along.");
+  const explained = element("div", {}, whyNotSecure());
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
-      element("p", { className: "protected" }),
-      clear, element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
+      unprotected, explained,
+      aloud?.button ?? "", clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
     element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, list, notice, form);
 
   const say = (via) => {
     const text = input.value.trim();
     if (!text) return;
+    speech?.stop();
     input.value = "";
     fit();
     session.say(text, to.value, via);
@@ -54,19 +66,26 @@ export function chat(session, machine, { onLeave, onStop }) {
 
   let drawn = 0;
   let first = null;
+  let live = false; // what was said before this page came is not read aloud
   const rows = new Map();
   view.update = () => {
     if (first !== session.events[0]) {
       list.replaceChildren();
       rows.clear();
       drawn = 0;
+      live = false;
       first = session.events[0];
     }
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
-    for (const event of session.events.slice(drawn)) addEvent(list, rows, event, session);
+    for (const event of session.events.slice(drawn)) {
+      addEvent(list, rows, event, session);
+      if (live) aloud?.hear(event);
+    }
+    live ||= session.upToDate;
     drawn = session.events.length;
     drawUnsent(list, session);
-    state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}`;
+    const open = session.state === "connected" && session.secure === false ? ", not private" : "";
+    state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}${open}`;
     state.classList.toggle("lost", session.state !== "connected");
     notice.textContent = session.state === "lost"
       ? `Lost ${machine}. Trying again. What you write is kept.`
@@ -77,9 +96,8 @@ export function chat(session, machine, { onLeave, onStop }) {
     steps.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
-    menu.querySelector(".protected").textContent = session.secure === false
-      ? "This Wi-Fi blocks the private line. Others on it could read along."
-      : "Others on this Wi-Fi can't read your conversation. But whoever controls it could change this page while it loads. Use one you trust.";
+    unprotected.hidden = session.secure !== false;
+    explained.hidden = !unprotected.hidden;
     if (atEnd) list.scrollTop = list.scrollHeight;
   };
   return view;
@@ -130,10 +148,12 @@ function drawUnsent(list, session) {
 
 function drawParticipants(select, participants) {
   const names = participants.map((one) => one.name);
-  if (select.dataset.names === names.join("\n")) return;
-  select.dataset.names = names.join("\n");
-  const chosen = select.value;
-  select.replaceChildren(...names.map((name) => element("option", { value: name }, name)));
+  const words = participants.map((one) => (one.presence === "away" ? `${one.name} (away)` : one.name));
+  if (select.dataset.names === words.join("\n")) return;
+  const first = select.dataset.names?.split("\n", 1)[0];
+  select.dataset.names = words.join("\n");
+  const chosen = select.value === first ? names[0] : select.value; // the first answers unless another is chosen
+  select.replaceChildren(...names.map((name, n) => element("option", { value: name }, words[n])));
   if (names.includes(chosen)) select.value = chosen;
   select.hidden = names.length < 2;
 }

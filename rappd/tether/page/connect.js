@@ -5,6 +5,7 @@ import {
 } from "./proofs.js";
 import { certificate, keep, kept } from "./storage.js";
 import { byWebRtc, bySocket, RefusedError } from "./transport.js";
+import { permitted } from "./unprotected.js";
 
 /** Thrown when the two sides do not see the same connection: somebody may be in between. */
 export class DiffersError extends Error {}
@@ -109,6 +110,7 @@ async function open(offer) {
   } catch (error) {
     if (error instanceof RefusedError && error.code !== "tether_unavailable") throw refusal(error);
     if (error instanceof TypeError) throw error; // the computer cannot be reached at all
+    await permitted(); // before the first byte goes over it
     try {
       return await bySocket(offer);
     } catch (second) {

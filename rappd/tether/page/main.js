@@ -3,14 +3,17 @@
 import { chat } from "./chat.js";
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
+import { homeScreen } from "./home-screen.js";
+import { whyNotSecure } from "./not-secure.js";
 import { Session } from "./session.js";
 import { forget, isBlocked } from "./storage.js";
+import { askUnprotected, StoppedError } from "./unprotected.js";
 
 const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
 
 function show(sentence, ...more) {
-  screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more));
+  screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more.filter((one) => one !== "")));
 }
 
 function button(words, onclick, className = "main") {
@@ -19,7 +22,8 @@ function button(words, onclick, className = "main") {
 
 function checking(machine) {
   const hint = element("p", { className: "hint", role: "status" });
-  show(`Finding ${machine || "your computer"}…`, hint);
+  show(`Finding ${machine || "your computer"}…`, hint,
+    element("p", { className: "hint" }, "If this phone asks about devices on your network, allow it: that is how it reaches the computer."));
   const timer = setTimeout(() => {
     hint.textContent = "Still looking. Same Wi-Fi as the computer?";
   }, SLOW_MS);
@@ -31,12 +35,32 @@ function compare(digits, machine) {
   return new Promise((resolve) => {
     show("Does the computer show this number?", number,
       element("div", { className: "buttons" },
+        button("No", () => resolve(false), ""), // of equal weight: neither is suggested
         button("Yes", () => {
           show(`Now say yes on ${machine || "the computer"}.`, number); // it is still compared there
           resolve(true);
-        }),
-        button("No", () => resolve(false), "")));
+        }, "")));
   });
+}
+
+/** Asks before the WebSocket on plain http, then shows again what was there. */
+function talkAnyway() {
+  const before = [...screen.childNodes];
+  return new Promise((resolve) => {
+    const answer = (anyway) => {
+      screen.replaceChildren(...before);
+      resolve(anyway);
+    };
+    show("This Wi-Fi blocks the private line. Others on it could read along.",
+      element("p", { className: "hint" }, "Nothing was shared so far."),
+      element("div", { className: "buttons" },
+        button("Stop", () => answer(false), ""), button("Talk anyway", () => answer(true), "")));
+  });
+}
+
+function stopped(again) {
+  show("Stopped. Nothing was shared.", element("p", { className: "hint" }, "Another Wi-Fi may have a private line."),
+    button("Try again", again));
 }
 
 function phoneName() {
@@ -53,7 +77,7 @@ function askForCode(problem = "") {
   };
   show("Point your camera at the QR code on the computer.",
     element("p", { className: "hint" }, "Or type the code that stands below it:"), form,
-    element("p", { className: "notice", role: "status" }, problem));
+    element("p", { className: "notice", role: "status" }, problem), whyNotSecure());
 }
 
 async function join(invitation) {
@@ -65,11 +89,12 @@ async function join(invitation) {
     });
     const device = await registered();
     const warning = isBlocked() ? element("p", { className: "hint" }, "This browser forgets. Next time you need a new QR code.") : "";
-    show("You're in.", warning, button("Start talking", () => talk(device, frames)));
+    show("You're in.", warning, button("Start talking", () => talk(device, frames)), homeScreen(device.machine), frames.secure ? whyNotSecure() : "");
     screen.querySelector("button").focus();
   } catch (error) {
     stop();
-    failed(error);
+    if (error instanceof StoppedError) stopped(() => join(invitation));
+    else failed(error);
   }
 }
 
@@ -94,6 +119,7 @@ function talk(device, frames) {
   let view = null;
   const session = new Session(device, () => {
     if (session.state === "removed") removed();
+    else if (session.state === "stopped") stopped(() => talk(device, null));
     else view?.update();
   });
   view = chat(session, device.machine, {
@@ -116,6 +142,7 @@ async function start() {
   else askForCode();
 }
 
+askUnprotected(talkAnyway);
 addEventListener("hashchange", () => location.reload()); // a new link, opened where the page is shown already
 start().catch((error) => {
   if (error instanceof RemovedError) removed();

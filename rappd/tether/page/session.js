@@ -3,6 +3,7 @@
 import { RemovedError, resume } from "./connect.js";
 import { newId } from "./proofs.js";
 import { keep, kept } from "./storage.js";
+import { StoppedError } from "./unprotected.js";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
@@ -27,6 +28,7 @@ export class Session {
     this.typing = "";
     this.here = [];
     this.closed = false;
+    this.upToDate = false;
     this.pause = FIRST_PAUSE;
     this.wake = () => {};
   }
@@ -44,6 +46,11 @@ export class Session {
       } catch (error) {
         if (error instanceof RemovedError) {
           this.change({ state: "removed" });
+          return;
+        }
+        if (error instanceof StoppedError) {
+          this.left = true;
+          this.change({ state: "stopped" });
           return;
         }
       }
@@ -112,6 +119,7 @@ export class Session {
     else if (message.type === "refused") this.refused(message);
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
     else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run });
+    else if (message.type === "participants") this.change({ participants: message.participants });
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "revoked") {
       this.left = true;
@@ -122,13 +130,14 @@ export class Session {
   welcomed(message) {
     if (message.session !== this.id || message.from_seq === 0) {
       this.events = [];
+      this.upToDate = false;
       this.underway = null;
       this.lastSeq = message.from_seq;
     }
-    const isNew = this.id !== "" && message.session !== this.id;
+    const moved = this.id !== "" && message.session !== this.id;
     this.pause = FIRST_PAUSE;
     this.change({
-      notice: isNew ? "This is a new session." : "",
+      notice: moved ? "The computer opened another session." : "",
       closed: message.closed === true,
       id: message.session,
       participants: message.participants,
@@ -147,6 +156,7 @@ export class Session {
     if (cleared > 0) this.events = this.events.slice(cleared);
     this.lastSeq = message.last_seq;
     if (fresh.some((event) => event.kind === "session_end")) this.closed = true;
+    this.upToDate = !message.more;
     if (message.more) setTimeout(() => this.frames?.send({ type: "more" }), PAGE_PAUSE);
     const arrived = new Set(fresh.map((event) => event.event_id));
     const before = this.unsent.length;

@@ -343,3 +343,34 @@ async def faultless(page: Page) -> None:
     assert await page.evaluate(VIOLATIONS, RULES) == []
     assert await page.evaluate(SIDEWAYS) == []
     assert await page.evaluate(SMALL) == []
+
+
+WORKFLOW = {
+    "name": "gardener/story", "title": "Story", "path": "workflows/story.json", "sha256": "ab", "steps": 1,
+    "participants": ["Ann"], "shipped": False, "foreign": "Its signer is unknown.", "twin": "gardener",
+    "origin": "gardener.egg", "problem": None,
+}  # fmt: skip
+
+
+async def test_foreign_workflow_is_read_then_approved_exactly_as_shown(site: Any) -> None:
+    shown(site, phone())
+    steps = {"about": "", "steps": [{"participant": "Ann", "cue": "Tell <b>it</b>"}]}
+    sent(site, "GET", "/workflows", 200, {"workflows": [WORKFLOW], "runs": []})
+    sent(site, "GET", "/workflows/gardener/story", 200, WORKFLOW | {"workflow": steps})
+
+    def approved() -> Any:
+        sent(site, "GET", "/workflows", 200, {"workflows": [WORKFLOW | {"foreign": ""}], "runs": []})
+        return WORKFLOW
+
+    sent(site, "POST", "/workflows/gardener/story/approve", 200, approved)
+    async with site.opened("#/devices") as page:
+        card = page.locator("[data-workflow='gardener/story']")
+        await expect(card).to_contain_text("of gardener · foreign, not run · 1 step")
+        await expect(card).to_contain_text("It came in gardener.egg.")
+        await expect(card.get_by_role("button", name="Run")).to_have_count(0)
+        await card.get_by_role("button", name="Read and approve").click()
+        dialog = page.get_by_role("dialog", name="Story")
+        await expect(dialog).to_contain_text("Tell <b>it</b>")
+        await dialog.get_by_role("button", name="Approve exactly this").click()
+        await expect(card.get_by_role("button", name="Run")).to_have_count(1)
+    assert bodies(site, "/workflows/gardener/story/approve") == [{"sha256": "ab"}]

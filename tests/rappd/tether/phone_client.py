@@ -57,6 +57,11 @@ class PhoneClient:
         """The session that it is in."""
         return str(self.welcome.get("session", ""))
 
+    @property
+    def id(self) -> str:
+        """Its id, once it joined."""
+        return str(self._device["device"])
+
     async def pair(self, **asked: Any) -> Self:
         """Joins: a code is shown, it proves the code, both sides say yes."""
         window = await self._owner("POST", "/devices/window", asked)
@@ -208,6 +213,8 @@ class PhoneClient:
                 self.last_seq = message["last_seq"]
                 if message["more"]:
                     await self._send({"type": "more"})
+            elif kind == "participants":
+                self.welcome = {**self.welcome, "participants": message["participants"]}
             elif kind == "presence":
                 self.here = message["here"]
             elif kind == "refused":

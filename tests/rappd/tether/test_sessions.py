@@ -99,6 +99,35 @@ async def test_session_opened_takes_connected_phones_there(desk: RunningDaemon, 
     assert android.session == row["id"]
 
 
+async def test_older_session_opened_again_is_where_phones_are(desk: RunningDaemon, phone: MakePhone) -> None:
+    android, ipad = await phone(name="Android"), await phone(name="iPad")
+    first = android.session
+    await android.is_answered(await android.say("in the first"))
+    second = (await command(desk, "open"))["id"]
+    await android.sees(lambda: android.session == second)
+    row = await command(desk, "open", first[:8])
+    assert (row["id"], row["current"]) == (first, True)
+    for one in (android, ipad):
+        await one.sees(lambda one=one: one.session == first and len(one.texts()) == 2)
+        assert one.texts() == ["in the first", "fake-llm: in the first"]
+    said = await command(desk, "say", "from the computer")
+    assert said["session"] == first, "the session that phones are in"
+    await android.is_answered(said["event_id"])
+    exported = await asyncio.to_thread(desk.cli, "sessions", "export")
+    assert "from the computer" in exported.stdout
+    await asyncio.to_thread(desk.stop)
+    await asyncio.to_thread(desk.start)
+    for one in (android, ipad):
+        await one.leave()
+        await one.resume()
+        assert one.session == first, "also after a restart"
+    await command(desk, "close")
+    await command(desk, "open", second[:8])
+    told = await asyncio.to_thread(desk.cli, "sessions", "open", first[:8])
+    assert "It was closed" in told.stdout + told.stderr
+    await android.sees(lambda: android.session == first and android.welcome["closed"])
+
+
 async def test_sentence_asked_before_the_move_is_refused(desk: RunningDaemon, phone: MakePhone) -> None:
     android = await phone()
     id = await android.say("hello")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fixtures.running_daemon import agent_source
@@ -348,6 +350,39 @@ def test_workflow_from_an_egg_waits_for_approval(desk: Desk, tmp_path: Path) -> 
     assert approved.stdout.strip().endswith("workflows/foreign.json is approved.")
     assert desk.cli("workflows", "run", "foreign").returncode == 0
     desk.sees("done")
+
+
+def test_workflow_in_a_twins_egg_is_listed_and_runs_once_exactly_it_is_approved(
+    desk: Desk, tmp_path: Path
+) -> None:
+    members = {
+        "rappid.json": json.dumps({"rappid": Eggs.rappid, "name": "gardener"}),
+        "soul.md": "You garden.",
+        "agents/kettle_agent.py": agent_source("Kettle"),
+        "workflows/three.json": json.dumps({**THREE, "title": "Gardening"}),
+    }
+    egg = Eggs(tmp_path).rapp1(members, variant="organism")
+    done = desk.cli("egg", "hatch", egg, "--yes")
+    assert done.returncode == 0, done.stderr
+    (row,) = [one for one in desk.ask("GET", "/workflows")["workflows"] if one["twin"]]
+    assert (row["title"], row["twin"], bool(row["foreign"])) == ("Gardening", row["name"].split("/")[0], True)
+    name = row["name"]
+    listed = desk.cli("workflows", "list").stdout
+    assert "foreign" in listed and f"It came in {row['origin']}." in " ".join(listed.split())
+    refused = desk.ask("POST", f"/workflows/{quote(name, safe='')}/run", {}, 403)
+    assert refused["do"] == f"Read it, then: rappd workflows approve {shlex.quote(name)}"
+    assert desk.cli("workflows", "approve", name, "--json").returncode == 6
+    (file,) = desk.home.glob("twins/*/workflows/three.json")
+    read = desk.ask("GET", f"/workflows/{quote(name, safe='')}")
+    text = file.read_text()
+    file.write_text(text.replace("two after", "2 after"))
+    changed = desk.ask("POST", f"/workflows/{quote(name, safe='')}/approve", {"sha256": read["sha256"]}, 409)
+    assert "is not what you read" in changed["error"]
+    file.write_text(text)
+    assert desk.cli("workflows", "run", name).returncode == 5
+    assert desk.cli("workflows", "approve", name, "--yes").returncode == 0
+    assert desk.run(quote(name, safe=""))["name"] == name
+    assert cues(desk.sees("done")) == ["one", TWO, THIRD]
 
 
 def test_twin_plays_a_part_under_the_parts_name(desk: Desk, model: HeldModel) -> None:

@@ -4,6 +4,8 @@ import { staleList } from "../ui/stale-list.js";
 import { fill, h } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn } from "../ui/problem.js";
+import { sessionList } from "../sessions/session-list.js";
+import { workflowList } from "../workflows/workflow-list.js";
 import { deviceCard } from "./device-card.js";
 import { devices, isLive } from "./devices-state.js";
 import { named } from "./labels.js";
@@ -30,8 +32,10 @@ export function devicesView(place) {
     h("p", { class: "soft" }, "A phone joins by scanning a QR code here, over this Wi-Fi. Nothing is installed on it."),
     h("div", { class: "twin-controls" }, add("primary")),
   );
+  const talked = sessionList();
+  const flows = workflowList();
   const heading = h("h2", { class: "visually-hidden" }, "Phones that joined");
-  const inside = h("div", {}, pairing.element, empty, heading, cards.element);
+  const inside = h("div", {}, pairing.element, empty, heading, cards.element, talked.element, flows.element);
   const body = h("div", {});
   fill(place, errorPlace, controls, body);
 
@@ -62,6 +66,8 @@ export function devicesView(place) {
       clearInterval(tick);
       devices.removeEventListener("change", draw);
       cards.close();
+      talked.close();
+      flows.close();
       list.close();
     },
   };

@@ -101,6 +101,7 @@ export function openPhonePairing({ begun = false } = {}) {
     speak("A QR code is shown. Point the phone's camera at it.");
     const words = [
       h("p", {}, "Point the phone's camera here. The phone must be on the same Wi-Fi."),
+      h("p", { class: "soft" }, "If it asks about devices on the network, allow it: that is how it reaches this computer."),
       now.port_taken > 0 &&
         h("p", { class: "soft" }, `Port ${now.port_taken} is taken; phones use ${now.port}.`),
       h("p", {}, "Camera does not help? Open ", h("code", {}, now.short_links[0]), " and type"),

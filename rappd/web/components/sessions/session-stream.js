@@ -11,6 +11,7 @@ export class SessionStream extends EventTarget {
   here = [];
   participants = [];
   closed = false;
+  current = true;
   connected = false;
   typing = "";
   #timer = 0;
@@ -46,6 +47,12 @@ export class SessionStream extends EventTarget {
     return post(`${this.path}/say`, { text, to, event_id: id });
   }
 
+  /** Takes all phones here. */
+  async bringPhones() {
+    await post(`${this.path}/open`);
+    this.#change({ current: true });
+  }
+
   clear() {
     return post(`${this.path}/clear`);
   }
@@ -60,11 +67,12 @@ export class SessionStream extends EventTarget {
 
   async #learn() {
     const { participants, session } = await get(`${this.path}?after=${Number.MAX_SAFE_INTEGER}`);
-    this.#change({ participants: participants.map(({ name }) => name), closed: session.closed });
+    this.#change({ participants, current: session.current, closed: session.closed });
   }
 
   #take(message) {
     if (message.type === "presence") this.#change({ here: message.here, connected: true });
+    else if (message.type === "participants") this.#change({ participants: message.participants });
     else if (message.type === "typing") this.#isTyping(message.by);
     else if (message.type === "events") this.#seen(message);
   }

@@ -5,6 +5,7 @@ import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { markdown } from "../chat/markdown.js";
 import { attemptIn, problemView } from "../ui/problem.js";
+import { sessionPeople } from "./session-people.js";
 import { SessionStream } from "./session-stream.js";
 import { OWNER, titleOf } from "./sessions-state.js";
 
@@ -15,6 +16,9 @@ export function sessionView(main, id) {
   const title = h("p", { role: "status" });
   const clear = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.clear()) }, "Clear screens");
   const end = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.end()) }, "Close session");
+  const bring = h("button", { type: "button", class: "secondary small", hidden: true, onclick: () => act(() => stream.bringPhones()) }, "Bring phones here");
+  const people = sessionPeople(stream.path);
+  let drawnPeople = null;
   const list = h("ol", { class: "turns session-events" });
   const scroller = h(
     "div",
@@ -58,7 +62,9 @@ export function sessionView(main, id) {
     const state = stream.closed ? "closed" : stream.connected ? "open" : "connecting…";
     const words = `${titleOf(stream.here)} — ${state}`;
     if (title.textContent !== words) title.textContent = words;
-    clear.hidden = end.hidden = stream.closed;
+    clear.hidden = end.hidden = people.element.hidden = stream.closed;
+    bring.hidden = stream.current;
+    if (drawnPeople !== stream.participants) people.draw((drawnPeople = stream.participants));
     list.classList.toggle("closed", stream.closed);
     writing.draw(stream);
   };
@@ -83,10 +89,12 @@ export function sessionView(main, id) {
             h(
               "div",
               { class: "session-actions" },
+              bring,
               clear,
               end,
               h("a", { class: "button quiet small", href: "#/chat" }, icon("chevron", "icon back"), `Back to ${daemon.name}`),
             ),
+            people.element,
           ),
         ),
       ),
@@ -169,13 +177,16 @@ function composer(say) {
     draw({ participants, closed, typing }) {
       form.hidden = closed;
       note.textContent = typing && `${typing} is writing…`;
-      const names = participants.join("\n");
-      if (to.dataset.names !== names) {
-        to.dataset.names = names;
+      const words = participants.map(({ name, presence }) => (presence === "away" ? `${name} (away)` : name));
+      if (to.dataset.names !== words.join("\n")) {
+        const first = to.dataset.names?.split("\n", 1)[0];
+        const chosen = to.value === first ? "" : to.value; // the first answers unless another is chosen
+        to.dataset.names = words.join("\n");
         fill(
           to,
-          participants.map((name) => h("option", { value: name }, name)),
+          participants.map(({ name }, n) => h("option", { value: name }, words[n])),
         );
+        if (participants.some(({ name }) => name === chosen)) to.value = chosen;
       }
       to.hidden = participants.length < 2;
     },

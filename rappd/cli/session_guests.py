@@ -1,0 +1,116 @@
+"""``rappd sessions invite | uninvite | backend``: who else answers in a session, and who answers without being named."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.console import interactive, print_json, print_out, print_status, strip_control
+from rappd.cli.names import session_names
+from rappd.cli.tables import table
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from rappd.errors import ConfirmationNeededError
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_SESSION = click.option(
+    "--session", default="current", metavar="ID", shell_complete=session_names, help="In this session."
+)
+_YES = click.option("--yes", is_flag=True, help="Also over plain http, without asking.")
+
+Row = dict[str, Any]
+
+
+@click.command()
+@click.argument("name", required=False)
+@_SESSION
+@_YES
+@_JSON
+def invite(name: str | None, session: str, yes: bool, as_json: bool) -> None:
+    """Let another machine answer in a session: AGENT@PEER, PEER, or a published brainstem. Without NAME: list them.
+
+    Only what is paired or written down; never an address.
+    """
+    daemon = ControlClient(Home.here())
+    if name is None:
+        _show(daemon.get(_path(session, "participants")), as_json)
+        return
+    _check_protected(daemon, session, name, yes=yes, as_json=as_json)
+    found = daemon.post(_path(session, "participants"), {"name": name})
+    if as_json:
+        print_json(found)
+        return
+    print_status(
+        "good", f"{strip_control(name)} answers in session {found['session'][:8]} when it is addressed."
+    )
+
+
+@click.command()
+@click.argument("name")
+@_SESSION
+@_JSON
+def uninvite(name: str, session: str, as_json: bool) -> None:
+    """End an invitation."""
+    found = ControlClient(Home.here()).delete(f"{_path(session, 'participants')}/{quote(name, safe='')}")
+    if as_json:
+        print_json(found)
+        return
+    print_status("good", f"{strip_control(name)} answers no more in session {found['session'][:8]}.")
+
+
+@click.command()
+@click.argument("name", required=False)
+@_SESSION
+@_YES
+@_JSON
+def backend(name: str | None, session: str, yes: bool, as_json: bool) -> None:
+    """Choose who answers what is addressed to nobody: a twin, PEER, AGENT@PEER; `brainstem` for your own.
+
+    Without NAME: show it.
+    """
+    daemon = ControlClient(Home.here())
+    if name is None:
+        found = daemon.get(_path(session, "participants"))
+    else:
+        _check_protected(daemon, session, name, yes=yes, as_json=as_json)
+        own = "" if name.casefold() == "brainstem" else name
+        found = daemon.post(_path(session, "backend"), {"name": own})
+    if as_json:
+        print_json(found)
+        return
+    print_status("good", f"{strip_control(found['backend'])} answers in session {found['session'][:8]}.")
+
+
+def _show(found: Row, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (strip_control(one["name"]), one["role"], one.get("presence", "here"))
+        for one in found["participants"]
+    ]
+    here = {one["name"] for one in found["participants"]}
+    rows += [
+        (strip_control(one["name"]), "agent" if "@" in one["name"] else "machine", "could be invited")
+        for one in found["possible"]
+        if one["name"] not in here
+    ]
+    table(("NAME", "KIND", "PRESENCE"), rows, shrink=0)
+    print_out(f"{strip_control(found['backend'])} answers what is addressed to nobody.")
+
+
+def _check_protected(daemon: ControlClient, session: str, name: str, *, yes: bool, as_json: bool) -> None:
+    """Asks before what is said goes over plain http. Raises ``ConfirmationNeededError``."""
+    possible = daemon.get(_path(session, "participants"))["possible"]
+    plain = any(one["plain"] and one["name"] == name.casefold() for one in possible)
+    if not plain or yes:
+        return
+    question = f"{strip_control(name)} speaks plain http: others on the way can read along."
+    if as_json or not interactive() or not click.confirm(f"{question} Invite?", default=False, err=True):
+        raise ConfirmationNeededError(f"{question} Nothing was changed.", do="Add --yes.")
+
+
+def _path(session: str, part: str) -> str:
+    return f"/sessions/{quote(session, safe='')}/{part}"

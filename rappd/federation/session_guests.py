@@ -1,0 +1,173 @@
+"""Other machines as participants of sessions with phones. Asks only what is paired or written down, never an address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import msgspec
+
+from envelopes.envelope import DONE, ERROR
+from envelopes.errors import ReportableError
+from envelopes.identity.keys import agent_id
+from neighborhoods.discovery.peers_file import Entry
+from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
+from neighborhoods.peer import Peer
+from rappd.dispatch.context import RequestContext
+from rappd.errors import NotFoundError, RefusedError
+from rappd.federation.peer_tools import PeerToolGateway
+from rappd.federation.remote_agents import names_told
+from rappd.federation.service import FederationService
+from rappd.operations.calls import CallOperations, call_data
+from rappd.tenants.tenant import HOST
+from rappd.tether.guests import Guest
+
+_WAIT = 600.0
+"""Seconds for an answer: people watch, and others are answered meanwhile."""
+_PROBED = 5.0
+
+
+class SessionGuests:
+    """See ``rappd.tether.guests.GuestGateway``. All calls come from the event loop."""
+
+    def __init__(self, machines: FederationService, calls: CallOperations, peers: PeerToolGateway) -> None:
+        self._machines, self._calls, self._peers = machines, calls, peers
+        self.recipient = agent_id("guests", machines.node.identity.fingerprint)
+        machines.dispatcher.route(self.recipient, HOST, self.handle)
+
+    async def find(self, name: str) -> Guest:
+        """See ``GuestGateway``. A peer's agent is one that it said this machine may use."""
+        m = self._machines
+        await m.available()
+        agent, _, machine = name.strip().rpartition("@")
+        wanted = machine.casefold()
+        fingerprint = m.peer_store.named(wanted)
+        if fingerprint is None:
+            if not agent and any(_name(one) == wanted for one in await m.parts.resolver.legacy()):
+                return Guest(written=wanted)
+            raise NotFoundError(
+                f'Nobody called "{name[:60]}" is paired or written down here.',
+                do="rappd peers list, then: rappd sessions invite AGENT@PEER",
+            )
+        if not agent:
+            return Guest(peer=fingerprint)
+        if fingerprint not in m.announced:
+            with contextlib.suppress(ReportableError, OSError, TimeoutError):  # away: the next line says so
+                await m.probe(fingerprint)
+        told = self._agents(fingerprint)
+        found = next((one for one in told if one.casefold() == agent.casefold()), "")
+        if not found:
+            what = f"It offers: {', '.join(told[:12])}." if told else f"{wanted} has not said what it offers."
+            raise NotFoundError(f"{wanted} offers no {agent[:60]}. {what}", do=f"rappd peers show {wanted}")
+        return Guest(peer=fingerprint, agent=found)
+
+    async def possible(self) -> list[dict[str, Any]]:
+        """See ``GuestGateway``."""
+        m = self._machines
+        if not m.ready.is_set():
+            return []
+        rows: list[dict[str, Any]] = []
+        for peer in m.peer_store.all():
+            names = [peer.name, *(f"{one}@{peer.name}" for one in self._agents(peer.fingerprint))]
+            rows += [{"name": name, "plain": False} for name in names]
+        written = [_name(one) for one in await m.parts.resolver.legacy()]
+        return [
+            *rows,
+            *({"name": name, "plain": True} for name in written if m.peer_store.named(name) is None),
+        ]
+
+    def row(self, guest: Guest) -> dict[str, Any] | None:
+        """See ``GuestGateway``."""
+        if guest.written:
+            return {"name": guest.written, "role": "machine", "presence": "written down"}
+        peer = self._machines.peer_store.get(guest.peer)
+        if peer is None:
+            return None
+        name = f"{guest.agent}@{peer.name}" if guest.agent else peer.name
+        return {"name": name, "role": "agent" if guest.agent else "machine", "presence": self._presence(peer)}
+
+    def capability(self, guest: Guest) -> str:
+        """See ``GuestGateway``."""
+        machine = guest.peer[:16] or "written"
+        return f"HELP.{machine}.{guest.agent}" if guest.agent else f"HELP.{machine}"
+
+    async def handle(self, context: RequestContext) -> dict[str, Any]:
+        """One sentence for a guest; the DONE's data. Raises ``ReportableError``."""
+        if context.caller.listener != "tether":
+            raise RefusedError("Not allowed.", do="rappd call asks other machines.")
+        await self._machines.available()
+        guest = msgspec.convert(context.envelope.data["guest"], Guest)
+        text = str(context.envelope.data["user_input"])
+        if guest.written:
+            return {"response": await self._ask_written(context, guest.written, text)}
+        return {"response": await self._ask_peer(context, guest, text)}
+
+    async def _ask_peer(self, context: RequestContext, guest: Guest, text: str) -> str:
+        m = self._machines
+        peer = m.peer_store.get(guest.peer)
+        if peer is None:
+            raise NotPairedError("That machine is not paired any more.", do="rappd peers list")
+        if self._presence(peer) == "away":
+            await self._wake(peer)
+        said = m.announced.get(peer.fingerprint, {}).get("agents")
+        data = call_data(text, guest.agent, None, said if isinstance(said, list) else [])
+        try:
+            reply = await self._peers.ask_recorded(context, peer, data, keep=False, wait=_WAIT)
+        except PeerOfflineError:
+            raise self._away(peer) from None
+        if reply.verb == DONE:
+            found = reply.data.get("result", reply.data.get("response", ""))
+            return found if isinstance(found, str) else msgspec.json.encode(found).decode()
+        if reply.verb != ERROR:
+            raise PeerOfflineError(f"{peer.name} works on it still.", do="Ask again later.")
+        told = str(reply.data.get("msg", ""))[:500] or "It could not do it."
+        raise DeclinedError(f"{peer.name}: {told}", answered=500, do=str(reply.data.get("do") or "")[:200])
+
+    async def _wake(self, peer: Peer) -> None:
+        """Asks once if it is there after all. Raises ``PeerOfflineError``."""
+        try:
+            async with asyncio.timeout(_PROBED):
+                await self._machines.probe(peer.fingerprint)
+        except (PeerOfflineError, TimeoutError, OSError):
+            raise self._away(peer) from None
+
+    def _away(self, peer: Peer) -> PeerOfflineError:
+        since = self._machines.parts.presence.presence(peer.fingerprint).since / 1e6
+        when = (
+            f" since {time.strftime('%H:%M', time.localtime(since))}" if time.time() - since < 43_200 else ""
+        )
+        return PeerOfflineError(f"{peer.name} is away{when}.", do=f"Ask again when {peer.name} is here.")
+
+    async def _ask_written(self, context: RequestContext, name: str, text: str) -> str:
+        m = self._machines
+        entries = await m.parts.resolver.legacy()
+        entry = next((one for one in entries if _name(one) == name), None)
+        if entry is None:
+            raise NotFoundError(f"{name} is not written down any more.", do="rappd peers list")
+        data = {"user_input": text}
+        asked = m.dispatcher.record_call(context, sender=m.node.id, recipient=f"{name}_legacy", data=data)
+        try:
+            said = await self._calls.ask_published(entry, asked, wait=_WAIT)
+        except ReportableError as problem:
+            told = {"code": problem.status, "msg": str(problem), "reason": problem.code}
+            m.dispatcher.record_result(context, asked, ERROR, told)
+            raise
+        except asyncio.CancelledError:
+            m.dispatcher.record_cancelled(context, asked)
+            raise
+        m.dispatcher.record_result(context, asked, DONE, {"result": said, "response": said})
+        return said
+
+    def _agents(self, fingerprint: str) -> list[str]:
+        return names_told(self._machines.announced.get(fingerprint))
+
+    def _presence(self, peer: Peer) -> str:
+        if not self._machines.ready.is_set():
+            return "away"
+        return self._machines.parts.presence.presence(peer.fingerprint).state
+
+
+def _name(entry: Entry) -> str:
+    return (entry.name or entry.host).casefold()

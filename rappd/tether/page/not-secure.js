@@ -1,0 +1,11 @@
+// What "Not secure" in the address bar means; nothing where the page came over https.
+
+import { element } from "./element.js";
+
+/** A closed explanation, or "" on https. */
+export function whyNotSecure() {
+  if (location.protocol === "https:") return "";
+  return element("details", { className: "why" },
+    element("summary", {}, "Why “Not secure”?"),
+    element("p", {}, "Others on this Wi-Fi can't read your conversation. But whoever controls it could change this page while it loads. Use one you trust."));
+}

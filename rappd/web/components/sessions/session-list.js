@@ -1,0 +1,55 @@
+/** Sessions with phones: which one phones join, and going back to an older one. */
+
+import { h, fill } from "../../lib/dom.js";
+import { post } from "../../lib/api.js";
+import { clock, count, day } from "../../lib/format.js";
+import { keyedList } from "../ui/keyed-list.js";
+import { attemptIn } from "../ui/problem.js";
+import { sessions } from "./sessions-state.js";
+
+/** `element` is hidden while there is none; `close()` when it leaves the page. */
+export function sessionList() {
+  const trouble = h("div", {});
+  const list = keyedList("ul", "cards", ({ id }) => id, (row) => card(row, trouble));
+  const element = h("section", { hidden: true }, h("h2", {}, "Sessions"), trouble, list.element);
+  const draw = () => {
+    element.hidden = !sessions.rows.length;
+    list.show(sessions.rows);
+  };
+  sessions.addEventListener("change", draw);
+  draw();
+  return {
+    element,
+    close() {
+      sessions.removeEventListener("change", draw);
+      list.close();
+    },
+  };
+}
+
+function card(row, trouble) {
+  const title = h("h3", {});
+  const state = h("p", {});
+  const open = h("button", { type: "button", class: "secondary", onclick: () => attemptIn(trouble, reopen) }, "Bring phones here");
+  const element = h(
+    "li",
+    { class: "card machine", "data-session": row.id },
+    h("div", { class: "card-words" }, title, state),
+    h("div", { class: "card-actions" }, open, h("a", { class: "button quiet", href: `#/chat/session/${row.id}` }, "Show")),
+  );
+  const reopen = async () => {
+    await post(`/sessions/${row.id}/open`);
+    await sessions.touch();
+  };
+  const update = (newer) => {
+    row = newer;
+    fill(title, `${day(row.created)}, ${clock(row.created)}`);
+    const here = row.here.length ? `here: ${row.here.join(", ")}` : "nobody is here";
+    const words = [row.closed && "closed", row.current && "phones join here", here, count(row.count, "event")];
+    fill(state, words.filter(Boolean).join(" · "));
+    open.hidden = row.current;
+    open.setAttribute("aria-label", `Bring phones to the session of ${title.textContent}`);
+  };
+  update(row);
+  return { element, update, close: () => undefined };
+}

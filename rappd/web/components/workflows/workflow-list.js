@@ -1,0 +1,125 @@
+/** Workflows: what each asks, running one in the session that phones are in, and approving a foreign one. */
+
+import { fill, h } from "../../lib/dom.js";
+import { get, post } from "../../lib/api.js";
+import { count } from "../../lib/format.js";
+import { daemonEvents } from "../../lib/event-stream.js";
+import { openDialog } from "../ui/dialog.js";
+import { keyedList } from "../ui/keyed-list.js";
+import { attemptIn, problemView } from "../ui/problem.js";
+
+const SOON_MS = 400;
+const pathOf = ({ name }) => `/workflows/${encodeURIComponent(name)}`;
+
+/** `element` is hidden until there are some; `close()` when it leaves the page. */
+export function workflowList() {
+  const trouble = h("div", {});
+  let runs = [];
+  const list = keyedList("ul", "cards", ({ name }) => name, (row) => card(row, { trouble, running, change }));
+  const element = h("section", { hidden: true }, h("h2", {}, "Workflows"), trouble, list.element);
+  let open = true;
+  let soon = 0;
+
+  function running({ name }) {
+    return runs.find((run) => run.name === name);
+  }
+
+  async function look() {
+    const { workflows = [], runs: under = [] } = await get("/workflows");
+    if (!open) return;
+    runs = under;
+    element.hidden = !workflows.length;
+    list.show(workflows);
+  }
+
+  function change(work) {
+    return attemptIn(trouble, async () => {
+      await work();
+      await look();
+    });
+  }
+
+  const moved = () => {
+    clearTimeout(soon);
+    soon = setTimeout(() => open && attemptIn(trouble, look), SOON_MS);
+  };
+  daemonEvents.addEventListener("event", moved);
+  daemonEvents.addEventListener("sessions", moved);
+  attemptIn(trouble, look);
+  return {
+    element,
+    close() {
+      open = false;
+      clearTimeout(soon);
+      daemonEvents.removeEventListener("event", moved);
+      daemonEvents.removeEventListener("sessions", moved);
+      list.close();
+    },
+  };
+}
+
+function card(row, { trouble, running, change }) {
+  const title = h("h3", {});
+  const words = h("p", {});
+  const why = h("div", {});
+  const actions = h("div", { class: "card-actions" });
+  const element = h("li", { class: "card machine", "data-workflow": row.name }, h("div", { class: "card-words" }, title, words, why), actions);
+  const button = (text, kind, work) =>
+    h("button", { type: "button", class: kind, "aria-label": `${text}: ${row.title}`, onclick: work }, text);
+  const update = (newer) => {
+    row = newer;
+    const run = running(row);
+    element.classList.toggle("quarantined", Boolean(row.foreign));
+    fill(title, row.title);
+    fill(words, run ? `step ${run.step} of ${run.steps} · ${run.participant} · ${run.status}` : about(row));
+    fill(why, row.problem ? problemView({ error: row.problem.error, todo: row.problem.do }, { quiet: true }) : row.foreign && foreign(row));
+    const control = (action) => () => change(() => post(`/workflows/${action}`, { session: run.session }));
+    const buttons = run
+      ? [
+          run.status === "paused" ? button("Go on", "secondary", control("resume")) : button("Pause", "secondary", control("pause")),
+          button("Stop", "quiet", control("abort")),
+        ]
+      : [
+          !row.foreign && !row.problem && button("Run", "secondary", () => change(() => post(`${pathOf(row)}/run`))),
+          !row.problem && button(row.foreign ? "Read and approve" : "Read", row.foreign ? "secondary" : "quiet", () => read(row, trouble, change)),
+        ];
+    fill(actions, buttons.filter(Boolean));
+  };
+  update(row);
+  return { element, update, close: () => undefined };
+}
+
+function about(row) {
+  const origin = row.foreign ? "foreign, not run" : row.shipped ? "comes with rappd" : "yours";
+  return [row.twin && `of ${row.twin}`, origin, count(row.steps, "step")].filter(Boolean).join(" · ");
+}
+
+function foreign({ foreign: reason, origin }) {
+  return h("p", { class: "reason" }, h("span", { class: "sign warn" }, "! "), reason, origin && ` It came in ${origin}.`);
+}
+
+/** Shows every step; a foreign one is approved exactly as it is shown. */
+function read(row, trouble, change) {
+  return attemptIn(trouble, async () => {
+    const found = await get(pathOf(row));
+    const steps = found.workflow.steps.map(({ participant, cue }) => h("li", {}, h("strong", {}, participant), h("pre", {}, cue)));
+    openDialog({
+      title: found.title,
+      wide: true,
+      build: (close) => {
+        const approve = () => {
+          close();
+          change(() => post(`${pathOf(row)}/approve`, { sha256: found.sha256 }));
+        };
+        return h(
+          "div",
+          { class: "workflow-steps" },
+          found.workflow.about && h("p", {}, found.workflow.about),
+          found.foreign && foreign(found),
+          h("ol", {}, steps),
+          found.foreign && h("button", { type: "button", class: "primary", onclick: approve }, "Approve exactly this"),
+        );
+      },
+    });
+  });
+}
