@@ -24,12 +24,21 @@ from rappd.cli.console import (
 from rappd.cli.formatting import ago
 from rappd.cli.names import session_names
 from rappd.cli.tables import table
-from rappd.cli.threads import FORMAT, write_export
+from rappd.cli.threads import write_export
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.argument("session", default="current", shell_complete=session_names)
+_FORMAT = click.option(
+    "--format",
+    "--form",
+    "form",
+    type=click.Choice(["jsonl", "markdown", "egg"]),
+    default="jsonl",
+    show_default=True,
+    help="egg: a file that replays it.",
+)
 _ANSWER_SECONDS = 600.0
 
 Row = dict[str, Any]
@@ -85,9 +94,16 @@ def show(session: str, as_json: bool) -> None:
 
 
 @sessions.command("open")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--browser", is_flag=True, help="Show FILE in the browser.")
 @_JSON
-def open_(as_json: bool) -> None:
-    """Start a new session; connected phones move there."""
+def open_(file: Path | None, browser: bool, as_json: bool) -> None:
+    """Start a new session; connected phones move there. With FILE, open a session egg to replay it."""
+    if file is not None:
+        from rappd.cli.session_eggs import open_egg
+
+        open_egg(file, browser=browser, as_json=as_json)
+        return
     row = ControlClient(Home.here()).post("/sessions")
     if as_json:
         print_json(row)
@@ -119,11 +135,23 @@ def say(text: str, session: str, to: str, as_json: bool) -> None:
 
 @sessions.command()
 @_SESSION
-@FORMAT
+@_FORMAT
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
+@click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel in the egg.")
+@click.option("--force", is_flag=True, help="Replace the egg's file.")
 @_JSON
-def export(session: str, form: str, output: Path | None, as_json: bool) -> None:
-    """Write a session as JSONL or Markdown. Works with the daemon down."""
+def export(
+    session: str, form: str, output: Path | None, allow: tuple[str, ...], force: bool, as_json: bool
+) -> None:
+    """Write a session as JSONL, Markdown, or an egg that replays it. Works with the daemon down.
+
+    An egg goes to a file, without --output among the home's eggs.
+    """
+    if form == "egg":
+        from rappd.cli.session_eggs import pack_session
+
+        pack_session(session, output, allow=frozenset(allow), overwrite=force, as_json=as_json)
+        return
     from rappd.store.reader import Reader
     from rappd.tether.session_list import SESSION_CALLER, find_session, session_rows
 
@@ -136,11 +164,23 @@ def export(session: str, form: str, output: Path | None, as_json: bool) -> None:
 
 @sessions.command()
 @_SESSION
-@click.option("--at", "at_seq", type=click.IntRange(min=1), help="After this event (show numbers them).")
+@click.option("--at", "at_seq", type=click.IntRange(min=0), help="After this event (show numbers them).")
 @_JSON
 def branch(session: str, at_seq: int | None, as_json: bool) -> None:
-    """Start a session with what was said so far; connected phones move there."""
-    row = ControlClient(Home.here()).post(_path(session) + "/branch", {"at_seq": at_seq or 0})
+    """Start a session with what was said so far; connected phones move there.
+
+    SESSION may be the file of a session egg.
+    """
+    daemon = ControlClient(Home.here())
+    if "/" in session or "." in session:
+        from rappd.cli.session_eggs import taken_in
+
+        egg = taken_in(daemon, Path(session))
+        row = daemon.post(
+            f"/sessions/eggs/{egg['id']}/branch", {} if at_seq is None else {"at_event": at_seq}
+        )
+    else:
+        row = daemon.post(_path(session) + "/branch", {"at_seq": at_seq or 0})
     if as_json:
         print_json(row)
         return

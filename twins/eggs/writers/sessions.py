@@ -29,7 +29,7 @@ def session_egg(content: SessionContent) -> bytes:
         "schema": SCHEMA,
         "type": "session",
         "rappid": content.rappid,
-        "name": "rappd",
+        "name": content.title,
         "title": content.title,
         "description": content.description,
         "parent_rappid": content.parent_rappid or None,
