@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,9 +86,7 @@ class SessionPacking:
     def _cast(self, records: list[Event]) -> Cast:
         places = TwinLayout(self._home.root)
         rappids = {one.name: one.rappid.text for one in scan(places).twins}
-        try:
+        with contextlib.suppress(TwinError):  # a brainstem that never packed has no rappid yet
             rappids[self._machine] = Twin.read(self._host.root).rappid.text
-        except TwinError:
-            pass  # a brainstem that never packed has no rappid yet
         host = agent_id(HOST, self._key.fingerprint)
         return Cast(self._machine, names_on_disk(places, host, self._machine, records), rappids)
