@@ -43,14 +43,20 @@ def described(content: SessionContent) -> dict[str, Any]:
 
 
 def replayed(content: SessionContent) -> dict[str, Any]:
-    """What a screen replays: ``events`` in one shape, and the ``transcript`` as the egg's own page takes it."""
-    events = [msgspec.structs.asdict(one) for one in content.events]
-    return {"events": events, "transcript": content.transcript if content.page else events}
+    """What a screen replays: ``events`` in one shape; where the egg brought a page of another maker, ``foreign`` is
+    True and ``transcript`` is as that page takes it.
+    """
+    foreign = is_foreign(content)
+    return {
+        "events": [msgspec.structs.asdict(one) for one in content.events],
+        "foreign": foreign,
+        "transcript": content.transcript if foreign else [],
+    }
 
 
-def page_of(content: SessionContent) -> str:
-    """The page that is mounted: the egg's own, or else this program's."""
-    return content.page or replay_page()
+def is_foreign(content: SessionContent) -> bool:
+    """True for an egg with a page that is not this program's own: it is shown only when somebody asks for it."""
+    return content.page not in ("", replay_page())
 
 
 async def branch_from_egg(

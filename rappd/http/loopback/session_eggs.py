@@ -19,7 +19,8 @@ from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.tether.devices import OWNER
-from rappd.tether.session_replay import branch_from_egg, described, page_of, replayed
+from rappd.tether.replay_page import replay_page
+from rappd.tether.session_replay import branch_from_egg, described, replayed
 from twins.eggs.readers.sessions import read_session
 from twins.eggs.session_content import SessionContent
 
@@ -39,6 +40,7 @@ _FRAME_HEADERS = {
         "camera=(), microphone=(), geolocation=(), clipboard-read=(), clipboard-write=(), display-capture=(), "
         "fullscreen=(), payment=(), usb=(), serial=(), hid=(), midi=(), screen-wake-lock=(), web-share=()"
     ),
+    "Connection-Allowlist": "()",  # WebRTC and speculative connections, too; only Chromium has it
     "X-Content-Type-Options": "nosniff",
     "X-DNS-Prefetch-Control": "off",
     "Referrer-Policy": "no-referrer",
@@ -67,7 +69,10 @@ async def open_(request: web.Request) -> web.Response:
 @routes.get(f"/sessions/eggs/{_ID}")
 @operator_only
 async def show(request: web.Request) -> web.Response:
-    """A session egg that waits here, with its events, and `frame`: the path of its page at `localhost`."""
+    """A session egg that waits here, with its events, and `frame`: the path of the replay's page at `localhost`.
+
+    Where the egg brought a page of another maker (`foreign`), that is at the same path with `/own` behind it.
+    """
     id = request.match_info["id"]
     content = await _content(request.app[DAEMON], id)
     frame = f"/sessions/frames/{_frame_key(id)}/{id}"
@@ -89,12 +94,23 @@ async def branch(request: web.Request) -> web.Response:
 
 @routes.get(f"/sessions/frames/{{key:[0-9a-f]{{64}}}}/{_ID}")
 async def frame(request: web.Request) -> web.Response:
-    """The page of a session egg, for a frame of the operator's page: an origin of its own, and no network."""
+    """The page that replays a session egg, for a frame of the operator's page: no origin, storage or network."""
+    await _framed(request)
+    return web.Response(body=replay_page().encode(), headers=_FRAME_HEADERS)
+
+
+@routes.get(f"/sessions/frames/{{key:[0-9a-f]{{64}}}}/{_ID}/own")
+async def own_frame(request: web.Request) -> web.Response:
+    """The same with the page that the egg brought; it was compared with its hash a moment ago."""
+    content = await _framed(request)
+    return web.Response(body=(content.page or replay_page()).encode(), headers=_FRAME_HEADERS)
+
+
+async def _framed(request: web.Request) -> SessionContent:
     id = request.match_info["id"]
     if at_operator_origin(request) or not hmac.compare_digest(request.match_info["key"], _frame_key(id)):
         raise NotFoundError("There is no such page.", do="Open the egg again: rappd sessions open FILE")
-    content = await _content(request.app[DAEMON], id)
-    return web.Response(body=page_of(content).encode(), headers=_FRAME_HEADERS)
+    return await _content(request.app[DAEMON], id)
 
 
 async def _content(daemon: Daemon, id: str) -> SessionContent:

@@ -17,7 +17,9 @@ addEventListener("message", ({ source, data }) => {
   if (data.kind === "cart_init" || data.kind === "egg_init") {
     nonce = data.nonce;
     begin(data.transcript, data.participants, data.title);
-    form.hidden = data.scrubber === "outside" || events.length === 0;
+    const outside = data.scrubber === "outside"; // title and scrubber stand around this frame
+    document.querySelector("header").hidden = outside;
+    form.hidden = outside || events.length === 0;
     seek(data.event ?? Infinity);
   } else if (data.kind === "cart_seek") {
     seek(data.event);

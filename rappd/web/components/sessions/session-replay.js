@@ -35,14 +35,14 @@ export function sessionReplay(main, id) {
   };
 }
 
-function show(place, heading, id, { egg, events: found, transcript, frame: path }) {
+function show(place, heading, id, { egg, events: found, transcript, foreign, frame: path }) {
   const events = found.map((event, index) => ({ ...event, index }));
   const trouble = h("div", {});
   const range = h("input", { type: "range", min: 0, max: Math.max(0, events.length - 1), "aria-label": "Event" });
-  const label = h("output", { class: "soft" });
+  const label = h("output", { class: "soft replay-label" });
   const play = h("button", { type: "button", class: "secondary" }, "Play");
   const onward = h("button", { type: "button", class: "primary" }, "Go on from here");
-  const mounted = mount(egg, path, transcript);
+  let mounted = mount(egg, path, found);
   let timer = 0;
 
   const seek = (index, settled = true) => {
@@ -80,17 +80,26 @@ function show(place, heading, id, { egg, events: found, transcript, frame: path 
       go("chat", "session", session.id);
     });
   });
-  heading.append(header(egg));
+  const own = h("button", { type: "button", class: "quiet small" }, "Show the page it brought");
+  own.addEventListener("click", () => {
+    const theirs = mount(egg, `${path}/own`, transcript);
+    mounted.close();
+    mounted.element.replaceWith(theirs.element);
+    mounted = theirs;
+    own.remove();
+    if (events.length) seek(Number(range.value));
+  });
+  heading.append(header(egg, foreign && own));
   place.append(
     mounted.element,
     h(
       "div",
-      { class: "chat-foot" },
+      { class: "chat-foot replay-foot" },
       h(
         "div",
         { class: "chat-column" },
         trouble,
-        events.length > 0 && [h("div", { class: "scrubber" }, play, range), label, h("p", {}, onward)],
+        events.length > 0 && [h("div", { class: "scrubber" }, play, range, onward), label],
       ),
     ),
   );
@@ -101,7 +110,7 @@ function show(place, heading, id, { egg, events: found, transcript, frame: path 
   };
 }
 
-function header(egg) {
+function header(egg, own) {
   const people = egg.participants.map(({ name }) => name).join(", ");
   const sign = egg.pinned ? h("span", { class: "sign good" }, "✓ ") : h("span", { class: "sign warn" }, "! ");
   const pins = egg.pinned ? "Page and transcript are what their hashes say." : `Unpinned: ${egg.unpinned}`;
@@ -119,7 +128,7 @@ function header(egg) {
         h("p", { class: "soft" }, sign, pins),
         egg.parent_rappid && h("p", { class: "soft" }, `Branched after event ${egg.branch_at_event} of ${egg.parent_rappid}`),
       ),
-      back(),
+      h("div", { class: "session-actions" }, own, back()),
     ),
   );
 }
@@ -128,7 +137,7 @@ const back = () =>
   h("a", { class: "button quiet small", href: "#/chat" }, icon("chevron", "icon back"), `Back to ${daemon.name}`);
 
 /**
- * The egg's page, in a frame without an origin, storage or network. Only messages of this very window count, and
+ * A page that replays the egg, in a frame without an origin, storage or network. Only messages of this very window count, and
  * after the first one only with the number that this mount gave it; whatever it says, nothing is done for it.
  */
 function mount(egg, path, transcript) {
