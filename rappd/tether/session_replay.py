@@ -43,8 +43,9 @@ def described(content: SessionContent) -> dict[str, Any]:
 
 
 def replayed(content: SessionContent) -> dict[str, Any]:
-    """What a screen replays: ``events`` in one shape; where the egg brought a page of another maker, ``foreign`` is
-    True and ``transcript`` is as that page takes it.
+    """What a screen replays: ``events`` in one shape.
+
+    Where the egg brought a page of another maker, ``foreign`` is True and ``transcript`` is as that page takes it.
     """
     foreign = is_foreign(content)
     return {

