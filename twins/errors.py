@@ -79,6 +79,14 @@ class UnknownEggError(BadEggError):
     code = "unknown_egg"
 
 
+class SessionTooLargeError(TwinError):
+    """A session with more events, or more text, than a session egg may hold; nothing was written."""
+
+    code = "session_too_large"
+    status = 413
+    exit_code = 5
+
+
 class SecretFoundError(TwinError):
     """Something that looks like a secret lies in what was to be packed; nothing was packed."""
 

@@ -33,7 +33,7 @@ def egg() -> None:
 
 @egg.command()
 @click.argument("name", required=False, default="", shell_complete=twin_names)
-@click.option("--form", default="", help="agent, twin, brainstem, organism, rapplication, rapp1-organism, …")
+@click.option("--form", default="", help="agent, twin, brainstem, organism, rapplication, session, …")
 @click.option("--item", default="", help="The one agent file or rapplication to pack.")
 @click.option(
     "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
@@ -58,7 +58,18 @@ def pack(
     peer: str,
     as_json: bool,
 ) -> None:
-    """Pack a twin by its NAME; without one, this machine's brainstem."""
+    """Pack a twin by its NAME; without one, this machine's brainstem. With --form session, NAME is a session's id."""
+    if form == "session" and not peer:
+        from rappd.cli.session_eggs import pack_session
+
+        pack_session(
+            item or name,
+            Path(output) if output else None,
+            allow=frozenset(allow),
+            overwrite=force,
+            as_json=as_json,
+        )
+        return
     from rappd.operations.egg_packing import PackRequest
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
     from twins.work_progress import Cancellation

@@ -58,10 +58,11 @@ def open_(as_json: bool, browser: bool) -> None:
             print_err("You are here over SSH; the link opens on your own machine after:")
             print_err(f"  {click.style(way, fg='cyan')}")
     if browser:
-        _open_in_browser(found["url"])
+        open_in_browser(found["url"])
 
 
-def _open_in_browser(url: str) -> None:
+def open_in_browser(url: str) -> None:
+    """Shows a page in the browser of the desktop, or says why not."""
     opener = "open" if sys.platform == "darwin" else "xdg-open"
     environment = programs.from_owner(*programs.DESKTOP)
     try:

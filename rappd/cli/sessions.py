@@ -25,12 +25,21 @@ from rappd.cli.formatting import ago
 from rappd.cli.names import session_names
 from rappd.cli.session_guests import backend, invite, uninvite
 from rappd.cli.tables import table
-from rappd.cli.threads import FORMAT, write_export
+from rappd.cli.threads import write_export
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.argument("session", default="current", shell_complete=session_names)
+_FORMAT = click.option(
+    "--format",
+    "--form",
+    "form",
+    type=click.Choice(["jsonl", "markdown", "egg"]),
+    default="jsonl",
+    show_default=True,
+    help="egg: a file that replays it.",
+)
 _ANSWER_SECONDS = 600.0
 
 Row = dict[str, Any]
@@ -86,12 +95,21 @@ def show(session: str, as_json: bool) -> None:
 
 
 @sessions.command("open")
-@click.argument("session", default="", shell_complete=session_names)
+@click.argument("what", default="", metavar="[SESSION|FILE]", shell_complete=session_names)
+@click.option("--browser", is_flag=True, help="Show FILE in the browser.")
 @_JSON
-def open_(session: str, as_json: bool) -> None:
-    """Start a new session, or go back to an older one; phones move there."""
+def open_(what: str, browser: bool, as_json: bool) -> None:
+    """Start a new session, or go back to an older one; phones move there.
+
+    With the FILE of a session egg, open it to replay it.
+    """
+    if _names_file(what):
+        from rappd.cli.session_eggs import open_egg
+
+        open_egg(Path(what), browser=browser, as_json=as_json)
+        return
     daemon = ControlClient(Home.here())
-    row = daemon.post(_path(session) + "/open") if session else daemon.post("/sessions")
+    row = daemon.post(_path(what) + "/open") if what else daemon.post("/sessions")
     if as_json:
         print_json(row)
         return
@@ -122,11 +140,23 @@ def say(text: str, session: str, to: str, as_json: bool) -> None:
 
 @sessions.command()
 @_SESSION
-@FORMAT
+@_FORMAT
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
+@click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel in the egg.")
+@click.option("--force", is_flag=True, help="Replace the egg's file.")
 @_JSON
-def export(session: str, form: str, output: Path | None, as_json: bool) -> None:
-    """Write a session as JSONL or Markdown. Works with the daemon down."""
+def export(
+    session: str, form: str, output: Path | None, allow: tuple[str, ...], force: bool, as_json: bool
+) -> None:
+    """Write a session as JSONL, Markdown, or an egg that replays it. Works with the daemon down.
+
+    An egg goes to a file, without --output among the home's eggs.
+    """
+    if form == "egg":
+        from rappd.cli.session_eggs import pack_session
+
+        pack_session(session, output, allow=frozenset(allow), overwrite=force, as_json=as_json)
+        return
     from rappd.store.reader import Reader
     from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 
@@ -139,11 +169,23 @@ def export(session: str, form: str, output: Path | None, as_json: bool) -> None:
 
 @sessions.command()
 @_SESSION
-@click.option("--at", "at_seq", type=click.IntRange(min=1), help="After this event (show numbers them).")
+@click.option("--at", "at_seq", type=click.IntRange(min=0), help="After this event (show numbers them).")
 @_JSON
 def branch(session: str, at_seq: int | None, as_json: bool) -> None:
-    """Start a session with what was said so far; connected phones move there."""
-    row = ControlClient(Home.here()).post(_path(session) + "/branch", {"at_seq": at_seq or 0})
+    """Start a session with what was said so far; connected phones move there.
+
+    SESSION may be the file of a session egg.
+    """
+    daemon = ControlClient(Home.here())
+    if _names_file(session):
+        from rappd.cli.session_eggs import taken_in
+
+        egg = taken_in(daemon, Path(session))
+        row = daemon.post(
+            f"/sessions/eggs/{egg['id']}/branch", {} if at_seq is None else {"at_event": at_seq}
+        )
+    else:
+        row = daemon.post(_path(session) + "/branch", {"at_seq": at_seq or 0})
     if as_json:
         print_json(row)
         return
@@ -202,6 +244,10 @@ def _print_event(event: Row) -> None:
         print_out(f"{lead}{wrapped(text, len(lead))}")
     else:
         print_out(dim(f"{lead}{wrapped(text or event['kind'], len(lead))}"))
+
+
+def _names_file(text: str) -> bool:
+    return "/" in text or "." in text
 
 
 def _path(session: str) -> str:

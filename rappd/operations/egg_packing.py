@@ -13,6 +13,7 @@ import msgspec
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.operations.session_packing import SESSION_FORM, SessionPacking
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
@@ -29,7 +30,8 @@ class PackRequest(msgspec.Struct, frozen=True):
     """A request to pack an egg.
 
     ``twin`` "" means the host; ``item`` an agent's file or a rapplication's id; ``into`` a file, or "" for a
-    place among the home's eggs. ``allow``: ids of findings that may travel.
+    place among the home's eggs. ``allow``: ids of findings that may travel. Of the form ``session``, ``item`` or
+    ``twin`` is the beginning of a session's id, "" for the newest.
     """
 
     twin: str = ""
@@ -54,6 +56,7 @@ class EggPacking:
         self._machine = machine
         self._maker = EggMaker(version=__version__, host=machine)
         self._places = TwinLayout(home.root)
+        self._sessions = SessionPacking(home, host, identity, machine=machine)
 
     def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
@@ -62,6 +65,9 @@ class EggPacking:
         """
         from twins.eggs.writers.pack import pack  # brings the archive writer along
 
+        if order.form == SESSION_FORM:
+            return self._sessions.pack(order.item or order.twin, self._target(order), allow=order.allow,
+                                       overwrite=order.overwrite)  # fmt: skip
         form = _form(order)
         workspace, name = self._workspace(order)
         if not order.twin and not form.needs_item:
@@ -84,6 +90,13 @@ class EggPacking:
         )
         told = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
         return {"packed": _packed(done), "message": told}
+
+    def _target(self, order: PackRequest) -> Path:
+        """The file of a session: the one that is named, or a place among the home's eggs."""
+        if order.into:
+            return Path(order.into).expanduser().absolute()
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
+        return self._places.eggs / "sessions" / f"{at}-session.egg"
 
     def lay_before_bond(self, root: Path, progress: Progress | None = None) -> Path:
         """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
@@ -162,7 +175,8 @@ def _form(order: PackRequest) -> EggFormat:
         form = EggFormat(text)
     except ValueError as error:
         raise UsageProblemError(
-            f'There is no form "{text[:40]}".', do=", ".join(one.value for one in EggFormat)
+            f'There is no form "{text[:40]}".',
+            do=", ".join((*(one.value for one in EggFormat), SESSION_FORM)),
         ) from error
     if form.needs_item and not order.item:
         raise UsageProblemError(f"Which {form.value.removeprefix('rapp1-')} shall be packed?", do="Name it.")

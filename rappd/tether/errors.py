@@ -79,3 +79,21 @@ class AskedElsewhereError(TetherError):
 
     def __init__(self) -> None:
         super().__init__("That was asked in the session before.", do="Ask again.")
+
+
+class NoSuchEventError(TetherError):
+    """A number that is no event of a session egg."""
+
+    code = "no_such_event"
+    status = 404
+    exit_code = 4
+
+    def __init__(self, first: int, last: int) -> None:
+        if last < first:
+            super().__init__(
+                "This session egg holds no events.", do="Export a session in which somebody spoke."
+            )
+        else:
+            super().__init__(
+                "There is no such event in this egg.", do=f"Its events go from {first} to {last}."
+            )

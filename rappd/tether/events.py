@@ -10,6 +10,8 @@ from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARTICIPANT
 from rappd.store.records import Event
 
 SESSION_START, SESSION_END, CLEAR, BRANCH = "session_start", "session_end", "clear", "branch"
+_OF_IMPORTED = ("imported", "to", "via", "error", "do")
+"""Fields of an event that came in a session egg; ``imported`` is its moment there, or True."""
 _LONGEST = 100_000
 """Characters of a text: even when each is escaped, one event fits into a message of 1 MiB."""
 
@@ -29,7 +31,8 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
             "by": str(data.get("by", "")),
             "text": str(data.get("text", ""))[:_LONGEST],
         }
-        return {**event, **noted, **_told(data, "parent", "at_seq", "workflow", "label")}
+        told = ("parent", "at_seq", "parent_rappid", "branch_at_event", "workflow", "label")
+        return {**event, **noted, **_told(data, *told, *_OF_IMPORTED)}
     if record.verb == HELP and "user_input" in data:
         if record.sender in names:  # of a participant to another machine, for the sentence before
             return None

@@ -83,6 +83,15 @@ class Participants:
         return known | {id: self._gone[id] for id in away if self._gone[id]}
 
 
+def names_on_disk(places: TwinLayout, host: str, machine: str, records: Iterable[Event]) -> dict[str, str]:
+    """The same without a daemon: ``host`` is the brainstem's id, ``machine`` its name."""
+    node = host.rpartition("_")[2]
+    found = _all_twins(places)
+    ids = {id for one in records for id in (one.sender, one.recipient) if id.endswith(f"_{node}")}
+    known = {id: name for id in ids if (name := found.get(_key_of(id), ""))}
+    return known | {host: machine}
+
+
 def _key_of(id: str) -> str:
     """The first digits of a twin's key; "" for the id of an agent."""
     digits = id.rpartition("_")[0].rpartition("-")[2]

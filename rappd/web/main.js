@@ -62,11 +62,14 @@ startAgentNotices(tryIt);
 followDaemonEvents();
 setTimeout(loadAll, QUIET_MS);
 
-/** A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. */
+/**
+ * A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. `&go=` names
+ * the page to begin with.
+ */
 async function useKey() {
-  const key = /^#k=(.+)$/.exec(location.hash)?.[1];
+  const [, key, start] = /^#k=([^&]+)(?:&go=([\w/-]+))?$/.exec(location.hash) ?? [];
   if (!key) return true;
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + (start ? `#/${start}` : ""));
   try {
     await daemon.open(decodeURIComponent(key));
     return true;

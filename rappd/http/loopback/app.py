@@ -24,6 +24,7 @@ from rappd.http.loopback import (
     peers,
     rapps,
     services,
+    session_eggs,
     sessions,
     sources,
     static_files,
@@ -53,7 +54,7 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, notices]
-    tables += [devices, sessions, workflows]
+    tables += [devices, session_eggs, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

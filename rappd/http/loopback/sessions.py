@@ -42,7 +42,7 @@ async def listing(request: web.Request) -> web.Response:
 async def open_(request: web.Request) -> web.Response:
     """Starts a session, and takes all connected phones there."""
     tether = _tether(request)
-    return ok(await _moved(tether, await tether.sessions.open()))
+    return ok(await moved(tether, await tether.sessions.open()))
 
 
 @routes.post("/sessions/{id}/open")
@@ -52,7 +52,7 @@ async def reopen(request: web.Request) -> web.Response:
     tether, row = await _found(request)
     session = await tether.sessions.open(row.id)
     tether.sessions.opened_again(session, OWNER)
-    return ok(await _moved(tether, session))
+    return ok(await moved(tether, session))
 
 
 @routes.get("/sessions/{id}")
@@ -158,7 +158,7 @@ async def branch(request: web.Request) -> web.Response:
     at_seq = (await json_object(request)).get("at_seq", 0)
     if type(at_seq) is not int or not 0 <= at_seq <= row.count:
         raise InvalidFieldError(f"at_seq is a number up to {row.count}", do='Send {"at_seq": 12}.')
-    return ok(await _moved(tether, await tether.sessions.branch(row, at_seq or row.count, OWNER)))
+    return ok(await moved(tether, await tether.sessions.branch(row, at_seq or row.count, OWNER)))
 
 
 @routes.post("/sessions/{id}/close")
@@ -213,7 +213,8 @@ async def _people(tether: TetherService, session: Session) -> dict[str, Any]:
     }
 
 
-async def _moved(tether: TetherService, session: Session) -> dict[str, Any]:
+async def moved(tether: TetherService, session: Session) -> dict[str, Any]:
+    """Takes connected phones to a session; the answer shows it."""
     tether.move_to(session)
     await tether.sessions.record.flush()
     return await tether.current.shown(await tether.sessions.find(session.id))

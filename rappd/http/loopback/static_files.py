@@ -45,7 +45,10 @@ async def index(request: web.Request) -> web.StreamResponse:
     if not at_operator_origin(request):
         raise web.HTTPFound(f"http://127.0.0.1:{request.app[DAEMON].port}/")
     assets = await _assets()
-    return web.Response(body=assets.index, headers={**HEADERS, "Content-Type": _type_of("index.html")})
+    port = request.headers["Host"].rpartition(":")[2]  # frames of the daemon's own port alone
+    policy = POLICY.replace("localhost:*", f"localhost:{port}")
+    headers = {**HEADERS, "Content-Security-Policy": policy, "Content-Type": _type_of("index.html")}
+    return web.Response(body=assets.index, headers=headers)
 
 
 @routes.get("/web/{name:.+}")

@@ -105,7 +105,7 @@ export function chat(session, machine, { onLeave }) {
 
 function addEvent(list, rows, event, session) {
   if (event.kind === "operator_input") {
-    const mine = event.by === session.device.name;
+    const mine = event.by === session.device.name && !event.imported;
     const mark = element("span", { className: "mark" }, mine ? "delivered" : "");
     for (const button of list.querySelectorAll(".again")) if (button.dataset.text === event.text) button.remove();
     const row = element("li", { className: mine ? "mine" : "other" },

@@ -1,11 +1,16 @@
-/** Chat with the brainstem, with a twin (`#/chat/<key>`), or in a session with phones (`#/chat/session/<id>`). */
+/**
+ * Chat with the brainstem, with a twin (`#/chat/<key>`), or in a session with phones (`#/chat/session/<id>`); the
+ * replay of a session egg (`#/chat/replay/<id>`).
+ */
 
 import { chatView } from "../components/chat/chat-view.js";
 import { importFiles } from "../components/agents/agent-import.js";
 import { chatTarget } from "../components/chat/chat-target.js";
+import { sessionReplay } from "../components/sessions/session-replay.js";
 import { sessionView } from "../components/sessions/session-view.js";
 
 const SESSION = "session";
+const REPLAY = "replay";
 
 /** The rest of the address that leads back to whom one talked to last. */
 export const rest = () => chatTarget.rest;
@@ -23,6 +28,10 @@ export function mount(main, { tryIt }) {
         shown = sessionView(main, rest[1]);
         return;
       }
+      if (rest[0] === REPLAY && rest[1]) {
+        shown = sessionReplay(main, rest[1]);
+        return;
+      }
       key = rest[0] ?? "";
       chatTarget.turnTo(key);
       shown = chatView(main, key);
@@ -31,8 +40,8 @@ export function mount(main, { tryIt }) {
       words: "Drop to add the agent",
       take: (files) => importFiles(files, tryIt, key ?? ""),
     }),
-    write: () => shown.write(),
-    put: (text) => shown.put(text),
+    write: () => shown.write?.(),
+    put: (text) => shown.put?.(text),
     close: () => shown?.close(),
   };
 }

@@ -10,8 +10,8 @@ from twins.zip.names import shown
 
 ORGANISM = Family("brainstem-egg/2.2-organism", "organism", "ZIP", "a twin")
 RAPPLICATION = Family("brainstem-egg/2.2-rapplication", "rapplication", "ZIP", "the brainstem")
-SESSION = Family("brainstem-egg/2.3-session", "session", "JSON", "opens in a browser")
-OLD_SESSION = Family("rappterbox-cart/0.1", "session", "JSON", "opens in a browser")
+SESSION = Family("brainstem-egg/2.3-session", "session", "JSON", "a replay")
+OLD_SESSION = Family("rappterbox-cart/0.1", "session", "JSON", "a replay")
 INVITATION = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "JSON", "names a place to join")
 GATE = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "ZIP", "neighborhoods/, as data")
 CUBBY = Family("brainstem-egg/2.3-cubby", "cubby", "ZIP", "cubbies/, as data")
@@ -46,7 +46,7 @@ RAPP1 = {
     for kind, container, hatches_to in (
         ("organism", "ZIP", "a twin"),
         ("rapplication", "ZIP", "the brainstem"),
-        ("session", "JSON", "opens in a browser"),
+        ("session", "JSON", "a replay"),
         ("invite", "JSON", "names a place to join"),
         ("neighborhood", "ZIP", "neighborhoods/, as data"),
         ("estate", "ZIP", "estates/, as data"),

@@ -119,7 +119,9 @@ def _session(found: DetectedEgg, manifest: Manifest) -> ParsedEgg:
     if not isinstance(transcript, list) or not all(isinstance(event, dict) for event in transcript):
         raise found.damaged("its transcript")
     name = manifest.rappid.slug
-    answer = sessions.tell(name, "", manifest.rappid.text, "text", runtime, len(transcript), [])
+    sessions.checked_transcript(found, runtime, transcript)
+    found.notes.append("It carries no hash of its transcript.")
+    answer = sessions.tell(found, name, "", manifest.rappid.text, "text", runtime, len(transcript), [])
     html = runtime.lstrip()[:1] == "<"
     return answering(
         found,

@@ -24,12 +24,13 @@ export function openPlan(file, decided, signature) {
   const body = h("div", { class: "dialog-body" });
   let ident = "";
   let hatching = false;
+  let kept = false; // it is replayed now
   const dialog = openDialog({
     title: file.name,
     build: () => body,
     closed: () => {
       control.abort();
-      if (ident && !hatching) discard(ident);
+      if (ident && !hatching && !kept) discard(ident);
       decided();
     },
   });
@@ -73,6 +74,14 @@ export function openPlan(file, decided, signature) {
       dialog.close();
       go("twins", "cartridges");
     };
+    const replay = () => {
+      kept = true;
+      dialog.close();
+      go("chat", "replay", ident);
+    };
+    const replayHere =
+      first.egg.kind === "session" &&
+      h("button", { type: "button", class: "primary", onclick: replay }, "Replay");
     const runHere =
       first.egg.kind === "lispy" &&
       h("button", { type: "button", class: "secondary", onclick: run }, "Run it here");
@@ -85,7 +94,7 @@ export function openPlan(file, decided, signature) {
     };
     const actions = () => {
       const files = writes(plan);
-      if (!files && plan.answer) return closing(() => dialog.close(), "Close", runHere);
+      if (!files && plan.answer) return closing(() => dialog.close(), "Close", runHere, replayHere);
       if (!files && plan.seal.standing !== "trusted")
         return [
           h(

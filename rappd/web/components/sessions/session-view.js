@@ -1,6 +1,7 @@
 /** A session with phones, live: what everybody said, and a place to write to all. */
 
 import { autoscroll } from "../../lib/autoscroll.js";
+import { post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { markdown } from "../chat/markdown.js";
@@ -19,6 +20,7 @@ export function sessionView(main, id) {
   const bring = h("button", { type: "button", class: "secondary small", hidden: true, onclick: () => act(() => stream.bringPhones()) }, "Bring phones here");
   const people = sessionPeople(stream.path);
   let drawnPeople = null;
+  const pack = h("button", { type: "button", class: "quiet small", onclick: () => act(() => saveEgg(id)) }, "Save as egg");
   const list = h("ol", { class: "turns session-events" });
   const scroller = h(
     "div",
@@ -90,6 +92,7 @@ export function sessionView(main, id) {
               "div",
               { class: "session-actions" },
               bring,
+              pack,
               clear,
               end,
               h("a", { class: "button quiet small", href: "#/chat" }, icon("chevron", "icon back"), `Back to ${daemon.name}`),
@@ -117,9 +120,19 @@ export function sessionView(main, id) {
   };
 }
 
+/** Packs the session and saves the file. */
+async function saveEgg(id) {
+  const { packed, link } = await post("/eggs/pack", { form: "session", item: id });
+  const name = packed.path.split("/").at(-1);
+  const anchor = h("a", { href: link, download: name, hidden: true });
+  document.body.append(anchor);
+  anchor.click();
+  anchor.remove();
+}
+
 function eventView(event, asked, say) {
   if (event.kind === "operator_input")
-    return line(event.by === OWNER ? "you" : event.by, h("p", { class: "written" }, event.text));
+    return line(event.by === OWNER && !event.imported ? "you" : event.by, h("p", { class: "written" }, event.text));
   if (event.kind === "twin_response" && event.error)
     return line(
       event.by,

@@ -49,8 +49,7 @@ def test_a_session_answers_with_where_to_open_it(eggs: Any, schema: str) -> None
         assert f"html, sha256 {hashlib.sha256(octets).hexdigest()[:16]}, {len(octets)} bytes" in answer
         assert "transcript of 1 events" in answer
         assert "Kody, Ada" in answer
-        assert "rappterbox/console.html" in answer
-        assert "pages/vbrainstem.html" in answer
+        assert "rappd sessions open some.egg" in answer
         runtime = next(part for part in opened.parts if part.name == "runtime.html")
         assert runtime.read() == octets
         assert opened.rappid is not None

@@ -1,0 +1,92 @@
+"""Sessions as eggs on the command line: pack one, open one to replay it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rappd.cli.console import command, dim, print_json, print_out, print_status, status_mark, strip_control
+from rappd.cli.egg_options import egg_at, secrets_listed, verbs_here
+from rappd.cli.formatting import count, tilde
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from twins.byte_sizes import format_bytes
+
+_SHOWN = 8
+
+
+def pack_session(
+    session: str, output: Path | None, *, allow: frozenset[str], overwrite: bool, as_json: bool
+) -> None:
+    """Packs a session, "" or ``current`` for the newest, and says where it lies."""
+    from rappd.operations.egg_packing import PackRequest
+
+    order = PackRequest(
+        form="session",
+        item="" if session == "current" else session,
+        into=str(output) if output else "",
+        allow=allow,
+        overwrite=overwrite,
+    )
+    with secrets_listed(unless=as_json):
+        found = verbs_here().pack(order)
+    if as_json:
+        print_json(found)
+        return
+    done = found["packed"]
+    events = count(done["events"], "event")
+    print_out(
+        f"{status_mark('good')} {strip_control(done['name'])}: {events}, {format_bytes(done['size'])}, signed"
+    )
+    print_out(f"  {tilde(done['path'])}")
+    print_out(f"  {tilde(done['signature'])} {dim('is its signature')}")
+    opens = f"rappd sessions open {shlex.quote(done['path'])}"
+    print_out(f"  To replay it: {command(opens)}")
+
+
+def taken_in(daemon: ControlClient, file: Path) -> dict[str, Any]:
+    """Has the daemon check a session egg and keep a copy for a day; the answer tells what is in it."""
+    found: dict[str, Any] = daemon.post("/sessions/eggs", {"path": str(egg_at(file).absolute())})["egg"]
+    return found
+
+
+def open_egg(file: Path, *, browser: bool, as_json: bool) -> None:
+    """Checks a session egg and says what is in it, and where it can be replayed."""
+    daemon = ControlClient(Home.here())
+    if daemon.running():
+        egg = taken_in(daemon, file)
+        egg["url"] = f"{daemon.post('/operator/key')['url']}&go=chat/replay/{egg['id']}"
+    else:
+        from rappd.tether.session_replay import described
+        from twins.eggs.readers.sessions import read_session
+
+        egg = described(read_session(egg_at(file)))
+    if as_json:
+        print_json({"egg": egg})
+        return
+    print_out(f"{strip_control(egg['title'])}, {count(egg['events'], 'event')}")
+    people = [f"{strip_control(one['name'])} ({one['role']})" for one in egg["participants"][:_SHOWN]]
+    if people:
+        print_out(f"  with {', '.join(people)}")
+    print_status(
+        *(
+            ("good", "Page and transcript are what their hashes say.")
+            if egg["pinned"]
+            else ("note", f"Unpinned: {strip_control(egg['unpinned'])}")
+        )
+    )
+    if egg["parent_rappid"]:
+        print_out(f"  branched after event {egg['branch_at_event']} of {strip_control(egg['parent_rappid'])}")
+    if "url" not in egg:
+        print_status("note", "rappd isn't running here, so that nothing is replayed.", command("rappd start"))
+        return
+    print_out(f"  Replay    {egg['url']}")
+    goes_on = f"rappd sessions branch {shlex.quote(str(file))}"
+    print_out(f"  Go on     {command(goes_on)}")
+    if browser:
+        from rappd.cli.lifecycle import open_in_browser
+
+        sys.stdout.flush()
+        open_in_browser(egg["url"])

@@ -1,0 +1,119 @@
+"""A recorded session as the content of a session egg (RAPP v1 §18.11.4). Works with the daemon down."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import orjson
+
+from envelopes.envelope import DONE, HELP, NOTE
+from rappd.store.records import Event
+from rappd.tether.devices import OWNER
+from rappd.tether.events import BRANCH, event_of
+from rappd.tether.replay_page import replay_page
+from rappd.tether.session_list import SessionRow
+from twins.eggs.session_content import Participant, SessionContent, SessionEvent
+from twins.workspace.rappid import Rappid, label
+
+_TOLD = ("to", "via", "on_behalf_of", "do", "label")
+
+
+class Cast(msgspec.Struct, frozen=True):
+    """Everybody who may have spoken: names and rappids of brainstem and twins by the ids that records carry."""
+
+    machine: str
+    names: dict[str, str]
+    rappids: dict[str, str]
+    """By name."""
+
+
+def session_content(
+    row: SessionRow, records: list[Event], cast: Cast, *, at: datetime, made_by: str
+) -> SessionContent:
+    """The content of an egg of a session, with a new rappid: each export is a thing of its own."""
+    owner = label(cast.machine, 39, otherwise="machine")
+    rappid = Rappid.mint(owner, "session")
+    events = [event for one in records if (event := _event(one, cast.names)) is not None]
+    parent, parent_event = _parent(records, owner)
+    moment = _iso(at.timestamp() * 1e6)
+    begun = datetime.fromtimestamp(row.created / 1e6, UTC)
+    return SessionContent(
+        rappid=rappid.text,
+        title=f"Session on {cast.machine}, {begun.day} {begun:%B %Y}",
+        description=f"A session on {cast.machine}: {len(events)} events.",
+        participants=_participants(events, cast, rappid, owner),
+        events=events,
+        transcript=[msgspec.structs.asdict(one) for one in events],
+        page=replay_page(),
+        page_pinned=True,
+        transcript_pinned=True,
+        parent_rappid=parent,
+        branch_at_event=parent_event,
+        made_at=moment,
+        made_by=made_by,
+    )
+
+
+def session_rappid(machine: str, id: str) -> Rappid:
+    """The rappid that stands for a session of this machine as the parent of another: the same each time."""
+    return Rappid.mint(
+        label(machine, 39, otherwise="machine"), "session", hashlib.sha256(id.encode()).digest()
+    )
+
+
+def _event(record: Event, names: dict[str, str]) -> SessionEvent | None:
+    event = event_of(record, names)
+    if event is None:
+        return None
+    data: dict[str, Any] = {"text": event["text"]}
+    data |= {key: str(event[key]) for key in _TOLD if event.get(key)}
+    if event.get("error"):
+        data["error"] = True
+    suffix = {HELP: "asked", NOTE: "noted", DONE: "answered"}.get(record.verb, "failed")
+    return SessionEvent(
+        event["seq"], f"{record.id}:{suffix}", event["kind"], _iso(event["at"] * 1000), event["by"], data
+    )
+
+
+def _parent(records: Iterable[Event], owner: str) -> tuple[str, int | None]:
+    """(the rappid of the session that it branched from last, the event there)."""
+    found: tuple[str, int | None] = ("", None)
+    for one in records:
+        if one.verb != NOTE or b'"branch"' not in one.body:
+            continue
+        data = orjson.loads(one.body)["data"]
+        if data.get("kind") != BRANCH:
+            continue
+        if "parent_rappid" in data:
+            found = str(data["parent_rappid"]), int(data["branch_at_event"])
+        elif "parent" in data:
+            found = session_rappid(owner, str(data["parent"])).text, int(data["at_seq"])
+    return found
+
+
+def _participants(events: list[SessionEvent], cast: Cast, session: Rappid, owner: str) -> list[Participant]:
+    """The owner, who is there always, and everybody who spoke, in the order in which they did."""
+    roles = {OWNER: "operator"}
+    twins = set(cast.rappids) | set(cast.names.values())
+    for one in events:
+        if one.kind in ("twin_response", "tool_dispatch") and one.by in twins:
+            roles.setdefault(one.by, "twin")
+        elif one.kind == "demo_step" or "on_behalf_of" in one.data:
+            roles.setdefault(one.by, "coordinator")
+        elif one.kind == "operator_input":
+            roles.setdefault(one.by, "observer")
+
+    def rappid_of(name: str) -> str:
+        seed = hashlib.sha256(f"{session.tail} {name}".encode()).digest()
+        return cast.rappids.get(name) or Rappid.mint(owner, label(name, otherwise="guest"), seed).text
+
+    return [Participant(rappid_of(name), role, name) for name, role in roles.items() if name]
+
+
+def _iso(microseconds: float) -> str:
+    at = datetime.fromtimestamp(microseconds / 1e6, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
