@@ -16,7 +16,7 @@ from rappd.store.records import Event
 from rappd.tenants.tenant import HOST
 from rappd.tether.participants import names_on_disk
 from rappd.tether.session_export import Cast, session_content
-from rappd.tether.session_list import SESSION_CALLER, find_session, session_rows
+from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs import integrity
@@ -51,7 +51,10 @@ class SessionPacking:
         at = datetime.now(UTC)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Reader(self._home.database) as reader:
-            row = find_session(session_rows(reader.threads_by(SESSION_CALLER)), session)
+            row = find_session(
+                session_rows(reader.threads_by(SESSION_CALLER), reader.last_notes(SESSION_CALLER, OPENED)),
+                session,
+            )
             records = reader.thread_events(row.thread, first=_MOST_RECORDS)
         cast = self._cast(records)
         content = session_content(row, records, cast, at=at, made_by=f"rappd {__version__}")
