@@ -137,6 +137,7 @@ class Daemon:
         sessions = Sessions(self.dispatcher, store, self.tenants)
         sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
+        self.tether.eggs.store = self.egg_transfer
         self.activity.watched["devices"] = self.tether.looks
         library = WorkflowLibrary(workspace, self.quarantine)
         self.coordinator = Coordinator(

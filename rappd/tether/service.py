@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
@@ -18,10 +19,17 @@ from rappd.tether import proofs, sdp
 from rappd.tether.addresses import reachable_addresses
 from rappd.tether.checked_offer import CheckedOffer
 from rappd.tether.connection import PhoneConnection
-from rappd.tether.devices import WORKFLOW, Device, DeviceRegistry, checked_scope
-from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDeviceError, WindowClosedError
+from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry, checked_scope
+from rappd.tether.errors import (
+    BadEggTokenError,
+    BadOfferError,
+    TetherUnavailableError,
+    UnknownDeviceError,
+    WindowClosedError,
+)
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
+from rappd.tether.phone_eggs import PhoneEggs
 from rappd.tether.qr_code import as_svg
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.screen import Screen
@@ -76,6 +84,7 @@ class TetherService:
         self.sessions = sessions
         self.listener: TetherListener | None = None
         self.workflows: Workflows | None = None
+        self.eggs = PhoneEggs()
         self.window: PairingWindow | None = None
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
@@ -235,7 +244,7 @@ class TetherService:
     def looks(self) -> object:
         """Another value whenever a screen would show phones differently, or the code and the digits."""
         window = {**self.window_state(), "remaining": None} if self.window is not None else {}
-        devices = [(one.id, one.name, one.scope, one.workflows, one.user) for one in self._registered()]
+        devices = [(one.id, one.name, one.caps, one.user) for one in self._registered()]
         here = {one.device.id for one in self.connections if one.device is not None}
         return repr(window), devices, here
 
@@ -257,6 +266,7 @@ class TetherService:
     def revoke(self, device: Device) -> None:
         """Removes a device and closes its connections at once."""
         self.devices.remove(device)
+        self.eggs.forget(device)
         log.warning("security: the phone %s (%s) was removed", device.name, device.id[:16])
         for connection in list(self.connections):
             if connection.device is device:
@@ -264,9 +274,11 @@ class TetherService:
                 connection.end("removed")
         self._spawn(self._close_if_unused())
 
-    def allow(self, device: Device, scope: str, *, workflows: bool, user: str | None) -> None:
+    def allow(
+        self, device: Device, scope: str, *, workflows: bool, eggs: bool = False, user: str | None
+    ) -> None:
         """Changes what a device may do, at once."""
-        self.devices.allow(device, scope, workflows=workflows, user=user)
+        self.devices.allow(device, scope, workflows=workflows, eggs=eggs, user=user)
         for connection in self.connections:
             if connection.device is device:
                 connection.allow()
@@ -334,6 +346,38 @@ class TetherService:
         except ReportableError as problem:
             text = f"{problem} {problem.do}" if isinstance(problem, RefusedError) else str(problem)
             connection.show({"type": "refused", "event_id": "", "error": text})
+
+    def eggs_for(self, device: Device) -> dict[str, Any]:
+        """The frame that tells a phone what it may do with eggs."""
+        return self.eggs.shown(device)
+
+    def send_egg_token(self, connection: PhoneConnection) -> None:
+        """Sends a phone a token for one request for an egg, or tells it why not."""
+        if connection.device is None:
+            return
+        try:
+            connection.show(self.eggs.token(connection.device))
+        except ReportableError as problem:
+            connection.show({"type": "refused", "event_id": "egg_token", "error": f"{problem} {problem.do}"})
+
+    async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
+        """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
+        offered = await self.eggs.offer(device, path)
+        for connection in self.connections:
+            if connection.device is device:
+                connection.show(self.eggs.shown(device))
+        return {"device": device.name, "name": offered.name, "size": offered.size}
+
+    def egg_caller(self, token: str) -> Device:
+        """The device whose request carries this token. Raises ``BadEggTokenError``."""
+        device = self.eggs.tokens.redeem(token, self.devices.get)
+        if not self.may_carry_eggs(device):
+            raise BadEggTokenError
+        return device
+
+    def may_carry_eggs(self, device: Device) -> bool:
+        """True while it is registered here and may send and fetch eggs."""
+        return self.devices.get(device.id) is device and EGG in device.caps
 
     def workflows_for(self, device: Device) -> dict[str, Any]:
         """The frame that tells a phone which workflows it may run. Blocks on the disk."""

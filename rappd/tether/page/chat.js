@@ -1,5 +1,6 @@
 // The conversation: events as bubbles, what is not yet sent below them, and the line to write.
 
+import { eggs } from "./eggs.js";
 import { element } from "./element.js";
 import { current, workflows } from "./workflows.js";
 
@@ -18,13 +19,14 @@ export function chat(session, machine, { onLeave, onStop }) {
   const interrupt = element("button", { type: "button", hidden: true }, "Interrupt");
   const form = element("form", { className: "compose" }, to, input, interrupt, send);
   const steps = workflows(session);
+  const carried = eggs(session);
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
       element("p", { className: "protected" }),
-      clear, element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
+      carried.menu, clear, element("button", { type: "button", onclick: onLeave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
-    element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, list, notice, form);
+    element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, carried.waiting, carried.line, list, notice, form);
 
   const say = (via) => {
     const text = input.value.trim();
@@ -75,6 +77,7 @@ export function chat(session, machine, { onLeave, onStop }) {
     clear.hidden = form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
     steps.update();
+    carried.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
     menu.querySelector(".protected").textContent = session.secure === false
