@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -23,7 +24,7 @@ Row = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def devices() -> None:
-    """Phones that joined: list, show, rename, scopes, revoke."""
+    """Phones that joined: list, show, rename, scopes, send-egg, revoke."""
 
 
 @devices.command("list")
@@ -78,9 +79,17 @@ def rename(device: str, name: str, as_json: bool) -> None:
 @click.argument("device")
 @click.option("--scope", type=click.Choice(["talk", "listen"]), help="It may talk, or only listen.")
 @click.option("--workflows/--no-workflows", default=None, help="It may start workflows.")
+@click.option("--eggs/--no-eggs", default=None, help="It may send eggs, and fetch its session as one.")
 @click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `shared` for everybody's.")
 @_JSON
-def scopes(device: str, scope: str | None, workflows: bool | None, user: str | None, as_json: bool) -> None:
+def scopes(
+    device: str,
+    scope: str | None,
+    workflows: bool | None,
+    eggs: bool | None,
+    user: str | None,
+    as_json: bool,
+) -> None:
     """Show or change what a phone may do."""
     daemon = ControlClient(Home.here())
     body: Row = {}
@@ -88,6 +97,8 @@ def scopes(device: str, scope: str | None, workflows: bool | None, user: str | N
         body["scope"] = scope
     if workflows is not None:
         body["workflows"] = workflows
+    if eggs is not None:
+        body["eggs"] = eggs
     if user is not None:
         body["user"] = "" if user == "shared" else user
     row = daemon.post(_path(device), body) if body else daemon.get(_path(device))
@@ -95,6 +106,22 @@ def scopes(device: str, scope: str | None, workflows: bool | None, user: str | N
         print_json(row)
         return
     print_status("good", f"{strip_control(row['name'])} may {_may(row)}; memory: {row['user']}.")
+
+
+@devices.command("send-egg")
+@click.argument("device")
+@click.argument("file", type=click.Path(path_type=Path))
+@_JSON
+def send_egg(device: str, file: Path, as_json: bool) -> None:
+    """Put the egg FILE there for a phone; its page shows it at once."""
+    from rappd.cli.egg_options import egg_at
+
+    found = ControlClient(Home.here()).post(f"{_path(device)}/eggs", {"path": str(egg_at(file).absolute())})
+    if as_json:
+        print_json(found)
+        return
+    sent = found["sent"]
+    print_status("good", f"{strip_control(sent['name'])} waits for {strip_control(sent['device'])}.")
 
 
 @devices.command()
@@ -118,6 +145,5 @@ def _way(row: Row) -> str:
 
 
 def _may(row: Row) -> str:
-    return ("talk, listen" if row["scope"] == "talk" else "listen") + (
-        ", workflows" if row["workflows"] else ""
-    )
+    words = ["talk, listen" if row["scope"] == "talk" else "listen"]
+    return ", ".join([*words, *(name for name in ("workflows", "eggs") if row[name])])

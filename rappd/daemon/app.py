@@ -149,6 +149,7 @@ class Daemon:
         sessions.participants.gateway = SessionGuests(self.federation, self.calls, peers)
         sessions.changed = self.activity.sessions_changed
         self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
+        self.tether.egg_store = self.egg_transfer
         self.activity.watched["devices"] = self.tether.looks
         library = WorkflowLibrary(workspace, self.quarantine, self.tenants.layout)
         self.coordinator = Coordinator(

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
@@ -24,6 +25,7 @@ from rappd.http.request_timeout import TimedRunner
 from rappd.http.responses import ok, plain, problem
 from rappd.tether.errors import TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
+from rappd.tether.phone_eggs import SESSION
 from rappd.tether.phones import Phones
 from rappd.tether.sdp import MOST_BYTES
 
@@ -46,6 +48,7 @@ PHONES = web.AppKey("phones", Phones)
 OFFERS = web.AppKey("offers", RateLimit)
 _BODY = MOST_BYTES * 2  # escapes of JSON; the description itself is bounded by ``sdp``
 _HELLO_SECONDS = 10.0
+_CHUNK = 1 << 18
 
 routes = web.RouteTableDef()
 
@@ -147,6 +150,61 @@ async def socket(request: web.Request) -> web.StreamResponse:
             connection.on_closed()
         await channel.finish()
     return line
+
+
+@routes.get("/tether/v2/eggs/{id}")
+async def fetch_egg(request: web.Request) -> web.StreamResponse:
+    """An egg: `session`, or one that the owner put there for this phone. `Authorization: Bearer` and a token."""
+    phones = request.app[PHONES]
+    device = phones.egg_caller(_token(request))
+    if request.match_info["id"] != SESSION:
+        offered = phones.eggs.find(device, request.match_info["id"])
+        response = await _send_file(
+            request, offered.path, offered.name, lambda: phones.may_carry_eggs(device)
+        )
+        phones.eggs.fetched(device, offered)
+        return response
+    assert phones.eggs.store is not None
+    session = await phones.current_session()
+    path = await phones.eggs.store.session_egg(session.id)
+    try:
+        return await _send_file(
+            request, path, f"session-{session.id[:8]}.egg", lambda: phones.may_carry_eggs(device)
+        )
+    finally:
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+@routes.post("/tether/v2/eggs")
+async def take_egg(request: web.Request) -> web.StreamResponse:
+    """Stages an egg of a phone: the body is the file, `X-Rappd-Name` what it is called (percent-encoded)."""
+    phones = request.app[PHONES]
+    device = phones.egg_caller(_token(request))
+    name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
+    body = request.content.iter_chunked(_CHUNK)
+    return ok(await phones.eggs.take_in(device, name, request.content_length, body, phones.may_carry_eggs))
+
+
+def _token(request: web.Request) -> str:
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token if kind == "Bearer" else ""
+
+
+async def _send_file(
+    request: web.Request, path: Path, name: str, current: Callable[[], bool]
+) -> web.StreamResponse:
+    """Streams a file while the device may have it; a phone that may no more gets half of it."""
+    with await asyncio.to_thread(path.open, "rb") as file:
+        size = (await asyncio.to_thread(path.stat)).st_size
+        headers = {**HEADERS, "Content-Type": "application/octet-stream", "X-Rappd-Name": quote(name)}
+        response = web.StreamResponse(headers=headers)
+        response.content_length = size
+        await response.prepare(request)
+        while current() and (piece := await asyncio.to_thread(file.read, _CHUNK)):
+            await response.write(piece)
+        if not current() and request.transport is not None:
+            request.transport.abort()
+    return response
 
 
 class _SocketChannel:

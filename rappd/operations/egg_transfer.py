@@ -20,6 +20,7 @@ from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.received_eggs import ReceivedEggs
 from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
+from rappd.operations.session_packing import SESSION_FORM
 from rappd.store.egg_table import EggTable
 from twins.workspace.bonds import record_event
 
@@ -50,6 +51,24 @@ class EggTransferOperations(ReceivedEggs):
         size = (await asyncio.to_thread(sealed.stat)).st_size
         packed = {**done["packed"], "path": str(sealed), "size": size, "for": peer.name}
         return {"packed": packed, "message": f"{packed['name']} is packed for {peer.name}: {sealed}."}
+
+    async def session_egg(self, session: str) -> Path:
+        """Packs a session into a new file, which the caller deletes. Raises ``ReportableError``."""
+        part = await asyncio.to_thread(self._eggs.waiting.part)
+        done = await self._eggs.pack(PackRequest(form=SESSION_FORM, item=session, into=str(part)))
+        await asyncio.to_thread(Path(done["packed"]["signature"]).unlink)
+        return part
+
+    async def copy_for_phone(self, path: Path) -> Path:
+        """A copy of an egg, that stays for a day. Raises ``BadEggError`` and its kin for what is none."""
+        kept = await asyncio.to_thread(self._eggs.waiting.take_in, path)
+        try:
+            await asyncio.to_thread(self._eggs.verbs.inspect, kept)
+        except BaseException:
+            if kept != path:
+                await asyncio.to_thread(self._eggs.waiting.discard, kept)
+            raise
+        return kept
 
     async def send(self, path: Path, selector: str) -> dict[str, Any]:
         """Sends an egg to a peer, sealed for it; there it waits until its owner hatches it.

@@ -1,4 +1,4 @@
-"""Eggs that peers sent: received whole or not at all, looked at, and kept until their owner hatches them."""
+"""Eggs that peers and phones sent: received whole or not at all, looked at, and kept until their owner hatches them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from agents.storage.atomic_write import sync_folder, write_atomically
-from neighborhoods.peer import Peer
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
@@ -40,6 +39,20 @@ SILENT_SECONDS = 60.0
 _NOTE = ".arrived.json"  # no egg is called so: names that come begin with no dot
 
 
+class EggSender(Protocol):
+    """A peer, or a phone."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Its id, that nobody else has."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name here."""
+        ...
+
+
 class ReceivedEggs:
     """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
 
@@ -58,7 +71,7 @@ class ReceivedEggs:
         """Throws away what was half here when the daemon ended. Before anything comes in."""
         await asyncio.to_thread(self._clear_up)
 
-    async def received(self, peer: Peer, id: str) -> dict[str, Any]:
+    async def received(self, peer: EggSender, id: str) -> dict[str, Any]:
         """Returns the result for an egg that a peer sent under that id.
 
         Raises ``NotFoundError`` when it has to send it, ``RateLimitedError`` when there is no room for it.
@@ -70,7 +83,7 @@ class ReceivedEggs:
         raise NotFoundError("No such egg of yours arrived.", do="Send it.")
 
     async def take_in(
-        self, peer: Peer, name: str, body: AsyncIterator[bytes], id: str = ""
+        self, peer: EggSender, name: str, body: AsyncIterator[bytes], id: str = ""
     ) -> dict[str, Any]:
         """Receives an egg from a peer: opened if it is sealed, inspected, and kept for the owner.
 
@@ -112,7 +125,7 @@ class ReceivedEggs:
         )
 
     async def arrived(self) -> dict[str, Any]:
-        """Eggs that peers sent and nobody hatched or threw away yet, the latest first."""
+        """Eggs that peers and phones sent and nobody hatched or threw away yet, the latest first."""
         return {"arrived": await asyncio.to_thread(self._rows)}
 
     async def discard(self, ident: str) -> dict[str, Any]:
@@ -123,11 +136,11 @@ class ReceivedEggs:
         await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
         return {"discarded": row}
 
-    async def _answer(self, peer: Peer, id: str) -> dict[str, Any] | None:
+    async def _answer(self, peer: EggSender, id: str) -> dict[str, Any] | None:
         found = await self._answers.answer(own_id(peer.fingerprint), id) if id else None
         return orjson.loads(found) if found else None
 
-    async def _make_sure_of_room(self, peer: Peer) -> None:
+    async def _make_sure_of_room(self, peer: EggSender) -> None:
         rows = await asyncio.to_thread(self._rows)
         waiting = sum(row["peer"] == peer.fingerprint for row in rows)
         coming = sum(fingerprint == peer.fingerprint for fingerprint, _ in self._coming)
@@ -137,7 +150,7 @@ class ReceivedEggs:
             )
 
     async def _keep(
-        self, peer: Peer, name: str, body: AsyncIterator[bytes], coming: _IncomingTransfer
+        self, peer: EggSender, name: str, body: AsyncIterator[bytes], coming: _IncomingTransfer
     ) -> dict[str, Any]:
         part = await asyncio.to_thread(self._kept.part)
         try:
@@ -151,7 +164,7 @@ class ReceivedEggs:
             await asyncio.to_thread(self._kept.discard, kept)
             raise
 
-    def _look_at(self, kept: Path, peer: Peer) -> dict[str, Any]:
+    def _look_at(self, kept: Path, peer: EggSender) -> dict[str, Any]:
         egg = unsealed(kept, self._home, self._kept)
         if egg != kept:
             self._kept.discard(kept)

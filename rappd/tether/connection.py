@@ -44,6 +44,14 @@ class ConnectionOwner(Protocol):
         """Starts, pauses, resumes or aborts a workflow for it, or tells it why not."""
         ...
 
+    def eggs_for(self, device: Device) -> dict[str, Any]:
+        """The frame that tells a phone what it may do with eggs."""
+        ...
+
+    def send_egg_token(self, connection: PhoneConnection) -> None:
+        """Sends it a token for one request for an egg, or tells it why not."""
+        ...
+
     def workflows_for(self, device: Device) -> dict[str, Any]:
         """The frame that tells a phone which workflows it may run."""
         ...
@@ -127,7 +135,7 @@ class PhoneConnection:
         """The device's scope was changed."""
         if self._phone is not None and self.device is not None:
             self._phone.allow(may_talk=may_talk(self.device))
-            self._telling = asyncio.ensure_future(self._show_workflows(self.device))
+            self._telling = asyncio.ensure_future(self._show_rights(self.device))
 
     def move(self) -> None:
         """Takes the phone into the session that phones join now, once it has said hello."""
@@ -192,6 +200,8 @@ class PhoneConnection:
                 self._say(self.session, self.device, action)
             elif isinstance(action, phone_side.RunWorkflow):
                 self._owner.run_workflow(self, action)
+            elif isinstance(action, phone_side.EggToken):
+                self._owner.send_egg_token(self)
             elif isinstance(action, phone_side.More):
                 if self.behind:
                     self._joining = asyncio.ensure_future(self._sessions.more(self.session, self))
@@ -232,10 +242,11 @@ class PhoneConnection:
             }
         )
         await self._sessions.join(session, self)
-        await self._show_workflows(self.device)
+        await self._show_rights(self.device)
 
-    async def _show_workflows(self, device: Device) -> None:
+    async def _show_rights(self, device: Device) -> None:
         self.show(await asyncio.to_thread(self._owner.workflows_for, device))
+        self.show(self._owner.eggs_for(device))
 
     def _show_typing(self) -> None:
         assert self.session is not None and self.device is not None

@@ -17,7 +17,7 @@ from rappd.tether.errors import NoSuchDeviceError
 
 SCOPES = {"talk": ("HELP.*",), "listen": ()}
 """Words for people and the capabilities that they stand for."""
-WORKFLOW = "WORKFLOW"
+WORKFLOW, EGG = "WORKFLOW", "EGG"
 OWNER = "Owner"
 """The owner's name in sessions, which no device may have."""
 IDLE_DAYS = 90
@@ -35,6 +35,9 @@ class Device(msgspec.Struct, kw_only=True):
     secret: str
     scope: str = "talk"
     workflows: bool = False
+    eggs: bool = False
+    version: int = 0
+    """Another one after each pairing and each change of rights: older tokens count no longer."""
     user: str = ""
     certificate: bool = True
     created_at: float
@@ -45,7 +48,8 @@ class Device(msgspec.Struct, kw_only=True):
     @property
     def caps(self) -> tuple[str, ...]:
         """Capability texts of what it may do."""
-        return SCOPES[self.scope] + ((WORKFLOW,) if self.workflows else ())
+        more = ((WORKFLOW,) if self.workflows else ()) + ((EGG,) if self.eggs else ())
+        return SCOPES[self.scope] + more
 
     @property
     def user_guid(self) -> str:
@@ -56,7 +60,7 @@ class Device(msgspec.Struct, kw_only=True):
         """As lists show it, without its secret."""
         return {
             "id": self.id, "name": self.name, "scope": self.scope, "workflows": self.workflows,
-            "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
+            "eggs": self.eggs, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
             "seen_from": self.seen_from, "session": self.session,
         }  # fmt: skip
 
@@ -118,7 +122,7 @@ class DeviceRegistry:
         device = Device(
             id=guest_print.hex() or secrets.token_hex(32), name=free,
             secret=proofs.b64(secrets.token_bytes(proofs.SECRET_BYTES)), scope=scope, user=user,
-            certificate=bool(guest_print), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
+            certificate=bool(guest_print), version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
         )  # fmt: skip
         self._devices[device.id] = device
         self._write()
@@ -144,9 +148,12 @@ class DeviceRegistry:
         device.name = plain
         self._write()
 
-    def allow(self, device: Device, scope: str, *, workflows: bool, user: str | None = None) -> None:
+    def allow(
+        self, device: Device, scope: str, *, workflows: bool, eggs: bool = False, user: str | None = None
+    ) -> None:
         """Changes what it may do. Raises ``UsageProblemError``."""
-        device.scope, device.workflows = checked_scope(scope), workflows
+        device.scope, device.workflows, device.eggs = checked_scope(scope), workflows, eggs
+        device.version += 1
         if user is not None:
             device.user = user
         self._write()

@@ -97,3 +97,25 @@ class NoSuchEventError(TetherError):
             super().__init__(
                 "There is no such event in this egg.", do=f"Its events go from {first} to {last}."
             )
+
+
+class BadEggTokenError(TetherError):
+    """A phone's request for an egg without a token that is good for it now."""
+
+    code = "egg_token"
+    status = 401
+    exit_code = 5
+
+    def __init__(self) -> None:
+        super().__init__("This phone may not do that any more.", do="Try again from the conversation.")
+
+
+class EggTooLargeError(TetherError):
+    """An egg of a phone that is larger than one may be."""
+
+    code = "egg_too_large"
+    status = 413
+    exit_code = 5
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"The egg has more than {most >> 20} MB.", do="Carry it by hand.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from pathlib import Path
 from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
@@ -13,11 +14,18 @@ from rappd.tether import proofs, sdp
 from rappd.tether.checked_offer import CheckedOffer
 from rappd.tether.connection import PhoneConnection
 from rappd.tether.current_session import CurrentSession
-from rappd.tether.devices import WORKFLOW, Device, DeviceRegistry
-from rappd.tether.errors import BadOfferError, TetherUnavailableError, UnknownDeviceError, WindowClosedError
+from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
+from rappd.tether.errors import (
+    BadEggTokenError,
+    BadOfferError,
+    TetherUnavailableError,
+    UnknownDeviceError,
+    WindowClosedError,
+)
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
 from rappd.tether.pairing import Pairing
+from rappd.tether.phone_eggs import PhoneEggs
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.session import RunWorkflow
 from rappd.tether.sessions import Session, Sessions
@@ -51,10 +59,12 @@ class Phones:
         sessions: Sessions,
         current: CurrentSession,
         workflows: Workflows | None,
+        eggs: PhoneEggs,
     ) -> None:
         self.sessions = sessions
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
+        self.eggs = eggs
         self._machine, self._key = machine, key
         self._devices, self._pairing = devices, pairing
         self._current, self._workflows = current, workflows
@@ -98,6 +108,7 @@ class Phones:
 
     def remove(self, device: Device) -> None:
         """Tells a removed device so, and closes its connections at once."""
+        self.eggs.forget(device)
         for connection in list(self.connections):
             if connection.device is device:
                 connection.show({"type": "revoked"})
@@ -154,6 +165,38 @@ class Phones:
         may = self._workflows is not None and WORKFLOW in device.caps
         rows = self._workflows.offered() if self._workflows is not None and may else []
         return {"type": "workflows", "may_run": may, "workflows": rows}
+
+    def eggs_for(self, device: Device) -> dict[str, Any]:
+        """See ``ConnectionOwner``."""
+        return self.eggs.shown(device)
+
+    def send_egg_token(self, connection: PhoneConnection) -> None:
+        """See ``ConnectionOwner``."""
+        if connection.device is None:
+            return
+        try:
+            connection.show(self.eggs.token(connection.device))
+        except ReportableError as problem:
+            connection.show({"type": "refused", "event_id": "egg_token", "error": f"{problem} {problem.do}"})
+
+    async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
+        """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
+        offered = await self.eggs.offer(device, path)
+        for connection in self.connections:
+            if connection.device is device:
+                connection.show(self.eggs.shown(device))
+        return {"device": device.name, "name": offered.name, "size": offered.size}
+
+    def egg_caller(self, token: str) -> Device:
+        """The device whose request carries this token. Raises ``BadEggTokenError``."""
+        device = self.eggs.tokens.redeem(token, self._devices.get)
+        if not self.may_carry_eggs(device):
+            raise BadEggTokenError
+        return device
+
+    def may_carry_eggs(self, device: Device) -> bool:
+        """True while it is registered here and may send and fetch eggs."""
+        return self._devices.get(device.id) is device and EGG in device.caps
 
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
         device, session = connection.device, connection.session

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from envelopes.identity.keys import IdentityKey
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from rappd.tether.host_key import HostKey
     from rappd.tether.pairing import Pairing
+    from rappd.tether.phone_eggs import EggStore
     from rappd.tether.phones import Phones, Workflows
     from rappd.tether.window import PairingWindow
 
@@ -67,6 +69,7 @@ class TetherService:
         self.current = CurrentSession(sessions)
         self.make_listener: MakeListener | None = None
         self.workflows: Workflows | None = None
+        self.egg_store: EggStore | None = None
         self.screens: set[Screen] = set()
         self._home, self._settings, self._identity = home, settings, identity
         self._devices: DeviceRegistry | None = None
@@ -168,7 +171,7 @@ class TetherService:
     def looks(self) -> object:
         """Another value whenever a screen would show phones differently, or the code and the digits."""
         window = {**self.window_state(), "remaining": None} if self._open is not None else {}
-        devices = [(one.id, one.name, one.scope, one.workflows, one.user) for one in self._registered()]
+        devices = [(one.id, one.name, one.caps, one.user) for one in self._registered()]
         return repr(window), devices, self._connected()
 
     def summary(self) -> dict[str, Any]:
@@ -190,11 +193,18 @@ class TetherService:
             self._open.phones.remove(device)
             self._spawn_closing()
 
-    def allow(self, device: Device, scope: str, *, workflows: bool, user: str | None) -> None:
+    def allow(
+        self, device: Device, scope: str, *, workflows: bool, eggs: bool = False, user: str | None
+    ) -> None:
         """Changes what a device may do, at once."""
-        self.devices.allow(device, scope, workflows=workflows, user=user)
+        self.devices.allow(device, scope, workflows=workflows, eggs=eggs, user=user)
         if self._open is not None:
             self._open.phones.allow(device)
+
+    async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
+        """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
+        found = await self._open_listener()
+        return await found.phones.offer_egg(device, path)
 
     def move_to(self, session: Session) -> None:
         """Makes a session the one that phones join, and takes the connected ones there."""
@@ -226,6 +236,7 @@ class TetherService:
     async def _made(self) -> _Open:
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
+        from rappd.tether.phone_eggs import PhoneEggs
         from rappd.tether.phones import Phones
 
         if self.make_listener is None:
@@ -233,7 +244,10 @@ class TetherService:
         tls = self._settings().on("tether.tls")
         key = await asyncio.to_thread(HostKey, self._home, self._identity, tls=tls)
         pairing = Pairing(lambda window: self._links(window, key), self._spawn_closing)
-        phones = Phones(self.machine, key, self.devices, pairing, self.sessions, self.current, self.workflows)
+        eggs = PhoneEggs(self.egg_store)
+        phones = Phones(
+            self.machine, key, self.devices, pairing, self.sessions, self.current, self.workflows, eggs
+        )
         return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
 
     def _links(self, window: PairingWindow, key: HostKey) -> dict[str, Any]:

@@ -32,6 +32,11 @@ class RunWorkflow:
 
 
 @dataclass(frozen=True, slots=True)
+class EggToken:
+    """Send a token for one request for an egg."""
+
+
+@dataclass(frozen=True, slots=True)
 class Typing:
     """Show the others that it writes."""
 
@@ -60,7 +65,7 @@ class Hang:
     reason: str
 
 
-Action = Sync | Say | RunWorkflow | Typing | More | Clear | Reply | Hang
+Action = Sync | Say | RunWorkflow | EggToken | Typing | More | Clear | Reply | Hang
 
 
 class PhoneSession:
@@ -99,6 +104,8 @@ class PhoneSession:
             return [More()]
         if kind == "clear":
             return [Clear()] if self._may_talk else []
+        if kind == "egg_token":
+            return [EggToken()]
         if kind == "say":
             return self._on_say(frame)
         if kind == "workflow":

@@ -11,6 +11,7 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
+from rappd.operations.daemon_eggs import whole_path
 from rappd.tether.service import TetherService
 
 routes = web.RouteTableDef()
@@ -82,19 +83,31 @@ async def show(request: web.Request) -> web.Response:
 @routes.post("/devices/{device}")
 @operator_only
 async def change(request: web.Request) -> web.Response:
-    """Changes a phone's `name`, `scope`, `workflows` or `user`."""
+    """Changes a phone's `name`, `scope`, `workflows`, `eggs` or `user`."""
     tether, body = _tether(request), await json_object(request)
     device = tether.devices.find(request.match_info["device"])
-    if not body.keys() & {"name", "scope", "workflows", "user"}:
-        raise UsageProblemError("There is nothing to change.", do="Send name, scope, workflows or user.")
-    workflows = body.get("workflows", device.workflows)
-    if not isinstance(workflows, bool):
-        raise InvalidFieldError("workflows is true or false", do='Send {"workflows": true}.')
+    if not body.keys() & {"name", "scope", "workflows", "eggs", "user"}:
+        raise UsageProblemError(
+            "There is nothing to change.", do="Send name, scope, workflows, eggs or user."
+        )
+    workflows, eggs = body.get("workflows", device.workflows), body.get("eggs", device.eggs)
+    for name, value in (("workflows", workflows), ("eggs", eggs)):
+        if not isinstance(value, bool):
+            raise InvalidFieldError(f"{name} is true or false", do=f'Send {{"{name}": true}}.')
     if body.get("name"):
         tether.devices.rename(device, text_field(body, "name"))
     user = _maybe(body, "user") if "user" in body else None
-    tether.allow(device, _maybe(body, "scope") or device.scope, workflows=workflows, user=user)
+    tether.allow(device, _maybe(body, "scope") or device.scope, workflows=workflows, eggs=eggs, user=user)
     return ok(tether.shown(device))
+
+
+@routes.post("/devices/{device}/eggs")
+@operator_only
+async def send_egg(request: web.Request) -> web.Response:
+    """Puts the egg at `path` on this machine there for a phone, until it fetched it or the daemon ends."""
+    tether, body = _tether(request), await json_object(request)
+    device = tether.devices.find(request.match_info["device"])
+    return ok({"sent": await tether.offer_egg(device, whole_path(text_field(body, "path")))})
 
 
 @routes.delete("/devices/{device}")

@@ -1,5 +1,6 @@
 // The conversation: events as bubbles, what is not yet sent below them, and the line to write.
 
+import { eggs } from "./eggs.js";
 import { element } from "./element.js";
 import { whyNotSecure } from "./not-secure.js";
 import { microphone, readAloud } from "./voice.js";
@@ -27,15 +28,16 @@ export function chat(session, machine, { onLeave }) {
     aloud?.quiet();
     onLeave();
   };
+  const carried = eggs(session);
   const unprotected = element("p", { className: "protected", hidden: true }, "This Wi-Fi blocks the private line. Others on it could read along.");
   const explained = element("div", {}, whyNotSecure());
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
       unprotected, explained,
-      aloud?.button ?? "", clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
+      aloud?.button ?? "", carried.menu, clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
-    element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, list, notice, form);
+    element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, carried.waiting, carried.line, list, notice, form);
 
   const say = (via) => {
     const text = input.value.trim();
@@ -94,6 +96,7 @@ export function chat(session, machine, { onLeave }) {
     clear.hidden = form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
     steps.update();
+    carried.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
     unprotected.hidden = session.secure !== false;

@@ -24,6 +24,8 @@ export class Session {
     this.workflows = [];
     this.mayRun = false;
     this.underway = null;
+    this.eggs = { may: false, offers: [] };
+    this.tokens = [];
     this.mayTalk = true;
     this.typing = "";
     this.here = [];
@@ -78,6 +80,18 @@ export class Session {
     this.frames?.send({ type: "workflow", action, name });
   }
 
+  /** A token for one request for an egg. Rejects with the reason where there is none. */
+  eggToken() {
+    return new Promise((resolve, reject) => {
+      if (!this.frames) {
+        reject(new Error("The computer is not connected."));
+        return;
+      }
+      this.tokens.push({ resolve, reject });
+      this.frames.send({ type: "egg_token" });
+    });
+  }
+
   isTyping() {
     if (Date.now() - (this.typedAt ?? 0) < 2000) return;
     this.typedAt = Date.now();
@@ -104,6 +118,7 @@ export class Session {
         () => {
           clearInterval(timer);
           this.frames = null;
+          for (const { reject } of this.tokens.splice(0)) reject(new Error("The computer is not connected."));
           resolve();
         },
       );
@@ -120,6 +135,8 @@ export class Session {
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
     else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run });
     else if (message.type === "participants") this.change({ participants: message.participants });
+    else if (message.type === "eggs") this.change({ eggs: message });
+    else if (message.type === "egg_token") this.tokens.shift()?.resolve(message.token);
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "revoked") {
       this.left = true;
@@ -167,6 +184,10 @@ export class Session {
   }
 
   async refused(message) {
+    if (message.event_id === "egg_token") {
+      this.tokens.shift()?.reject(new Error(message.error));
+      return;
+    }
     this.unsent = this.unsent.filter((one) => one.event_id !== message.event_id);
     this.change({ notice: message.error });
     await keep("unsent", this.unsent);

@@ -34,7 +34,15 @@ APPEARING = """() => new MutationObserver((_, observer) => {
 
 
 def phone(name: str = "Anna", id: str = ANNA, **more: Any) -> dict[str, Any]:
-    row = {"id": id, "name": name, "scope": "talk", "workflows": False, "user": "shared", "session": ""}
+    row = {
+        "id": id,
+        "name": name,
+        "scope": "talk",
+        "workflows": False,
+        "eggs": False,
+        "user": "shared",
+        "session": "",
+    }
     row |= {"created_at": time.time() - 90_000, "seen_at": time.time() - 7300, "seen_from": "192.168.1.31"}
     return row | {"connected": False, "way": ""} | more
 
@@ -297,7 +305,10 @@ async def test_device_is_renamed_restricted_and_removed(site: Any) -> None:
         await dialog.get_by_role("button", name="Remove", exact=True).click()
         await expect(page.locator(".toast").last).to_contain_text("Anna was removed.")
         assert len([asked for asked, _, _ in site.daemon.asked if asked == path]) == len(removed) + 1
-    assert bodies(site, path) == [{"name": "Ben"}, {"scope": "listen", "workflows": True, "user": ""}]
+    assert bodies(site, path) == [
+        {"name": "Ben"},
+        {"scope": "listen", "workflows": True, "eggs": False, "user": ""},
+    ]
 
 
 async def test_names_of_phones_are_text_and_tamed(site: Any) -> None:

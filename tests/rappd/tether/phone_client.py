@@ -43,6 +43,8 @@ class PhoneClient:
         self.pages: list[int] = []
         self.here: list[str] = []
         self.refused: dict[str, str] = {}
+        self.eggs: dict[str, Any] = {}
+        self.tokens: list[str] = []
         self.welcome: dict[str, Any] = {}
         self.name = ""
         self.last_seq = 0
@@ -51,6 +53,12 @@ class PhoneClient:
         self._assembler = Assembler()
         self._reading: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the listener for phones."""
+        host, _, port = self._address.rpartition(":")
+        return host, int(port)
 
     @property
     def session(self) -> str:
@@ -99,6 +107,27 @@ class PhoneClient:
         id = id or new_id()
         await self._send({"type": "say", "event_id": id, "text": text, "to": to})
         return id
+
+    async def egg_token(self) -> str:
+        """A token for one request for an egg; "" when it is refused."""
+        had = len(self.tokens)
+        self.refused.pop("egg_token", None)
+        await self._send({"type": "egg_token"})
+        await self.sees(lambda: len(self.tokens) > had or "egg_token" in self.refused)
+        return self.tokens[-1] if len(self.tokens) > had else ""
+
+    async def fetch(self, id: str, token: str) -> tuple[int, bytes]:
+        """Status and body of a request for an egg."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with self._http.get(f"http://{self._address}/tether/v2/eggs/{id}", headers=headers) as answer:
+            return answer.status, await answer.read()
+
+    async def send_egg(self, token: str, body: Any, name: str = "it.egg") -> tuple[int, Any]:
+        """Status and answer of sending an egg."""
+        headers = {"Authorization": f"Bearer {token}", "X-Rappd-Name": name}
+        url = f"http://{self._address}/tether/v2/eggs"
+        async with self._http.post(url, data=body, headers=headers) as answer:
+            return answer.status, await answer.json()
 
     async def clear(self) -> None:
         """Empties all screens."""
@@ -215,6 +244,10 @@ class PhoneClient:
                     await self._send({"type": "more"})
             elif kind == "participants":
                 self.welcome = {**self.welcome, "participants": message["participants"]}
+            elif kind == "eggs":
+                self.eggs = message
+            elif kind == "egg_token":
+                self.tokens.append(message["token"])
             elif kind == "presence":
                 self.here = message["here"]
             elif kind == "refused":

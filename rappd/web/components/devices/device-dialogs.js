@@ -30,13 +30,15 @@ export function openRenameDevice(row) {
   });
 }
 
-/** Changes whether it may talk, start workflows, and whose memory counts. */
+/** Changes whether it may talk, start workflows, carry eggs, and whose memory counts. */
 export function openRights(row) {
   const group = `scope-${++count}`;
   const radios = SCOPES.map(([value]) => h("input", { type: "radio", name: group, value }));
   for (const radio of radios) radio.checked = radio.value === row.scope;
   const workflows = h("input", { type: "checkbox", role: "switch" });
   workflows.checked = row.workflows;
+  const eggs = h("input", { type: "checkbox", role: "switch" });
+  eggs.checked = row.eggs === true;
   const memory = field("Memory", {
     value: row.user === "shared" ? "" : row.user,
     maxlength: 64,
@@ -56,11 +58,13 @@ export function openRights(row) {
         SCOPES.map(([, title, meaning], at) => choiceLine(radios[at], title, meaning)),
       ),
       h("label", { class: "switch" }, h("span", {}, "Start workflows"), workflows),
+      h("label", { class: "switch" }, h("span", {}, "Send eggs, and save this session as one"), eggs),
     ],
     run: async () => {
       const now = await post(pathOf(row), {
         scope: radios.find(({ checked }) => checked).value,
         workflows: workflows.checked,
+        eggs: eggs.checked,
         user: memory.input.value.trim(),
       });
       devices.touch();

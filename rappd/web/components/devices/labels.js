@@ -16,10 +16,11 @@ export function presence(row) {
   return [h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), text];
 }
 
-/** "may talk and listen", "may listen, start workflows" */
-export function rights({ scope, workflows }) {
+/** "may talk and listen", "may only listen, and start workflows" */
+export function rights({ scope, workflows, eggs }) {
   const may = scope === "talk" ? "may talk and listen" : "may only listen";
-  return workflows ? `${may}, and start workflows` : may;
+  const more = [workflows && "start workflows", eggs && "carry eggs"].filter(Boolean);
+  return more.length ? `${may}, and ${more.join(" and ")}` : may;
 }
 
 /** "shared memory", "memory of 3f9c…" */
