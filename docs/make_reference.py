@@ -33,6 +33,8 @@ FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 DO = {
     "asked_elsewhere": "Ask again in the session that is open now.",
     "session_closed": "Start a new one: `rappd sessions open`.",
+    "egg_token": "Ask again on the phone; it gets a new one.",
+    "egg_too_large": "Move it by a USB stick or between machines: `rappd egg send`.",
     "no_such_event": "`rappd sessions show` numbers the events.",
     "session_too_large": "Branch from a later event, and export that session.",
     "code_expired": "Ask for a new QR code: `rappd pair`.",

@@ -229,7 +229,9 @@ class PhoneConnection:
         if self.session is not None:
             self._sessions.leave(self.session, self)
         self.session = session
-        self.last_seq = wanted.last_seq if wanted.session == session.id else 0
+        known = await self._sessions.record.events(session.thread, last=1)
+        seen = wanted.last_seq if wanted.session == session.id else 0
+        self.last_seq = seen if known and seen <= known[-1].n else 0  # beyond the record: all of it again
         self.show(
             {
                 "type": "welcome",

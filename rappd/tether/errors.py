@@ -21,6 +21,16 @@ class BadOfferError(TetherError):
         super().__init__(message, do="Open the page anew.")
 
 
+class OfferTooLongError(BadOfferError):
+    """An offer longer than any browser's."""
+
+    code = "offer_too_long"
+    status = 413
+
+    def __init__(self) -> None:
+        super().__init__("The offer is longer than 32 KiB.")
+
+
 class WindowClosedError(TetherError):
     """No QR code is good now: it expired, was used, or was never shown."""
 

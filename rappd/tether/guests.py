@@ -44,12 +44,12 @@ class GuestGateway(Protocol):
         ...
 
     def capability(self, guest: Guest) -> str:
-        """What somebody needs to ask it."""
+        """The capability that asking it takes."""
         ...
 
 
 class GuestList:
-    """Who was invited to a session, and who answers what is addressed to nobody; told by the session's own record."""
+    """The guests of a session, and its backend: the one that answers what is addressed to nobody. The record tells both."""
 
     def __init__(self) -> None:
         self.invited: list[Guest] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-from rappd.tether.errors import BadOfferError
+from rappd.tether.errors import BadOfferError, OfferTooLongError
 
 MOST_BYTES = 32 << 10
 _FINGERPRINT = re.compile(r"a=fingerprint:sha-256 ((?:[0-9A-F]{2}:){31}[0-9A-F]{2})", re.IGNORECASE)
@@ -29,8 +29,10 @@ def checked_offer(sdp: object, client: str) -> str:
     Browsers hide their address behind a ``.local`` name. It is replaced by the address that the request came from,
     where that one is of a local network; else the candidate is dropped. Raises ``BadOfferError``.
     """
-    if not isinstance(sdp, str) or len(sdp.encode()) > MOST_BYTES:
-        raise BadOfferError("The offer is no text, or too long.")
+    if not isinstance(sdp, str):
+        raise BadOfferError("The offer is no text.")
+    if len(sdp.encode("utf-8", "replace")) > MOST_BYTES:
+        raise OfferTooLongError
     lines = sdp.splitlines()
     media = [match[1] for line in lines if (match := _MEDIA.match(line))]
     if media != ["application"]:

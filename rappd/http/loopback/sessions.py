@@ -103,7 +103,7 @@ async def say(request: web.Request) -> web.Response:
 @routes.get("/sessions/{id}/participants")
 @operator_only
 async def participants(request: web.Request) -> web.Response:
-    """Who answers in a session, and who could be invited: `possible` are paired machines, their agents, and what is written down."""
+    """Participants of a session, and those who could be invited: `possible` are paired machines, their agents, and what is written down."""
     tether, row = await _found(request)
     return ok(await _people(tether, await tether.sessions.open(row.id)))
 

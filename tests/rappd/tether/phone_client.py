@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import secrets
@@ -73,12 +74,28 @@ class PhoneClient:
     async def pair(self, **asked: Any) -> Self:
         """Joins: a code is shown, it proves the code, both sides say yes."""
         window = await self._owner("POST", "/devices/window", asked)
-        address, token = re.findall(r"http://([^/]+)/t#.*&t=([^&]+)", window["links"][0])[0]
-        self._address = address
-        await self._connect({"window": window["id"]}, window["id"], proofs.unb64(token))
+        await self.proves(window)
         await self._send({"type": "confirm", "same": True})
         await self._owner("POST", "/devices/window/answer", {"id": window["id"], "same": True})
         return await self._greet()
+
+    async def proves(self, window: dict[str, Any]) -> None:
+        """Connects and proves the code; nobody has said yes."""
+        self._address, token = re.findall(r"http://([^/]+)/t#.*&t=([^&]+)", window["links"][0])[0]
+        await self._connect({"window": window["id"]}, window["id"], proofs.unb64(token))
+
+    async def send_text(self, text: str) -> None:
+        """Sends a frame as it is. What the computer closes meanwhile takes no more."""
+        with contextlib.suppress(ConnectionError):
+            await self._line.send_str(text)
+
+    async def is_closed(self) -> bool:
+        """Waits until the computer closes the connection."""
+        async with asyncio.timeout(_SECONDS):
+            while not self._line.closed:
+                await self._line.receive()
+        await self._http.close()
+        return True
 
     async def resume(self) -> Self:
         """Comes back."""
