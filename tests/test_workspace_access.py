@@ -95,6 +95,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/refused_links.py",
     ),
     "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
+        "neighborhoods/snapshot/tar_guard.py",
         "rappd/federation/outgoing_eggs.py",
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",

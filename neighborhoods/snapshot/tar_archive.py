@@ -76,11 +76,13 @@ def write_tar_gz(
     target.write(compressor.flush())
 
 
-def tar_pieces(files: Iterable[tuple[TarEntry, Iterable[bytes]]], *, root: str = "") -> Iterator[bytes]:
-    """The tar stream of ``write_tar_gz``, uncompressed."""
+def tar_pieces(
+    files: Iterable[tuple[TarEntry, Iterable[bytes]]], *, root: str = "", is_sorted: bool = True
+) -> Iterator[bytes]:
+    """The tar stream of ``write_tar_gz``, uncompressed; with ``is_sorted`` False in any order."""
     last: bytes | None = None
     for entry, content in files:
-        if last is not None and _order(entry) <= last:
+        if is_sorted and last is not None and _order(entry) <= last:
             raise ValueError(f"{entry.path} is out of order")
         last = _order(entry)
         info = tarfile.TarInfo(f"{root}/{entry.path}" if root else entry.path)
@@ -92,8 +94,25 @@ def tar_pieces(files: Iterable[tuple[TarEntry, Iterable[bytes]]], *, root: str =
             yield piece
         if written != entry.size:
             raise ValueError(f"{entry.path} has {written} bytes and not {entry.size}")
-        yield bytes(-written % BLOCK)
+        if padding := -written % BLOCK:
+            yield bytes(padding)
     yield _END
+
+
+def files_of(events: Iterator[TarEntry | bytes]) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
+    """Pairs each entry of a ``TarGuard`` with its content, which must be read before the next pair is asked for."""
+    event = next(events, None)
+    while isinstance(event, TarEntry):
+        yield event, _content(events, event.size)
+        event = next(events, None)
+
+
+def _content(events: Iterator[TarEntry | bytes], size: int) -> Iterator[bytes]:
+    while size:
+        piece = next(events)
+        assert isinstance(piece, bytes)
+        size -= len(piece)
+        yield piece
 
 
 def _order(entry: TarEntry) -> bytes:
