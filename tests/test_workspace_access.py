@@ -96,6 +96,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
         "neighborhoods/snapshot/tar_guard.py",
+        "neighborhoods/snapshot/transports/ssh.py",
+        "neighborhoods/snapshot/transports/ssh_connections.py",
+        "neighborhoods/snapshot/transports/twin_folder.py",
         "rappd/federation/outgoing_eggs.py",
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",

@@ -87,7 +87,7 @@ def tar_pieces(
         last = _order(entry)
         info = tarfile.TarInfo(f"{root}/{entry.path}" if root else entry.path)
         info.size, info.mtime, info.mode = entry.size, entry.mtime, 0o700 if entry.executable else 0o600
-        yield info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
+        yield info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
         written = 0
         for piece in content:
             written += len(piece)
@@ -116,4 +116,4 @@ def _content(events: Iterator[TarEntry | bytes], size: int) -> Iterator[bytes]:
 
 
 def _order(entry: TarEntry) -> bytes:
-    return entry.path.encode()
+    return entry.path.encode("utf-8", "surrogateescape")

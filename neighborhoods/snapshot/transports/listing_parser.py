@@ -14,7 +14,8 @@ from twins.errors import HostileEggError
 from twins.zip.names import safe_component
 
 _MOST_TWINS = 10_000
-_MOST_RAPPID_BYTES = 1 << 16
+MOST_RAPPID_BYTES = 1 << 16
+"""Of a ``rappid.json`` that is read."""
 _MOST_AGENTS = 10_000
 
 
@@ -67,7 +68,7 @@ class ListingParser:
 
     def _other(self, line: bytes) -> None:
         if self._reading == "rappid":
-            self._rappid += line[:_MOST_RAPPID_BYTES] + b"\n"
+            self._rappid += line[:MOST_RAPPID_BYTES] + b"\n"
         elif self._reading == "files":
             self._files.take(line)
         elif self._reading == "agents" and len(self._agents) < _MOST_AGENTS and is_agent_file(line):
@@ -99,7 +100,7 @@ class ListingParser:
 def rappid_fields(content: bytes) -> dict[str, Any]:
     """The object in a ``rappid.json``; {} where it cannot be read."""
     try:
-        found = orjson.loads(content[:_MOST_RAPPID_BYTES])
+        found = orjson.loads(content[:MOST_RAPPID_BYTES])
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from agents.runtime.streamed_program import StreamedProgram
-from neighborhoods.errors import BadMemberError, MemberError
+from neighborhoods.errors import MemberError
 from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, WriteOutcome
 from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
@@ -20,8 +20,7 @@ from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SshRun
-from twins.errors import HostileEggError
-from twins.zip.names import safe_component
+from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 EggMaker = Callable[[Path, str], Path]
 """(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
@@ -88,7 +87,7 @@ class SshTransport:
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams one pass; raises ``UnstableMemberError`` at its end when a file changed meanwhile: read it again."""
-        _require_component(twin)
+        require_twin_hash(twin)
         run = SshRun(self._member, self._destination)
         script = shell_scripts.read_twin(run.mark, twin, archived=archived)
         async with aclosing(self._tar(run, script, f"twin {twin}")) as pieces:
@@ -106,7 +105,7 @@ class SshTransport:
         self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
     ) -> WriteOutcome:
         """Hands an egg to the rappd there; without one, lays the files out beside their place and moves them in."""
-        _require_component(twin)
+        require_twin_hash(twin)
         if self._make_egg is not None and await self._has_a_rappd():
             return await self._hatch(twin, archive, overwrite=overwrite, archived=archived)
         run = SshRun(self._member, self._destination)
@@ -179,13 +178,6 @@ def _pieces(file: Path) -> Iterator[bytes]:
     with file.open("rb") as opened:
         while piece := opened.read(_PIECE):
             yield piece
-
-
-def _require_component(twin: str) -> None:
-    try:
-        safe_component(twin)
-    except HostileEggError as error:
-        raise BadMemberError("That hash names no twin's folder.", do="Look at the list of twins.") from error
 
 
 def _note(said: dict[str, str], text: str) -> None:

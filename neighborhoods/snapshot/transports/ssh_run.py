@@ -126,7 +126,9 @@ class SshRun:
             raise self._refused_hatching()
         try:
             found = orjson.loads(answer)["hatched"]
-            created, overwritten, skipped = (_count(found, key) for key in ("created", "overwritten", "skipped"))
+            created, overwritten, skipped = (
+                _count(found, key) for key in ("created", "overwritten", "skipped")
+            )
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return WriteOutcome(detail="hatched there")
         quarantined = _count(found, "quarantined")

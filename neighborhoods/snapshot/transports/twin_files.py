@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+PRUNED = frozenset({"__pycache__", ".git", "node_modules", ".venv"})
+"""Folders that are neither counted nor sent."""
 _LINE = re.compile(rb"(?P<first>[0-9]+) (?P<rest>[0-9.]+ [0-9.]+|[0-9]+) \./(?P<path>.+)", re.DOTALL)
 _MODULUS = 1 << 256
 _MOST_AGENTS = 1000

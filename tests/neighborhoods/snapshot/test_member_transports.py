@@ -126,9 +126,7 @@ async def test_read_twin_that_changes_meanwhile_raises(member: Member) -> None:
 
 
 async def test_write_twin_back_restores_the_same_files(member: Member, scratch: Path) -> None:
-    packed = await homes.archive(
-        member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN
-    )
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
     twin = member.home / "twins" / homes.TWIN
     shutil.rmtree(twin)
     done = await member.transport.write_twin(homes.TWIN, packed)
@@ -141,9 +139,7 @@ async def test_write_twin_back_restores_the_same_files(member: Member, scratch: 
 
 
 async def test_write_twin_that_exists_is_skipped_without_overwrite(member: Member, scratch: Path) -> None:
-    packed = await homes.archive(
-        member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN
-    )
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
     soul = member.home / "twins" / homes.TWIN / "soul.md"
     soul.write_bytes(b"mine")
     done = await member.transport.write_twin(homes.TWIN, packed)
@@ -152,9 +148,7 @@ async def test_write_twin_that_exists_is_skipped_without_overwrite(member: Membe
 
 
 async def test_write_twin_overwrite_keeps_what_the_archive_has_not(member: Member, scratch: Path) -> None:
-    packed = await homes.archive(
-        member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN
-    )
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
     twin = member.home / "twins" / homes.TWIN
     outside = scratch / "outside"
     outside.mkdir()
@@ -171,9 +165,7 @@ async def test_write_twin_overwrite_keeps_what_the_archive_has_not(member: Membe
 
 
 async def test_write_twin_archived_goes_to_the_archive(member: Member, scratch: Path) -> None:
-    packed = await homes.archive(
-        member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN
-    )
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
     await member.transport.write_twin(homes.TWIN, packed, archived=True)
     assert homes.files_in(member.home / "twins" / ".archive" / homes.TWIN) == member.content
 
