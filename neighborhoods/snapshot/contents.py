@@ -38,6 +38,11 @@ class LocalUnit:
     port: int | None = None
     problem: str = ""
 
+    @property
+    def id(self) -> str:
+        """A name for it that no other unit of the egg has."""
+        return f"{self.opened.folder}"
+
 
 @dataclass(slots=True)
 class PeerTwin:

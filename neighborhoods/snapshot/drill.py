@@ -13,7 +13,7 @@ from pathlib import Path
 from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import SnapshotContents
-from neighborhoods.snapshot.hatch import restore
+from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
 from neighborhoods.snapshot.peer_trees import as_egg, spooled
 from neighborhoods.snapshot.plan import (
     RestoreOptions,
@@ -71,7 +71,8 @@ async def _hatched(contents: SnapshotContents, scratch: Path, fingerprint: str) 
         if one.plan is not None
         for row in one.plan.of(Action.REFUSE)
     ]
-    done = await restore(plan, installer, installer_of, lambda block: None, scratch)
+    local = await restore_local(plan, installer, RestoreHooks(nobody_runs))
+    done = await restore_peers(plan, installer.home, installer_of, lambda block: None, scratch, local)
     for problem in (*done.failed, *refused):
         return 0, problem
     return await asyncio.to_thread(_compared, plan, installer, scratch)

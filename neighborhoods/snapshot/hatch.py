@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.member_transport import MemberTransport
 from neighborhoods.snapshot.peer_trees import as_egg, spooled, write_checked
@@ -43,6 +45,21 @@ Resting = Callable[[str], AbstractAsyncContextManager[None]]
 InstallerOf = Callable[[Path], Installer]
 """The installer of a folder that stands for another machine's home."""
 Tell = Callable[[dict[str, Any]], None]
+
+
+class LocalResult(msgspec.Struct):
+    """What came of this machine's part. ``receipts`` undo it; ``problems`` by ``LocalUnit.id``."""
+
+    receipts: list[str] = []
+    booted: list[str] = []
+    failed: list[str] = []
+    problems: dict[str, str] = {}
+
+    def note(self, plan: RestorePlan) -> None:
+        """Writes the problems into a plan that another process carried out."""
+        for one in plan.local:
+            if problem := self.problems.get(one.unit.id):
+                one.plan, one.problem = None, problem
 
 
 @dataclass(slots=True)
@@ -74,7 +91,7 @@ class RestoreResult:
 
 @dataclass(slots=True, frozen=True)
 class RestoreHooks:
-    """What the daemon does around a restore; the defaults are for a home without one."""
+    """What goes on around the local part of a restore; the defaults are for a home in which nothing runs."""
 
     resting: Resting
     boot: Callable[[str, int | None], Awaitable[None]] | None = None
@@ -86,46 +103,57 @@ async def nobody_runs(key: str) -> AsyncIterator[None]:
     yield
 
 
-async def restore(
-    plan: RestorePlan,
-    installer: Installer,
-    installer_of: InstallerOf,
-    transport_of: TransportSource,
-    scratch: Path,
-    *,
-    hooks: RestoreHooks | None = None,
-    approved: str = "",
-    source: str = "",
-    tell: Tell = lambda event: None,
-) -> RestoreResult:
-    """Carries ``plan`` out. ``approved`` is the digest that was said yes to.
-
-    Raises ``PlanChangedError`` when the plan is another one by now; nothing was written then.
-    """
-    if approved and approved != plan.digest:
+def check_approved(plan: RestorePlan, approved: str, digest: str) -> None:
+    """Raises ``PlanChangedError`` when ``approved`` names another plan than the one of ``digest``."""
+    if approved and approved != digest:
         raise PlanChangedError(
             f"{plan.contents.opened.name}, or what it would touch, changed since you looked; nothing was written.",
             do="Look at the plan again.",
         )
-    hooks = hooks or RestoreHooks(nobody_runs)
-    done = RestoreResult(plan)
+
+
+async def restore_local(
+    plan: RestorePlan,
+    installer: Installer,
+    hooks: RestoreHooks,
+    *,
+    source: str = "",
+    tell: Tell = lambda event: None,
+) -> LocalResult:
+    """Hatches this machine's part, one unit after the other, and boots what was awake."""
+    done = LocalResult()
+    for one in plan.local:
+        await _local(one, plan, installer, hooks, source, done)
+        tell({"event": "hatched", "name": one.unit.name, "kind": one.unit.kind, "problem": one.problem})
+    if plan.options.target is Target.IN_PLACE and hooks.boot is not None:
+        await _boot(plan, hooks, done)
+    return done
+
+
+async def restore_peers(
+    plan: RestorePlan,
+    home: Path,
+    installer_of: InstallerOf,
+    transport_of: TransportSource,
+    scratch: Path,
+    local: LocalResult,
+    *,
+    tell: Tell = lambda event: None,
+) -> RestoreResult:
+    """Brings the other machines' twins to their places, or into ``simulated/`` below ``home``."""
+    done = RestoreResult(plan, local.receipts, local.booted)
     await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
-    for unit in plan.local:
-        await _local(unit, plan, installer, hooks, source, done)
-        tell({"event": "hatched", "name": unit.unit.name, "kind": unit.unit.kind, "problem": unit.problem})
     if plan.options.target is Target.LOCAL_SIMULATE:
         for peer in plan.peers:
-            await asyncio.to_thread(_simulate, peer, plan, installer, installer_of, scratch, tell)
+            await asyncio.to_thread(_simulate, peer, plan, home, installer_of, scratch, tell)
     else:
         await asyncio.gather(*(_send(peer, transport_of, scratch, done, tell) for peer in plan.peers))
-    done.failed += plan.problems
+    done.failed = [*plan.problems, *local.failed]
     done.failed += [
         f"{peer.block.name}/{step.twin.name}: {step.why}"
         for peer in plan.peers
         for step in ([] if peer.problem else peer.of(FAIL))
     ]
-    if plan.options.target is Target.IN_PLACE and hooks.boot is not None:
-        await _boot(plan, hooks, done)
     return done
 
 
@@ -135,7 +163,7 @@ async def _local(
     installer: Installer,
     hooks: RestoreHooks,
     source: str,
-    done: RestoreResult,
+    done: LocalResult,
 ) -> None:
     if one.plan is None:
         return
@@ -162,17 +190,20 @@ async def _local(
             await asyncio.to_thread(hatch)
     except ReportableError as problem:
         one.plan, one.problem = None, str(problem)
+        done.problems[unit.id] = one.problem
 
 
 def _simulate(
     peer: PeerPlan,
     plan: RestorePlan,
-    installer: Installer,
+    home: Path,
     installer_of: InstallerOf,
     scratch: Path,
     tell: Tell,
 ) -> None:
-    there = installer_of(simulated_home(installer.home, peer.block))
+    if not peer.writes:
+        return
+    there = installer_of(simulated_home(home, peer.block))
     for step in peer.writes:
         chosen = EVERYTHING if step.action == OVERWRITE else frozenset()
         try:
@@ -234,7 +265,7 @@ def _check_out(step: PeerStep, scratch: Path, handle: int) -> None:
         write_checked(step.twin, spool, file)
 
 
-async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: RestoreResult) -> None:
+async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> None:
     assert hooks.boot is not None
     for one in plan.local:
         if one.unit.was_alive and one.plan is not None:

@@ -126,6 +126,19 @@ class RestorePlan:
     digest: str = ""
 
     @property
+    def local_digest(self) -> str:
+        """Changes when the egg, the options, or a file here that would be touched does."""
+        return _hashed(
+            {
+                "schema": "rappd-restore-plan/1.0",
+                "egg": self.contents.opened.digest,
+                "options": msgspec.to_builtins(self.options),
+                "standing": self.standing.value,
+                "local": [[one.unit.id, one.plan.digest if one.plan else one.problem] for one in self.local],
+            }
+        )
+
+    @property
     def touches_others(self) -> bool:
         """True when another machine would be written to."""
         return self.options.target is Target.IN_PLACE and any(peer.writes for peer in self.peers)
@@ -342,18 +355,12 @@ def _category(unit: LocalUnit, target: str) -> str:
 
 
 def _digest(plan: RestorePlan) -> str:
-    said: Mapping[str, Any] = {
-        "schema": "rappd-restore-plan/1.0",
-        "egg": plan.contents.opened.digest,
-        "options": msgspec.to_builtins(plan.options),
-        "standing": plan.standing.value,
-        "local": [
-            [one.unit.key, one.unit.is_archived, one.plan.digest if one.plan else one.problem]
-            for one in plan.local
-        ],
-        "peers": [
-            [peer.block.name, peer.way, [[step.twin.hash, step.action, step.why] for step in peer.steps]]
-            for peer in plan.peers
-        ],
-    }
+    peers = [
+        [peer.block.name, peer.way, [[step.twin.hash, step.action, step.why] for step in peer.steps]]
+        for peer in plan.peers
+    ]
+    return _hashed({"local": plan.local_digest, "peers": peers})
+
+
+def _hashed(said: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()

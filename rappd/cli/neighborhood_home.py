@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 
 
-def snapshots_here() -> NeighborhoodSnapshots:
-    """The operations on this home's snapshots."""
+def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
+    """The operations on this home's snapshots. Without ``writes`` the home stays as it is."""
     from rappd.cli.standalone import workspace_of
     from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
     from rappd.settings.load import Settings
 
     home = Home.here()
-    eggs = verbs_here()
+    eggs = verbs_here(writes=writes)
     settings = Settings.load(home)
     return NeighborhoodSnapshots(
         home,

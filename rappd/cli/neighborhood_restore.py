@@ -14,10 +14,15 @@ from rappd.cli.egg_options import JSON, egg_at
 from rappd.cli.neighborhood_home import snapshots_here, transport_to
 from rappd.cli.neighborhood_view import show_restore_plan, show_restored
 from rappd.cli.progress import progress
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from rappd.errors import UsageProblemError
 from twins.errors import UnconfirmedError
 
 if TYPE_CHECKING:
+    from neighborhoods.snapshot.hatch import LocalResult
     from neighborhoods.snapshot.plan import RestoreOptions
+    from rappd.operations.neighborhood_snapshots import LocalPart
 
 _PARTIAL = 7
 _FLAGS = {
@@ -73,7 +78,7 @@ def hatch(file: str, dry_run: bool, approved: str, yes: bool, as_json: bool, **g
 
 def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
     """Plans and shows."""
-    verbs = snapshots_here()
+    verbs = snapshots_here(writes=False)
     path = _path(verbs.folder.find(file))
     with progress() as line:
         line(f"Reading {path.name}…")
@@ -109,13 +114,38 @@ def hatch_snapshot(
             line(f"Hatching {event.get('name', '')}…")
 
         found = asyncio.run(
-            verbs.hatch(path, options, transport_to, approved=approved or planned["digest"], tell=tell)
+            verbs.hatch(
+                path,
+                options,
+                transport_to,
+                approved=approved or planned["digest"],
+                local=_in_daemon(path, planned["options"]),
+                tell=tell,
+            )
         )
     if as_json:
         print_json(found)
     else:
         show_restored(found["hatched"])
     return _PARTIAL if found["hatched"]["partial"] else 0
+
+
+def egg_is_snapshot(path: Path) -> bool:
+    """True when the egg at ``path`` is a neighborhood's: quickly, whatever its size."""
+    from neighborhoods.snapshot.contents import is_snapshot
+    from twins.eggs.readers.inspect import look_at
+
+    with look_at(path) as opened:
+        return is_snapshot(opened)
+
+
+def as_written(overwrite: str, *, no_memory: bool) -> dict[str, Any]:
+    """The options of a restore for those of ``rappd egg``. Raises ``UsageProblemError``: they are other ones."""
+    if overwrite or no_memory:
+        raise UsageProblemError(
+            "This egg is a whole neighborhood, with options of its own.", do="rappd neighborhood hatch --help"
+        )
+    return {"target": "in-place", **dict.fromkeys(_FLAGS, False)}
 
 
 def _options(given: dict[str, Any]) -> RestoreOptions:
@@ -134,3 +164,21 @@ def _writes_elsewhere(planned: dict[str, Any]) -> bool:
     return any(
         step["action"] in ("create", "overwrite") for peer in planned["peers"] for step in peer["twins"]
     )
+
+
+def _in_daemon(path: Path, options: dict[str, Any]) -> LocalPart | None:
+    """Has the daemon hatch this machine's part; None where none runs."""
+    daemon = ControlClient(Home.here(), timeout=3600)
+    if not daemon.running():
+        return None
+
+    async def hatch(digest: str) -> LocalResult:
+        import msgspec
+
+        from neighborhoods.snapshot.hatch import LocalResult
+
+        body = {"path": str(path), "options": options, "approved": digest}
+        found = await asyncio.to_thread(daemon.post, "/neighborhood/hatch", body)
+        return msgspec.convert(found["hatched"], LocalResult)
+
+    return hatch

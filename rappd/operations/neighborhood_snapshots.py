@@ -6,7 +6,8 @@ Works with no daemon running; while one runs, it calls these itself around its t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +23,18 @@ from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import SnapshotResult
-    from neighborhoods.snapshot.hatch import RestoreHooks
+    from neighborhoods.snapshot.contents import PeerBlock
+    from neighborhoods.snapshot.hatch import LocalResult, RestoreHooks
     from neighborhoods.snapshot.local_capture import LocalMachine
     from neighborhoods.snapshot.manifest import SnapshotOptions
+    from neighborhoods.snapshot.member_transport import MemberTransport
     from neighborhoods.snapshot.peer_capture import SnapshotPeer
-    from neighborhoods.snapshot.plan import RestoreOptions, TransportSource
+    from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSource
     from twins.eggs.readers.diff import Difference
 
 Tell = Callable[[dict[str, Any]], None]
+LocalPart = Callable[[str], Awaitable["LocalResult"]]
+"""Hatches this machine's part of the plan, whose digest it is given, in the daemon."""
 
 
 class NeighborhoodSnapshots:
@@ -126,18 +131,7 @@ class NeighborhoodSnapshots:
         self, path: Path, options: RestoreOptions, transport_of: TransportSource
     ) -> dict[str, Any]:
         """The plan for bringing a snapshot back. Writes nothing anywhere."""
-        from neighborhoods.snapshot.contents import SnapshotContents
-        from neighborhoods.snapshot.plan import make_restore_plan
-
-        contents = await asyncio.to_thread(SnapshotContents.open, path)
-        with contents.opened as opened:
-            made = await make_restore_plan(
-                contents,
-                options,
-                self._eggs.importer,
-                transport_of,
-                signer_name=self._eggs.signers.name_of(opened.seal.signer),
-            )
+        async with self._planned(path, options, transport_of) as made:
             return {"plan": made.as_json()}
 
     async def hatch(
@@ -147,39 +141,64 @@ class NeighborhoodSnapshots:
         transport_of: TransportSource,
         *,
         approved: str = "",
-        hooks: RestoreHooks | None = None,
+        local: LocalPart | None = None,
         tell: Tell = lambda event: None,
     ) -> dict[str, Any]:
         """Brings a snapshot back. ``approved``: digest of the plan that was said yes to.
 
-        Raises ``PlanChangedError`` when the plan is another by now, ``SnapshotRunningError``.
+        ``local`` hatches this machine's part where a daemon runs. Raises ``PlanChangedError`` when the plan is
+        another by now, ``SnapshotRunningError``.
         """
-        from neighborhoods.snapshot.contents import SnapshotContents
-        from neighborhoods.snapshot.hatch import restore
-        from neighborhoods.snapshot.plan import make_restore_plan
+        from neighborhoods.snapshot.hatch import check_approved, restore_local, restore_peers
 
         with self.folder.alone():
-            contents = await asyncio.to_thread(SnapshotContents.open, path)
-            with contents.opened as opened:
-                plan = await make_restore_plan(
-                    contents,
-                    options,
-                    self._eggs.importer,
-                    transport_of,
-                    signer_name=self._eggs.signers.name_of(opened.seal.signer),
-                )
-                done = await restore(
-                    plan,
-                    self._eggs.importer,
-                    self._installer_of,
-                    transport_of,
-                    self.folder.root / ".sending",
-                    hooks=hooks or self._without_daemon(),
-                    approved=approved,
-                    source=path.name,
-                    tell=tell,
+            async with self._planned(path, options, transport_of) as plan:
+                check_approved(plan, approved, plan.digest)
+                if local is None:
+                    hooks = self._without_daemon()
+                    importer = self._eggs.importer
+                    here = await restore_local(plan, importer, hooks, source=path.name, tell=tell)
+                else:
+                    here = await local(plan.local_digest)
+                    here.note(plan)
+                scratch = self.folder.root / ".sending"
+                done = await restore_peers(
+                    plan, self._home.root, self._installer_of, transport_of, scratch, here, tell=tell
                 )
                 return {"hatched": done.as_json()}
+
+    async def hatch_local(
+        self, path: Path, options: RestoreOptions, hooks: RestoreHooks, *, approved: str = ""
+    ) -> dict[str, Any]:
+        """Hatches this machine's part alone. ``approved``: digest of that part of the plan."""
+        import msgspec
+
+        from neighborhoods.snapshot.hatch import check_approved, restore_local
+
+        async with self._planned(path, options, None) as plan:
+            check_approved(plan, approved, plan.local_digest)
+            done = await restore_local(plan, self._eggs.importer, hooks, source=path.name)
+            return {"hatched": msgspec.to_builtins(done)}
+
+    @asynccontextmanager
+    async def _planned(
+        self, path: Path, options: RestoreOptions, transport_of: TransportSource | None
+    ) -> AsyncIterator[RestorePlan]:
+        """The plan of an open egg; without ``transport_of``, of this machine's part alone."""
+        from neighborhoods.snapshot.contents import SnapshotContents
+        from neighborhoods.snapshot.plan import make_restore_plan
+
+        contents = await asyncio.to_thread(SnapshotContents.open, path)
+        with contents.opened as opened:
+            if transport_of is None:
+                contents.peers = []
+            yield await make_restore_plan(
+                contents,
+                options,
+                self._eggs.importer,
+                transport_of or _no_way,
+                signer_name=self._eggs.signers.name_of(opened.seal.signer),
+            )
 
     def local_machine(self) -> LocalMachine:
         """This machine as a snapshot sees it."""
@@ -219,3 +238,7 @@ class NeighborhoodSnapshots:
             await asyncio.to_thread(AutostartRegistry(self._home).remember, key, port or 0)
 
         return RestoreHooks(nobody_runs, boot)
+
+
+def _no_way(block: PeerBlock) -> MemberTransport | None:
+    return None
