@@ -165,7 +165,7 @@ def _local(
     read = 0
     told = _teller(tell, machine.name)
 
-    def count(what: str, octets: int) -> None:
+    def count(octets: int) -> None:
         nonlocal read
         read += octets
         told("reading", read, 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from neighborhoods.snapshot import stamps
 from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import peer_folders
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
@@ -74,6 +75,7 @@ class SnapshotContents:
     is_roster: bool
     local: list[LocalUnit]
     peers: list[PeerBlock]
+    stamps: dict[str, stamps.Stamp] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, *, progress: Progress | None = None) -> SnapshotContents:
@@ -95,8 +97,9 @@ class SnapshotContents:
         members = opened.manifest["members"]
         if isinstance(members, list):
             return cls(opened, True, _units(opened, members, is_roster=True), [])
+        found = stamps.stamps_of(opened)
         rows = members.get("local", {}).get("twins", [])
-        return cls(opened, False, _units(opened, rows, is_roster=False), _peers(opened, members))
+        return cls(opened, False, _units(opened, rows, is_roster=False), _peers(opened, members), found)
 
 
 def is_snapshot(opened: ParsedEgg) -> bool:
@@ -114,7 +117,7 @@ def _units(opened: ParsedEgg, rows: list[dict[str, Any]], *, is_roster: bool) ->
     twins: dict[tuple[bool, str], list[Part]] = {}
     own = ""
     for part in opened.parts:
-        if _JUNK.fullmatch(part.target):
+        if _JUNK.fullmatch(part.target) or part.name == stamps.MEMBER:
             continue
         if part.target.startswith(("twins/", _ARCHIVE)):
             archived = part.target.startswith(_ARCHIVE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +23,11 @@ class Omission(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         """The object for a screen; without ``id`` where there is none."""
         return {"path": self.path, "why": self.why, **({"id": self.id} if self.id else {})}
+
+
+def omissions(row: Mapping[str, Any]) -> list[Omission]:
+    """What a twin's row of a manifest says stayed behind."""
+    return [Omission(one["path"], one["why"], one.get("id", "")) for one in row.get("left_out", [])]
 
 
 class SecretFilter:
@@ -56,7 +62,16 @@ class SecretFilter:
         for member in load.members:
             content = member.open()
             if content is not None:
-                self.take(member.name, _pieces(content), path=member.path)
+                mtime, executable = _stamp(member.file)
+                self.take(member.name, _pieces(content), path=member.path, mtime=mtime, executable=executable)
+
+
+def _stamp(path: Path | None) -> tuple[int, bool]:
+    try:
+        found = path.lstat() if path else None
+    except OSError:
+        return 0, False
+    return (int(found.st_mtime), bool(found.st_mode & 0o100)) if found else (0, False)
 
 
 def _pieces(content: Content) -> Iterable[bytes]:

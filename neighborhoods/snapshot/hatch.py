@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from envelopes.errors import ReportableError
+from neighborhoods.snapshot import stamps
 from neighborhoods.snapshot.member_transport import MemberTransport
 from neighborhoods.snapshot.peer_trees import as_egg, spooled, write_checked
 from neighborhoods.snapshot.plan import (
@@ -39,6 +40,7 @@ from neighborhoods.snapshot.plan import (
 from neighborhoods.snapshot.spool import Spool
 from twins.installer.errors import PlanChangedError, from_disk
 from twins.installer.installer import Installer
+from twins.installer.planning import Plan
 
 Resting = Callable[[str], AbstractAsyncContextManager[None]]
 """Holds the twin of that key asleep; "" is the brainstem."""
@@ -179,6 +181,7 @@ async def _local(
             source=source,
         )
         one.plan = result.plan
+        _stamp(result.plan, plan.contents.stamps)
         if result.receipt is not None:
             done.receipts.append(result.receipt.id)
 
@@ -212,7 +215,8 @@ def _simulate(
                 egg = as_egg(plan.contents.opened, step.twin, spool)
                 if step.twin.is_archived:
                     egg.folder = f"twins/.archive/{egg.key}"
-                there.hatch(egg, overwrite=chosen, source=plan.contents.opened.file)
+                hatched = there.hatch(egg, overwrite=chosen, source=plan.contents.opened.file)
+                _stamp(hatched.plan, {file.name: (file.mtime, file.executable) for file in spool.files})
         except (ReportableError, OSError) as problem:
             step.action, step.why = FAIL, _said(problem, step)
         tell(_told(peer, step))
@@ -263,6 +267,18 @@ def _check_out(step: PeerStep, scratch: Path, handle: int) -> None:
     with os.fdopen(handle, "wb") as file, Spool(scratch) as spool:
         spooled(step.twin, spool)
         write_checked(step.twin, spool, file)
+
+
+def _stamp(plan: Plan, found: Mapping[str, stamps.Stamp]) -> None:
+    """Gives files that are as in the egg their times and executable bits."""
+    by_base: dict[Path, list[tuple[str, stamps.Stamp]]] = {}
+    for row in plan.rows:
+        if (row.writes or row.same) and row.name in found:
+            base, path = plan.ground.locate(row.target)
+            by_base.setdefault(base, []).append((path, found[row.name]))
+    for base, rows in by_base.items():
+        if base.is_dir():
+            stamps.apply(base, rows)
 
 
 async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> None:

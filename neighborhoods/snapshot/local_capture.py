@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -32,8 +32,8 @@ from twins.workspace.workspace import Workspace
 _MEMORY, _DATA = ".brainstem_data/", "data/"
 _PASSES = 3
 """Readings of a twin until two looks at it agree."""
-Tell = Callable[[str, int], None]
-"""(what is read now, bytes read more)"""
+Tell = Callable[[int], None]
+"""Is told how many bytes more were read."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,13 +69,26 @@ def capture_local(
     *,
     previous: PreviousSnapshot | None = None,
     allow: Collection[str] = (),
-    tell: Tell = lambda what, count: None,
+    tell: Tell = lambda octets: None,
 ) -> LocalCapture:
     """Writes this machine's members into the egg, one workspace at a time. Blocks on the disk.
 
     What cannot be read is in ``failed`` and the rest goes on. Raises what the egg's own file is to blame for.
     """
     return _Capture(machine, options, writer, scratch, previous, allow, tell).run()
+
+
+@dataclass(slots=True)
+class _Taken:
+    """One workspace in the egg: its names below its prefix, and what stayed behind."""
+
+    names: list[str]
+    fingerprint: str
+    left_out: list[Omission]
+
+    def as_json(self) -> dict[str, Any]:
+        """What the next snapshot needs to know."""
+        return {"fingerprint": self.fingerprint, "left_out": [one.as_json() for one in self.left_out]}
 
 
 class _Capture:
@@ -100,7 +113,7 @@ class _Capture:
 
     def run(self) -> LocalCapture:
         machine, options = self._machine, self._options
-        brainstem = self._brainstem()
+        brainstem, known = self._brainstem()
         core = self._files(machine.host.root, "brainstem/core/", CORE_FILES, options.include_brainstem_core)
         state = self._global_state() if options.include_global_state else []
         twins = self._twins()
@@ -119,22 +132,26 @@ class _Capture:
             ],
             "global_state_files": state,
             "twins": twins,
+            **known,
         }
         return self._done
 
-    def _brainstem(self) -> list[str]:
-        """The brainstem's members by their names below ``brainstem/``."""
+    def _brainstem(self) -> tuple[list[str], dict[str, Any]]:
+        """The brainstem's members by their names below ``brainstem/``, and what the next snapshot needs to know."""
         host = self._machine.host
         if not (host.root / "rappid.json").is_file():
-            return []
+            return [], {}
         try:
-            names, _ = self._workspace(
-                host, "brainstem/", "brainstem", memory=self._options.include_brainstem_data, rename=str
-            )
+            memory = self._options.include_brainstem_data
+            taken = self._workspace(host, "brainstem/", memory=memory, rename=str)
         except (TwinError, OSError) as problem:
             self._done.failed.append(Omission("brainstem", _said(problem)))
-            return []
-        return names
+            return [], {}
+        self._leave("brainstem", taken.left_out)
+        return taken.names, taken.as_json()
+
+    def _leave(self, owner: str, left_out: list[Omission]) -> None:
+        self._done.left_out += [Omission(f"{owner}/{one.path}", one.why, one.id) for one in left_out]
 
     def _twins(self) -> list[dict[str, Any]]:
         places = TwinLayout(self._machine.home)
@@ -170,32 +187,31 @@ class _Capture:
             return row | {"captured": False, "reason": OVERSIZE}
         prefix = f"twins/.archive/{twin.key}/" if archived else f"twins/{twin.key}/"
         try:
-            _, fingerprint = self._workspace(
-                twin.workspace, prefix, twin.name, memory=True, rename=_in_twin, key=twin.key
-            )
+            taken = self._workspace(twin.workspace, prefix, memory=True, rename=_in_twin, key=twin.key)
         except (TwinError, OSError) as problem:
             self._done.failed.append(Omission(twin.name, _said(problem)))
             return row | {"captured": False, "reason": UNREADABLE}
-        return row | {"fingerprint": fingerprint}
+        self._leave(twin.name, taken.left_out)
+        return row | taken.as_json()
 
     def _workspace(
         self,
         workspace: Workspace,
         prefix: str,
-        shown: str,
         *,
         memory: bool,
         rename: Callable[[str], str],
         key: str = "",
-    ) -> tuple[list[str], str]:
-        """(names below ``prefix``, fingerprint) of one workspace, which is in the egg now."""
+    ) -> _Taken:
+        """Takes one workspace into the egg, under ``prefix``."""
         for attempt in range(_PASSES):
             before = self._fingerprint(workspace, key, memory)
             if self._previous is not None and (kept := self._previous.members(prefix, before)):
                 for name in kept:
                     self._writer.copy(self._previous, name)
                 self._done.reused += 1
-                return [name.removeprefix(prefix) for name in kept], before
+                names = [name.removeprefix(prefix) for name in kept]
+                return _Taken(names, before, self._previous.left_out(prefix))
             with Spool(self._scratch) as spool, ExitStack() as held:
                 load = self._gathered(workspace, held, memory)
                 taken = SecretFilter(spool, known=known_values(workspace), allow=self._allow)
@@ -203,12 +219,11 @@ class _Capture:
                 if self._fingerprint(workspace, key, memory) != before and attempt < _PASSES - 1:
                     continue
                 for file in spool.files:
-                    self._writer.add(f"{prefix}{rename(file.name)}", spool.chunks(file))
-                    self._tell(shown, file.size)
-                found = [Omission(one.path, one.why.value) for one in load.left_out]
-                for one in (*found, *taken.left_out):
-                    self._done.left_out.append(Omission(f"{shown}/{one.path}", one.why, one.id))
-                return [rename(file.name) for file in spool.files], before
+                    stamp = (file.mtime, file.executable)
+                    self._writer.add(f"{prefix}{rename(file.name)}", spool.chunks(file), stamp=stamp)
+                    self._tell(file.size)
+                left = [Omission(one.path, one.why.value) for one in load.left_out] + taken.left_out
+                return _Taken([rename(file.name) for file in spool.files], before, left)
         raise AssertionError("the last pass returns")
 
     def _gathered(self, workspace: Workspace, held: ExitStack, memory: bool) -> EggContents:
@@ -333,8 +348,3 @@ def _said(problem: Exception) -> str:
     if isinstance(problem, ReportableError):
         return str(problem)
     return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
-
-
-def left_by_name(paths: Iterator[str]) -> list[str]:
-    """Those of ``paths``, below a twin's folder, that no snapshot takes."""
-    return [path for path in paths if _why_left(path) is not None]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from envelopes.errors import ReportableError
 from neighborhoods.errors import MemberError, UnstableMemberError
-from neighborhoods.snapshot.filtering import Omission, SecretFilter
+from neighborhoods.snapshot.filtering import Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
 from neighborhoods.snapshot.previous import PreviousSnapshot
@@ -24,6 +22,7 @@ from neighborhoods.snapshot.stream_files import stream_files
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, read_tar
 from twins.zip.names import safe_component
 
+_TAKEN_OVER = ("captured", "captured_path_in_egg", "captured_bytes", "left_out")
 _PASSES = 3
 _SILENCE = 60.0
 """Seconds without a byte after which a stream counts as broken."""
@@ -146,6 +145,7 @@ class PeerReader:
                 done.parts[member] = None
                 done.reused += 1
                 self._count(twin.workspace_bytes)
+                self._leave(done, omissions(old))
                 return row | old
             part = self._kept.find(twin.hash, lifecycle, twin.fingerprint)
             if part is None:
@@ -159,10 +159,9 @@ class PeerReader:
             done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem) or "no answer"))
             return row | {"captured": False, "reason": TAR_FAILED, "detail": str(problem)}
         done.parts[member] = part.path
-        done.left_out += [
-            msgspec.structs.replace(one, path=f"{self._peer.name}/{one.path}") for one in part.left_out
-        ]
+        self._leave(done, part.left_out)
         return row | {
+            "left_out": [one.as_json() for one in part.left_out],
             "captured": True,
             "captured_path_in_egg": member,
             "captured_bytes": part.path.stat().st_size,
@@ -175,7 +174,10 @@ class PeerReader:
         old = self._previous.peer_twin(self._peer.name, twin.hash, lifecycle, twin.fingerprint)
         if old is None or old["captured_path_in_egg"] != member:
             return None
-        return {key: old.get(key) for key in ("captured", "captured_path_in_egg", "captured_bytes")}
+        return {key: old.get(key) for key in _TAKEN_OVER}
+
+    def _leave(self, done: PeerCapture, left_out: Iterable[Omission]) -> None:
+        done.left_out += [Omission(f"{self._peer.name}/{one.path}", one.why, one.id) for one in left_out]
 
     async def _read_twin(self, twin: MemberTwin, lifecycle: str) -> StagedPart:
         assert self._peer.transport is not None
@@ -212,9 +214,7 @@ class PeerReader:
         except (ReportableError, OSError, TimeoutError) as problem:
             done.failed.append(Omission(f"{self._peer.name}/agents", str(problem) or "no answer"))
             return []
-        done.left_out += [
-            msgspec.structs.replace(one, path=f"{self._peer.name}/agents/{one.path}") for one in left_out
-        ]
+        self._leave(done, left_out)
         return [file.name for file in files]
 
     async def _spooled(self, stream: AsyncIterator[bytes], guard: TarGuard, spool: Spool) -> list[Omission]:

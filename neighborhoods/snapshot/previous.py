@@ -9,10 +9,13 @@ from typing import Any, Self
 
 import orjson
 
+from neighborhoods.snapshot import stamps
+from neighborhoods.snapshot.filtering import Omission, omissions
 from twins.eggs import integrity
 from twins.errors import BadEggError, TwinError
 from twins.zip.reader import Archive
 
+_BESIDE = ("brainstem/core/", "brainstem/global_state/")
 _MANIFEST_BYTES = 64 << 20
 _LAYER_BYTES = 64 << 20
 
@@ -23,15 +26,17 @@ class PreviousSnapshot:
     def __init__(self, archive: Archive, manifest: dict[str, Any], hashes: dict[str, str]) -> None:
         self._archive = archive
         self._hashes = hashes
+        self.stamps = stamps.decode(archive.read(stamps.MEMBER, limit=_LAYER_BYTES))
         self._names = sorted(archive.names)
         self._order = {name: place for place, name in enumerate(archive.names)}
         members = manifest["members"]
         self._local = {
             f"twins/.archive/{row['hash']}/"
             if row.get("lifecycle") == "archived"
-            else f"twins/{row['hash']}/": row.get("fingerprint", "")
+            else f"twins/{row['hash']}/": row
             for row in members["local"]["twins"]
         }
+        self._local["brainstem/"] = members["local"]
         self._peers = {
             (peer["name"], row["hash"], row.get("lifecycle", "active")): row
             for peer in members["peers"]
@@ -62,15 +67,21 @@ class PreviousSnapshot:
     def __exit__(self, *_: object) -> None:
         self._archive.close()
 
+    def left_out(self, prefix: str) -> list[Omission]:
+        """The files of a local twin that stayed behind."""
+        return omissions(self._local[prefix])
+
     def members(self, prefix: str, fingerprint: str) -> list[str]:
         """The members of a local twin in their order, when it has that fingerprint; else none."""
-        if not fingerprint or self._local.get(prefix) != fingerprint:
+        if not fingerprint or self._local.get(prefix, {}).get("fingerprint") != fingerprint:
             return []
         begin = bisect_left(self._names, prefix)
         found = []
         for name in self._names[begin:]:
             if not name.startswith(prefix):
                 break
+            if prefix == "brainstem/" and name.startswith(_BESIDE):
+                continue
             found.append(name)
         return sorted(found, key=self._order.__getitem__)
 

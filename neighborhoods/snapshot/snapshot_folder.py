@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,9 +91,18 @@ class SnapshotFolder:
                 raise SnapshotRunningError(
                     "Another snapshot of this home is under way.", do="Wait until it is done."
                 ) from None
+            self._sweep()
             yield
         finally:
             os.close(handle)
+
+    def _sweep(self) -> None:
+        """Removes what a snapshot, drill or restore left that was killed; finished parts stay."""
+        for left in self.root.iterdir():
+            if left.name.startswith(".drill-") or left.name == ".sending":
+                shutil.rmtree(left)
+            elif left.name.startswith(".") and left.name.endswith(".tmp"):
+                left.unlink()
 
     def listing(self) -> list[SnapshotRecord]:
         """Every snapshot, the newest first. Raises ``BadFileError``."""

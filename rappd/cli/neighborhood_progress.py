@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rappd.cli.console import print_json, redraws, strip_control, terminal_width, utf8
+from rappd.cli.console import print_json_line, redraws, strip_control, terminal_width, utf8
 from rappd.cli.tables import beginning
 from twins.byte_sizes import format_bytes
 
@@ -50,7 +50,7 @@ class _Lines:
             ):
                 return
             self._last[key] = (str(event.get("state", "")), time.monotonic())
-            print_json(event)
+            print_json_line(event)
 
 
 class _Bars:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rappd.cli.console import print_json, print_out, status_mark, strip_control
+from rappd.cli.console import print_json, print_json_line, print_out, status_mark, strip_control
 from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import ago
 from rappd.cli.neighborhood_home import peers_here, snapshots_here
@@ -71,7 +71,7 @@ def snapshot(
             )
         )
     if as_json:
-        print_json({"event": "done", **done.as_json()})
+        print_json_line({"event": "done", **done.as_json()})
     else:
         show_snapshot(done)
     drilled = done.record.drill
