@@ -22,7 +22,7 @@ from neighborhoods.snapshot.stream_files import stream_files
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, read_tar
 from twins.zip.names import safe_component
 
-_TAKEN_OVER = ("captured", "captured_path_in_egg", "captured_bytes", "left_out")
+_TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
 _PASSES = 3
 _SILENCE = 60.0
 """Seconds without a byte after which a stream counts as broken."""

@@ -222,7 +222,7 @@ def test_snapshot_killed_midway_keeps_finished_parts(desk: Machine, pi: Machine,
     )
     killed = subprocess.run(
         [sys.executable, str(script), str(desk.root), str(pi.root)],
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
         check=False,
     )
     assert killed.returncode == 9
