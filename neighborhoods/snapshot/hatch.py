@@ -204,9 +204,11 @@ def _simulate(
     scratch: Path,
     tell: Tell,
 ) -> None:
-    if not peer.writes:
+    folder = simulated_home(home, peer.block)
+    if not peer.writes and not folder.exists():
         return
-    there = installer_of(simulated_home(home, peer.block))
+    there = installer_of(folder)
+    there.recover()
     for step in peer.writes:
         chosen = EVERYTHING if step.action == OVERWRITE else frozenset()
         try:
