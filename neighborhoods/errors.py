@@ -162,3 +162,73 @@ class OutboxConflictError(PeerConflictError):
     """An id that means more than one, or something that is over already."""
 
     code = "outbox_conflict"
+
+
+class MemberError(NeighborhoodError):
+    """A member of the neighborhood could not be read or written. The text names it and the cause."""
+
+    code = "member"
+    status = 502
+    exit_code = 1
+
+
+class UnstableMemberError(MemberError):
+    """Files changed there each time while they were read."""
+
+    code = "unstable_member"
+    status = 409
+    exit_code = 9
+
+
+class BadMemberStreamError(MemberError):
+    """A stream from a member that holds no files, is damaged, or was cut off; nothing of it is kept."""
+
+    code = "bad_member_stream"
+    exit_code = 5
+
+
+class MemberTooLargeError(MemberError):
+    """More bytes, files or seconds than one stream may have; nothing of it is kept."""
+
+    code = "member_too_large"
+    status = 413
+    exit_code = 5
+
+
+class MemberUnreachableError(MemberError):
+    """A member does not answer now, or the connection to it broke."""
+
+    code = "member_unreachable"
+    status = 504
+    exit_code = 8
+
+
+class MemberRefusedError(MemberError):
+    """A member does not let this machine in, another key answers there, or it takes nothing from here."""
+
+    code = "member_refused"
+    status = 403
+    exit_code = 5
+
+
+class MemberDiskFullError(MemberError):
+    """No room there for what was to be written; the twin there is as it was."""
+
+    code = "member_disk_full"
+    status = 507
+
+
+class NoSuchMemberError(MemberError):
+    """No member goes by that name, or it has no twin of that hash."""
+
+    code = "no_such_member"
+    status = 404
+    exit_code = 4
+
+
+class BadMemberError(MemberError):
+    """A name, an address or a path of a member that cannot be used."""
+
+    code = "bad_member"
+    status = 400
+    exit_code = 2

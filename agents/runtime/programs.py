@@ -99,6 +99,10 @@ class RunningProgram:
         """End it, and it alone."""
         self._process.kill()
 
+    def end(self) -> None:
+        """End it and everything that it started, and collect it."""
+        _end_group(self._process)
+
 
 def find(name: str) -> str | None:
     """The absolute path of a program that no worker can write, None where there is none.
@@ -201,18 +205,20 @@ def start(
     environment: Mapping[str, str] | None = None,
     home: bool = False,
     directory: str | Path = "/",
+    given: int | IO[bytes] | None = None,
     output: int | IO[bytes] | None = None,
     errors: int | IO[bytes] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> RunningProgram:
     """Start a program in a session of its own, which goes on running.
 
-    Without ``output`` and ``errors`` nobody reads those. Raises as ``run`` does.
+    ``given`` is what it reads from, nothing if left out. Without ``output`` and ``errors`` nobody reads those.
+    Raises as ``run`` does.
     """
     nobody = subprocess.DEVNULL
     return RunningProgram(
         _start(
-            command, environment, home, directory, nobody,
+            command, environment, home, directory, nobody if given is None else given,
             nobody if output is None else output, nobody if errors is None else errors, pass_fds,
         )
     )  # fmt: skip

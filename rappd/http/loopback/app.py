@@ -26,6 +26,7 @@ from rappd.http.loopback import (
     services,
     session_eggs,
     sessions,
+    snapshots,
     sources,
     static_files,
     tokens,
@@ -53,7 +54,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors, notices]
+    tables += [twins, cartridges, eggs, snapshots, peers, broadcast, legacy, tokens, anchors, notices]
     tables += [devices, session_eggs, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)

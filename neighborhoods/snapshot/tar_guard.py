@@ -1,0 +1,328 @@
+"""Reads a tar stream from another machine and lets through only what a snapshot may hold.
+
+Nothing in the stream is believed: names are checked, links and devices dropped, sizes counted. It takes ustar,
+GNU and pax, as GNU tar, BusyBox tar and bsdtar write them.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import time
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
+from twins.byte_sizes import format_bytes
+from twins.eggs.writers import exclusions
+from twins.errors import HostileEggError
+from twins.zip.names import NameSet, safe_path, shown
+
+BLOCK = 512
+_MOST_HEADER_BYTES = 1 << 20
+"""Of one pax header or long name: a name has at most 1,024 bytes, and some carry file attributes beside it."""
+_MOST_NAMED = 1000
+_MAX_MTIME = 8**11 - 1
+_PIECE = 1 << 18
+_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
+_WITHOUT_CONTENT = (
+    tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE,
+)  # fmt: skip
+_LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
+_LONG = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+
+
+class TarEntry(msgspec.Struct, frozen=True):
+    """One regular file: its path below the twin's folder. ``mtime`` is in whole seconds."""
+
+    path: str
+    size: int
+    executable: bool = False
+    mtime: int = 0
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A name of the stream that was not let through, fit to be shown, and the reason."""
+
+    path: str
+    reason: str
+
+
+class TarLimits(msgspec.Struct, frozen=True):
+    """Bounds of one stream: bytes of files that are let through, bytes and entries in all, and seconds."""
+
+    file_bytes: int = 16 << 30
+    stream_bytes: int = 64 << 30
+    entries: int = 500_000
+    seconds: float = 6 * 3600.0
+
+
+class TarGuard:
+    """Incremental reader of one stream. It keeps names and no content.
+
+    ``root`` is a first folder that is taken off the names that have it: the hash, in a snapshot's archives.
+    """
+
+    def __init__(self, *, root: str = "", limits: TarLimits | None = None) -> None:
+        self._root = f"{root}/".encode() if root else b""
+        self._limits = limits or TarLimits()
+        self._until = time.monotonic() + self._limits.seconds
+        self._buffer = bytearray()
+        self._names = NameSet()
+        self._content = 0  # bytes of the present member that are still to come
+        self._padding = 0
+        self._passes = False
+        self._header: bytearray | None = None  # a pax header or long name on its way
+        self._header_type = b""
+        self._pax: dict[bytes, bytes] = {}
+        self._has_more_sparse = False
+        self._stream_bytes = self._entries = 0
+        self.is_over = False
+        self.file_bytes = 0
+        self.files = 0
+        self.left_out: list[LeftOut] = []
+        """The first thousand names that were not let through."""
+        self.left_out_count = 0
+
+    def feed(self, piece: bytes) -> list[TarEntry | bytes]:
+        """Returns the files of the next bytes of the stream: an entry, then its content in one or more pieces.
+
+        Raises ``BadMemberStreamError`` for what is no tar, ``MemberTooLargeError`` beyond the limits.
+        """
+        self._count(len(piece))
+        if self.is_over:
+            return []
+        events: list[TarEntry | bytes] = []
+        at = 0
+        while at < len(piece) and not self.is_over:
+            if self._content:
+                taken = piece[at : at + self._content]
+                at += len(taken)
+                self._content -= len(taken)
+                if self._header is not None:
+                    self._header += taken
+                    if not self._content:
+                        self._finish_header()
+                elif self._passes:
+                    events.append(taken)
+            elif self._padding:
+                skipped = min(self._padding, len(piece) - at)
+                at += skipped
+                self._padding -= skipped
+            else:
+                taken = piece[at : at + BLOCK - len(self._buffer)]
+                at += len(taken)
+                self._buffer += taken
+                if len(self._buffer) == BLOCK:
+                    block = bytes(self._buffer)
+                    self._buffer.clear()
+                    self._take_block(block, events)
+        return events
+
+    def close(self) -> None:
+        """Raises ``BadMemberStreamError`` when the stream ended before its end mark."""
+        if not self.is_over:
+            raise BadMemberStreamError("The stream of files was cut off.", do="Try again.")
+
+    def _count(self, added: int) -> None:
+        self._stream_bytes += added
+        if self._stream_bytes > self._limits.stream_bytes:
+            raise MemberTooLargeError(
+                f"More than {format_bytes(self._limits.stream_bytes)} arrived.",
+                do="Look there for what is so large, or raise the limit.",
+            )
+        if time.monotonic() > self._until:
+            raise MemberTooLargeError(
+                f"The stream took longer than {self._limits.seconds:g} s.",
+                do="Try again on a faster network.",
+            )
+
+    def _take_block(self, block: bytes, events: list[TarEntry | bytes]) -> None:
+        if self._has_more_sparse:
+            self._has_more_sparse = block[504] != 0
+            return
+        if not block.strip(b"\0"):
+            self.is_over = True
+            return
+        try:
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except (tarfile.HeaderError, ValueError) as error:
+            raise BadMemberStreamError(
+                "The stream of files is no tar archive, or it is damaged.", do="Try again."
+            ) from error
+        self._entries += 1
+        if self._entries > self._limits.entries:
+            raise MemberTooLargeError(
+                f"More than {self._limits.entries:,} files arrived.",
+                do="Look there for a folder of scratch files, or raise the limit.",
+            )
+        if header.type in _LONG:
+            self._begin_header(header)
+        else:
+            self._begin_member(header, block, events)
+
+    def _begin_header(self, header: tarfile.TarInfo) -> None:
+        if not 0 <= header.size <= _MOST_HEADER_BYTES:
+            raise BadMemberStreamError("A header in the stream is too large.", do="Look what runs there.")
+        self._header, self._header_type = bytearray(), header.type
+        self._expect(header.size)
+        if not header.size:
+            self._finish_header()
+
+    def _finish_header(self) -> None:
+        content, self._header = bytes(self._header or b""), None
+        if self._header_type == tarfile.GNUTYPE_LONGNAME:
+            self._pax.setdefault(b"path", content.rstrip(b"\0"))
+        elif self._header_type in (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE):
+            self._pax.update(_pax_records(content))
+
+    def _begin_member(self, header: tarfile.TarInfo, block: bytes, events: list[TarEntry | bytes]) -> None:
+        pax, self._pax = self._pax, {}
+        size, mtime = _pax_number(pax, b"size", header.size), _pax_number(pax, b"mtime", header.mtime)
+        if not 0 <= size < 1 << 62:
+            raise BadMemberStreamError("A file in the stream has no size.", do="Look what runs there.")
+        raw = pax.get(b"path", header.name.encode("utf-8", "surrogateescape"))
+        is_sparse = header.type == tarfile.GNUTYPE_SPARSE or any(key.startswith(b"GNU.sparse") for key in pax)
+        self._has_more_sparse = header.type == tarfile.GNUTYPE_SPARSE and block[482] != 0
+        self._passes = False
+        if header.type not in _WITHOUT_CONTENT:
+            self._expect(size)
+        if header.type == tarfile.DIRTYPE:
+            return
+        path = self._checked_path(raw, _kind_problem(header.type, is_sparse))
+        if path is None:
+            return
+        self.file_bytes += size
+        if self.file_bytes > self._limits.file_bytes:
+            raise MemberTooLargeError(
+                f"More than {format_bytes(self._limits.file_bytes)} of files arrived.",
+                do="Raise the limit, or look there for what is so large.",
+            )
+        self.files += 1
+        self._passes = True
+        events.append(TarEntry(path, size, bool(header.mode & 0o100), min(max(0, int(mtime)), _MAX_MTIME)))
+
+    def _expect(self, size: int) -> None:
+        self._content, self._padding = size, -size % BLOCK
+
+    def _checked_path(self, raw: bytes, problem: str) -> str | None:
+        """The path of a file that is let through, else None after the reason was recorded."""
+        while raw.startswith(b"./"):
+            raw = raw[2:].lstrip(b"/")
+        raw = raw.removeprefix(self._root)
+        try:
+            path = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._leave_out(raw.decode("utf-8", "backslashreplace"), "its name is not UTF-8")
+            return None
+        try:
+            safe_path(path)
+        except HostileEggError as error:
+            self._leave_out(path, _why_unsafe(error))
+            return None
+        for component in path.split("/"):
+            if (reason := exclusions.by_name(component)) is not None:
+                self._leave_out(path, reason.value)
+                return None
+        if problem:
+            self._leave_out(path, problem)
+            return None
+        try:
+            self._names.add(path)
+        except HostileEggError:
+            self._leave_out(path, "another file has this name, or one that some disks take for the same")
+            return None
+        return path
+
+    def _leave_out(self, path: str, reason: str) -> None:
+        self.left_out_count += 1
+        if len(self.left_out) < _MOST_NAMED:
+            self.left_out.append(LeftOut(shown(path), reason))
+
+
+def read_tar(pieces: Iterable[bytes], guard: TarGuard) -> Iterator[TarEntry | bytes]:
+    """The files of a whole stream, as ``TarGuard.feed`` gives them. Raises as it does, and for a cut-off stream."""
+    for piece in pieces:
+        yield from guard.feed(piece)
+    guard.close()
+
+
+async def read_tar_async(pieces: AsyncIterable[bytes], guard: TarGuard) -> AsyncIterator[TarEntry | bytes]:
+    """``read_tar`` for a stream that arrives."""
+    async for piece in pieces:
+        for event in guard.feed(piece):
+            yield event
+    guard.close()
+
+
+def gunzipped(archive: Path) -> Iterator[bytes]:
+    """The content of a gzip file in pieces of bounded size. Raises ``BadMemberStreamError``, ``OSError``."""
+    decompressor = zlib.decompressobj(31)
+    with archive.open("rb") as file:
+        while piece := file.read(_PIECE):
+            while piece:
+                if decompressor.eof:
+                    return  # what follows the first gzip member is no part of the archive
+                try:
+                    content = decompressor.decompress(piece, _PIECE)
+                except zlib.error as error:
+                    raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
+                piece = decompressor.unconsumed_tail
+                if content:
+                    yield content
+    while not decompressor.eof:
+        content = decompressor.decompress(decompressor.unconsumed_tail, _PIECE)
+        if not content:
+            raise BadMemberStreamError("The archive is cut off.", do="Get the egg again.")
+        yield content
+
+
+def _kind_problem(kind: bytes, is_sparse: bool) -> str:
+    if kind in _LINKS:
+        return exclusions.ExclusionReason.LINK.value
+    if is_sparse:
+        return "is stored with holes, which is not read"
+    return "" if kind in _REGULAR else exclusions.ExclusionReason.NO_FILE.value
+
+
+def _pax_records(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The key and value of each record: ``LENGTH KEY=VALUE\\n``, its own length counted."""
+    at = 0
+    while at < len(content) and content[at]:
+        space = content.find(b" ", at, at + 12)
+        digits = content[at:space] if space > 0 else b""
+        length = int(digits) if digits.isdigit() else 0
+        record = content[space + 1 : at + length]
+        key, equals, value = record.partition(b"=")
+        if length <= space - at + 1 or at + length > len(content) or not equals or value[-1:] != b"\n":
+            raise BadMemberStreamError("A header in the stream is damaged.", do="Try again.")
+        yield key, value[:-1]
+        at += length
+
+
+def _pax_number(pax: dict[bytes, bytes], key: bytes, other: float) -> int:
+    if key not in pax:
+        return int(other)
+    try:
+        return int(pax[key].split(b".")[0] or b"0")
+    except ValueError:
+        raise BadMemberStreamError("A header in the stream is damaged.", do="Try again.") from None
+
+
+def _why_unsafe(error: HostileEggError) -> str:
+    text = str(error)
+    if "too long" in text:
+        return "its name is too long"
+    if "cannot be shown" in text:
+        return "its name holds signs that cannot be shown"
+    if "Windows" in text:
+        return "Windows cannot hold its name"
+    return "its name leads outside the twin's folder"

@@ -1,0 +1,117 @@
+"""Makes the list of a member's twins out of what the walk there tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from neighborhoods.errors import BadMemberStreamError
+from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin
+from neighborhoods.snapshot.transports.marked_lines import MarkedLines
+from neighborhoods.snapshot.transports.twin_files import TwinFiles
+from twins.errors import HostileEggError
+from twins.zip.names import safe_component
+
+_MOST_TWINS = 10_000
+MOST_RAPPID_BYTES = 1 << 16
+"""Of a ``rappid.json`` that is read."""
+_MOST_AGENTS = 10_000
+
+
+class ListingParser:
+    """Takes the walk's output as it comes."""
+
+    def __init__(self, mark: str) -> None:
+        self.lines = MarkedLines(mark, self._marked, self._other)
+        self._began = self._ended = False
+        self._host = self._kind = ""
+        self._twins: list[MemberTwin] = []
+        self._agents: list[str] = []
+        self._reading = ""
+        self._twin = ("", "")
+        self._rappid = b""
+        self._files = TwinFiles()
+
+    def listing(self) -> MemberListing:
+        """The whole list. Raises ``BadMemberStreamError`` when the walk did not come to its end."""
+        self.lines.finish()
+        if not self._ended:
+            raise BadMemberStreamError("The list of twins was cut off.", do="Try again.")
+        return MemberListing(tuple(self._twins), tuple(sorted(self._agents)), self._host)
+
+    @property
+    def began(self) -> bool:
+        """True once the walk itself has said something."""
+        return self._began
+
+    def _marked(self, text: str) -> None:
+        word, _, rest = text.partition(" ")
+        if word == "begin":
+            self._began = True
+        elif word == "host":
+            self._host = rest.strip()[:255]
+        elif word == "kind":
+            self._kind = rest
+        elif word == "twin":
+            lifecycle, _, name = rest.partition(" ")
+            self._twin, self._rappid, self._reading = (name, lifecycle), b"", "rappid"
+        elif word == "files":
+            self._files, self._reading = TwinFiles(by_content=self._kind == "content"), "files"
+        elif word == "done":
+            self._add()
+            self._reading = ""
+        elif word == "agents":
+            self._reading = "agents"
+        elif word == "end":
+            self._reading, self._ended = "", True
+
+    def _other(self, line: bytes) -> None:
+        if self._reading == "rappid":
+            self._rappid += line[:MOST_RAPPID_BYTES] + b"\n"
+        elif self._reading == "files":
+            self._files.take(line)
+        elif self._reading == "agents" and len(self._agents) < _MOST_AGENTS and is_agent_file(line):
+            self._agents.append(line.decode())
+
+    def _add(self) -> None:
+        name, lifecycle = self._twin
+        if len(self._twins) >= _MOST_TWINS:
+            raise BadMemberStreamError("The list of twins has no end.", do="Look what answers there.")
+        try:
+            safe_component(name)
+        except HostileEggError:
+            return
+        files = self._files
+        self._twins.append(
+            MemberTwin(
+                hash=name,
+                rappid_json=rappid_fields(self._rappid),
+                lifecycle=lifecycle,
+                workspace_bytes=files.bytes,
+                workspace_files=files.files,
+                has_soul=files.has_soul,
+                agents=files.agents,
+                fingerprint=files.fingerprint,
+            )
+        )
+
+
+def rappid_fields(content: bytes) -> dict[str, Any]:
+    """The object in a ``rappid.json``; {} where it cannot be read."""
+    try:
+        found = orjson.loads(content[:MOST_RAPPID_BYTES])
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_agent_file(name: bytes) -> bool:
+    """True for the name of an agent's file that can be shown."""
+    if name.startswith((b".", b"__")) or not name.endswith((b".py", b".lispy")):
+        return False
+    try:
+        safe_component(name.decode())
+    except (UnicodeDecodeError, HostileEggError):
+        return False
+    return True

@@ -1,0 +1,196 @@
+"""Reads and writes a member through the system's ``ssh``; a POSIX shell and tar are all that it needs there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from itertools import chain
+from pathlib import Path
+
+from agents.runtime.streamed_program import StreamedProgram
+from neighborhoods.errors import MemberError
+from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, WriteOutcome
+from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
+from neighborhoods.snapshot.transports import shell_scripts
+from neighborhoods.snapshot.transports.listing_parser import ListingParser
+from neighborhoods.snapshot.transports.marked_lines import MarkedLines
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_destination import SshDestination
+from neighborhoods.snapshot.transports.ssh_run import SshRun
+from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
+
+EggMaker = Callable[[Path, str], Path]
+"""(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
+
+_MOST_ANSWER = 1 << 20
+_PIECE = 1 << 18
+
+
+class SshTransport:
+    """One member by SSH. ``member`` is the name that messages use."""
+
+    def __init__(
+        self,
+        member: str,
+        destination: SshDestination,
+        connections: SshConnections,
+        *,
+        make_egg: EggMaker | None = None,
+    ) -> None:
+        self._member, self._destination, self._connections = member, destination, connections
+        self._make_egg = make_egg
+        self._has_rappd: bool | None = None
+
+    async def probe(self) -> MemberProbe:
+        """Connects, and asks for free space and rappd's version. Never raises for an unreachable member."""
+        began = time.monotonic()
+        run = SshRun(self._member, self._destination)
+        said: dict[str, str] = {}
+        try:
+            async with run.started(self._connections, shell_scripts.probe(run.mark)) as program:
+                lines = MarkedLines(run.mark, lambda text: _note(said, text), run.banner)
+                while piece := await program.read():
+                    lines.feed(piece)
+                lines.finish()
+                await run.ended(program, "it did not say how it is")
+        except MemberError as error:
+            return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began))
+        if "end" not in said:
+            return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
+        version = said.get("version", "").removeprefix("rappd").strip(" ,")
+        self._has_rappd = bool(said.get("version"))
+        detail = ""
+        if "tar" in said:
+            detail = f"{self._member} has no tar. Install tar there, rerun."
+        elif said.get("home") == "missing":
+            detail = "no twins there yet"
+        return MemberProbe(
+            "tar" not in said, detail, version[:64], _free(said.get("free", "")), _since(began)
+        )
+
+    async def list(self, *, include_archived: bool = False) -> MemberListing:
+        """Lists the twins there in one run of the walk. Raises ``MemberError``."""
+        run = SshRun(self._member, self._destination)
+        parser = ListingParser(run.mark)
+        async with run.started(
+            self._connections, shell_scripts.listing(run.mark, archived=include_archived)
+        ) as program:
+            while piece := await program.read():
+                parser.lines.feed(piece)
+            await run.ended(program, "its twins could not be listed")
+        if not parser.began:
+            raise run.no_shell()
+        return parser.listing()
+
+    async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
+        """Streams one pass; raises ``UnstableMemberError`` at its end when a file changed meanwhile: read it again."""
+        require_twin_hash(twin)
+        run = SshRun(self._member, self._destination)
+        script = shell_scripts.read_twin(run.mark, twin, archived=archived)
+        async with aclosing(self._tar(run, script, f"twin {twin}")) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def read_agents(self) -> AsyncIterator[bytes]:
+        """Streams the brainstem's agents, as ``read_twin`` does."""
+        run = SshRun(self._member, self._destination)
+        async with aclosing(self._tar(run, shell_scripts.read_agents(run.mark), "its agents")) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def write_twin(
+        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+    ) -> WriteOutcome:
+        """Hands an egg to the rappd there; without one, lays the files out beside their place and moves them in."""
+        require_twin_hash(twin)
+        if self._make_egg is not None and await self._has_a_rappd():
+            return await self._hatch(twin, archive, overwrite=overwrite, archived=archived)
+        run = SshRun(self._member, self._destination)
+        script = shell_scripts.write_twin(run.mark, twin, overwrite=overwrite, archived=archived)
+        guard = TarGuard(root=twin)
+        pieces = _rebuilt(archive, guard, complete=f".complete.{run.mark}")
+        async with run.started(self._connections, script) as program:
+            if await run.begun(program):
+                await _send(program, pieces)
+            while await program.read():
+                pass
+            await run.ended(program, f"twin {twin} is not restored, not even half")
+        return run.outcome()
+
+    async def aclose(self) -> None:
+        """Lets the connection end."""
+        await self._connections.close(self._destination)
+
+    async def _hatch(self, twin: str, archive: Path, *, overwrite: bool, archived: bool) -> WriteOutcome:
+        assert self._make_egg is not None
+        egg = await asyncio.to_thread(self._make_egg, archive, twin)
+        try:
+            size = (await asyncio.to_thread(egg.stat)).st_size
+            run = SshRun(self._member, self._destination)
+            script = shell_scripts.hatch_egg(run.mark, twin, size, overwrite=overwrite, archived=archived)
+            answer = bytearray()
+            async with run.started(self._connections, script) as program:
+                if await run.begun(program):
+                    await _send(program, _pieces(egg))
+                while piece := await program.read():
+                    answer += piece[: _MOST_ANSWER - len(answer)]
+                await run.ended(program, f"twin {twin} is not hatched, not even half")
+        finally:
+            await asyncio.to_thread(egg.unlink, missing_ok=True)
+        return run.hatched(bytes(answer))
+
+    async def _has_a_rappd(self) -> bool:
+        if self._has_rappd is None:
+            await self.probe()
+        return bool(self._has_rappd)
+
+    async def _tar(self, run: SshRun, script: str, what: str) -> AsyncGenerator[bytes, None]:
+        async with run.started(self._connections, script) as program:
+            if await run.begun(program):
+                if run.first:
+                    yield run.first
+                while piece := await program.read():
+                    yield piece
+            await run.ended(program, f"{what} could not be read", listed=True)
+
+
+async def _send(program: StreamedProgram, pieces: Iterator[bytes]) -> None:
+    """Sends until the far side stops reading; its errors say why it did."""
+    try:
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            await program.write(piece)
+    except ConnectionError:
+        return
+    program.end_input()
+
+
+def _rebuilt(archive: Path, guard: TarGuard, complete: str) -> Iterator[bytes]:
+    """The archive as a tar stream again, without what the guard refuses, and an empty file that ends it."""
+    files = files_of(read_tar(gunzipped(archive), guard))
+    end: tuple[TarEntry, Iterator[bytes]] = (TarEntry(complete, 0), iter(()))
+    yield from tar_pieces(chain(files, (end,)), is_sorted=False)
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        while piece := opened.read(_PIECE):
+            yield piece
+
+
+def _note(said: dict[str, str], text: str) -> None:
+    word, _, rest = text.partition(" ")
+    said[word] = rest.strip()
+
+
+def _free(line: str) -> int:
+    """The free octets in a line of ``df -Pk``; -1 where there are none."""
+    columns = line.split()
+    numbers = [int(word) for word in columns if word.isdigit()]
+    return numbers[2] * 1024 if len(numbers) >= 3 else -1
+
+
+def _since(began: float) -> float:
+    return round((time.monotonic() - began) * 1000, 1)

@@ -1,0 +1,132 @@
+"""Connections through the system's ``ssh``: one to each machine, shared by all that is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from agents.runtime import programs
+from agents.runtime.streamed_program import StreamedProgram
+from neighborhoods.errors import MemberError
+from neighborhoods.snapshot.transports.ssh_destination import SshDestination
+from neighborhoods.snapshot.transports.ssh_failures import ssh_failure
+
+HANDSHAKES = 8
+"""Connections that are made at once: a server refuses some from its tenth on (MaxStartups)."""
+CHANNELS = 8
+"""Commands at once over one connection: a server takes ten (MaxSessions)."""
+CONNECT_SECONDS = 10
+_KEPT_SECONDS = 60
+_PATH_LIMIT = 80  # sun_path holds 104 bytes on some systems, and ssh adds 17 to a name while it binds
+_NO_PROGRAM = "ssh is not installed here."
+
+
+class SshConnections:
+    """Makes and keeps the connections of one process. A connection that nobody uses for a minute ends by itself."""
+
+    def __init__(self, folder: Path, *, config: Path | None = None) -> None:
+        """``folder`` gets the control sockets and must be out of reach of agents; ``config`` replaces the owner's."""
+        self._folder, self._config = folder, config
+        self._handshakes = asyncio.Semaphore(HANDSHAKES)
+        self._locks: dict[SshDestination, asyncio.Lock] = {}
+        self._channels: dict[SshDestination, asyncio.Semaphore] = {}
+
+    @contextlib.asynccontextmanager
+    async def channel(
+        self, member: str, destination: SshDestination, command: str, on_errors: Callable[[bytes], None]
+    ) -> AsyncIterator[StreamedProgram]:
+        """Runs a command there. Raises ``MemberError`` when no connection comes about."""
+        async with self._channels.setdefault(destination, asyncio.Semaphore(CHANNELS)):
+            await self._connect(member, destination)
+            options = [*self._options(destination), "-o", "ControlMaster=no"]
+            program = await StreamedProgram.start(
+                [*options, "-T", "--", destination.host, command],
+                on_errors=on_errors,
+                environment=programs.from_owner("SSH_AUTH_SOCK"),
+                home=True,
+            )
+            try:
+                yield program
+            finally:
+                await program.aclose()
+
+    async def close(self, destination: SshDestination) -> None:
+        """Lets the connection end once what runs over it is done."""
+        if not self._socket(destination).exists():
+            return
+        with contextlib.suppress(OSError, TimeoutError):  # it may be gone already, which is what is wanted
+            await self._run(destination, "-O", "stop", "--", destination.host, seconds=5)
+
+    async def _connect(self, member: str, destination: SshDestination) -> None:
+        async with self._locks.setdefault(destination, asyncio.Lock()), self._handshakes:
+            try:
+                _make_private(self._socket(destination).parent)
+                if self._socket(destination).exists():
+                    checked = await self._run(destination, "-O", "check", "--", destination.host, seconds=5)
+                    if checked.code == 0:
+                        return
+                    self._socket(destination).unlink(missing_ok=True)
+                done = await self._run(
+                    destination, "-o", "ControlMaster=yes", "-o", f"ControlPersist={_KEPT_SECONDS}", "-f", "-N", "--",
+                    destination.host, seconds=3 * CONNECT_SECONDS,
+                )  # fmt: skip
+            except programs.ProgramNotFoundError as error:
+                raise MemberError(_NO_PROGRAM, do="Install OpenSSH's client, rerun.") from error
+            except TimeoutError:
+                raise ssh_failure(member, destination, "timed out") from None
+        if done.code != 0:
+            raise ssh_failure(member, destination, done.errors.decode("utf-8", "replace"))
+
+    async def _run(self, destination: SshDestination, *arguments: str, seconds: float) -> programs.Finished:
+        return await programs.run_async(
+            [*self._options(destination), *arguments],
+            environment=programs.from_owner("SSH_AUTH_SOCK"),
+            home=True,
+            seconds=seconds,
+        )
+
+    def _options(self, destination: SshDestination) -> list[str]:
+        config = ["-F", str(self._config)] if self._config else []
+        chosen = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "ConnectTimeout": str(CONNECT_SECONDS),
+            "ServerAliveInterval": "5",
+            "ServerAliveCountMax": "3",
+            "ControlPath": '"' + str(self._socket(destination)).replace("%", "%%") + '"',
+            "LogLevel": "ERROR",
+            "ClearAllForwardings": "yes",
+            "ForwardAgent": "no",
+            "ForwardX11": "no",
+            "PermitLocalCommand": "no",
+            "RequestTTY": "no",
+            "RemoteCommand": "none",
+        }
+        options = [part for name, value in chosen.items() for part in ("-o", f"{name}={value}")]
+        return ["ssh", *config, *options, *destination.arguments]
+
+    def _socket(self, destination: SshDestination) -> Path:
+        """The control socket; a home with a very long name has it in the run-time folder."""
+        said = f"{destination.user}\0{destination.host}\0{destination.port}\0{self._config or ''}"
+        name = hashlib.sha256(said.encode()).hexdigest()[:12]
+        path = self._folder / name
+        if len(os.fsencode(path)) <= _PATH_LIMIT:
+            return path
+        run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0700, and checked before use
+        tag = hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:12]
+        return run / f"rappd-ssh-{tag}" / name
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise MemberError(
+            f"{folder} is not private to this account, so no connection is kept there.",
+            do=f"Look at it, then remove it: rm -r {folder}",
+        )

@@ -1,0 +1,190 @@
+"""One run of a script on the far side: its mark, its beginning, its end, and the errors in between."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+
+import orjson
+
+from agents.runtime.streamed_program import StreamedProgram
+from neighborhoods.errors import (
+    BadMemberStreamError,
+    MemberError,
+    MemberUnreachableError,
+    NoSuchMemberError,
+    UnstableMemberError,
+)
+from neighborhoods.snapshot.member_transport import WriteOutcome
+from neighborhoods.snapshot.transports import shell_scripts
+from neighborhoods.snapshot.transports.marked_lines import MarkedLines
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_destination import SshDestination
+from neighborhoods.snapshot.transports.ssh_failures import far_failure, last_line, ssh_failure
+from neighborhoods.snapshot.transports.twin_files import TwinFiles
+from twins.zip.names import shown
+
+_SSH_FAILED = 255
+_MOST_BANNER = 1 << 20
+_KEPT_LINES = 40
+
+
+class SshRun:
+    """One run. Use once."""
+
+    def __init__(self, member: str, destination: SshDestination) -> None:
+        self.mark = secrets.token_hex(16)
+        self.first = b""
+        """What came together with the beginning."""
+        self._member, self._destination = member, destination
+        self._errors = MarkedLines(self.mark, self._marked, self._other)
+        self._complaints: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._banner: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._said: dict[str, str] = {}
+        self._kind = ""
+        self._lists: list[TwinFiles] = []
+        self._is_listing = False
+        self._has_begun = False
+
+    @contextlib.asynccontextmanager
+    async def started(self, connections: SshConnections, script: str) -> AsyncIterator[StreamedProgram]:
+        """The program that runs the script there. Raises ``MemberError`` when no connection comes about."""
+        command = shell_scripts.command(script)
+        channel = connections.channel(self._member, self._destination, command, self._errors.feed)
+        async with channel as program:
+            with contextlib.suppress(ConnectionError):  # it ended: its errors tell why
+                await program.write(script.encode())
+            yield program
+
+    def banner(self, line: bytes) -> None:
+        """Notes a line that is not the script's."""
+        if line.strip():
+            self._banner.append(line.decode("utf-8", "replace"))
+
+    async def begun(self, program: StreamedProgram) -> bool:
+        """Reads past banners to the script's own beginning; False when it does not come."""
+        sign = f"\n{self.mark} begin\n".encode()
+        read = b""
+        while sign not in read:
+            piece = await program.read()
+            if not piece or len(read) > _MOST_BANNER:
+                self._banner.extend(read.decode("utf-8", "replace").splitlines())
+                return False
+            read += piece
+        banner, _, self.first = read.partition(sign)
+        self._banner.extend(banner.decode("utf-8", "replace").splitlines())
+        self._has_begun = True
+        return True
+
+    async def ended(self, program: StreamedProgram, what: str, *, listed: bool = False) -> None:
+        """Waits for the end. Raises ``MemberError`` when it failed; ``what`` says what that means.
+
+        ``listed``: the script lists the files before and after, and they must be the same.
+        """
+        code = await program.wait()
+        self._errors.finish()
+        errors = "\n".join(self._complaints)
+        if (cause := self._said.get("fail")) is not None:
+            raise self._failed(cause, what, errors)
+        if code == _SSH_FAILED:
+            if self._has_begun:
+                raise MemberUnreachableError(
+                    f"The connection to {self._member} broke; {what}.", do="Rerun; what was done stays."
+                )
+            raise ssh_failure(self._member, self._destination, errors)
+        if listed and "end" in self._said:
+            self._require_stable(what, errors)
+        elif code != 0 or (listed and self._has_begun):
+            raise far_failure(self._member, what, errors) if self._said or code != 127 else self.no_shell()
+        elif listed:
+            raise self.no_shell()
+
+    def no_shell(self) -> MemberError:
+        """The error for a machine where something else than a shell answers."""
+        said = last_line("\n".join([*self._complaints, *self._banner]))
+        return BadMemberStreamError(
+            f"{self._member} answered, but not by a POSIX shell{f': {said}' if said else ''}.",
+            do=f"Look what answers there: ssh {self._destination} true",
+        )
+
+    def outcome(self) -> WriteOutcome:
+        """The result of a write by tar. Raises ``MemberError`` when it never came to its end."""
+        if "skipped" in self._said:
+            return WriteOutcome(skipped=1, detail="it is there already")
+        counts = self._said.get("written", "").split()
+        if len(counts) != 2 or not all(count.isdigit() for count in counts):
+            raise self.no_shell()
+        return WriteOutcome(created=int(counts[0]), overwritten=int(counts[1]))
+
+    def hatched(self, answer: bytes) -> WriteOutcome:
+        """The result of ``rappd egg hatch`` there. Raises ``MemberError`` for its refusal."""
+        if "skipped" in self._said:
+            return WriteOutcome(skipped=1, detail="it is there already")
+        if self._said.get("hatched") != "0":
+            raise self._refused_hatching()
+        try:
+            found = orjson.loads(answer)["hatched"]
+            created, overwritten, skipped = (
+                _count(found, key) for key in ("created", "overwritten", "skipped")
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return WriteOutcome(detail="hatched there")
+        quarantined = _count(found, "quarantined")
+        detail = f"{quarantined} files of code wait for approval there" if quarantined else ""
+        return WriteOutcome(created, overwritten, skipped, detail=detail)
+
+    def _refused_hatching(self) -> MemberError:
+        errors = "\n".join(self._complaints)
+        start = errors.find('{"')
+        try:
+            said = orjson.loads(errors[start:].splitlines()[0]) if start >= 0 else {}
+        except orjson.JSONDecodeError:
+            said = {}
+        if isinstance(said, dict) and isinstance(said.get("error"), str):
+            return MemberError(
+                f"{self._member} did not hatch it: {shown(said['error'])}", do=shown(str(said.get("do", "")))
+            )
+        return far_failure(self._member, "the egg was not hatched there", errors)
+
+    def _require_stable(self, what: str, errors: str) -> None:
+        before, after = (*self._lists, None, None)[:2]
+        if before is None or after is None or before.fingerprint != after.fingerprint:
+            raise UnstableMemberError(
+                f"{self._member}: {what} without a change meanwhile.", do="Stop what writes there, rerun."
+            )
+        if self._said.get("tar") != "0":
+            raise far_failure(self._member, what, errors)
+
+    def _failed(self, cause: str, what: str, errors: str) -> MemberError:
+        if cause == "missing":
+            return NoSuchMemberError(f"{self._member}: {what}: it is not there.", do="List its twins anew.")
+        if cause == "no tar":
+            return MemberError(f"{self._member} has no tar; {what}.", do="Install tar there, rerun.")
+        if cause == "cut":
+            return MemberUnreachableError(
+                f"The connection to {self._member} broke; {what}.", do="Rerun; what was done stays."
+            )
+        return far_failure(self._member, what, errors)
+
+    def _marked(self, text: str) -> None:
+        word, _, rest = text.partition(" ")
+        if word == "files":
+            self._lists.append(TwinFiles(by_content=self._said.get("kind") == "content"))
+            self._is_listing = True
+        elif word == "done":
+            self._is_listing = False
+        else:
+            self._said[word] = rest
+
+    def _other(self, line: bytes) -> None:
+        if self._is_listing:
+            self._lists[-1].take(line)
+        elif line.strip():
+            self._complaints.append(line.decode("utf-8", "replace"))
+
+
+def _count(found: dict[str, object], key: str) -> int:
+    value = found.get(key, 0)
+    return value if isinstance(value, int) else len(value) if isinstance(value, list) else 0

@@ -1,0 +1,55 @@
+"""The files of one twin as a walk tells them: how many, how large, and the fingerprint of their state."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+PRUNED = frozenset({"__pycache__", ".git", "node_modules", ".venv"})
+"""Folders that are neither counted nor sent."""
+_LINE = re.compile(rb"(?P<first>[0-9]+) (?P<rest>[0-9.]+ [0-9.]+|[0-9]+) \./(?P<path>.+)", re.DOTALL)
+_MODULUS = 1 << 256
+_MOST_AGENTS = 1000
+_AGENT = re.compile(rb"agents/[^/.][^/]*_agent\.(?:py|lispy)")
+
+
+class TwinFiles:
+    """Takes lines in any order; ``by_content`` says that a line is ``CHECKSUM SIZE ./PATH``, else ``SIZE TIMES ./PATH``.
+
+    Of the lines nothing is kept but sums. Lines of another form, the rest of a name with a line end in it, count
+    for the fingerprint alone.
+    """
+
+    def __init__(self, *, by_content: bool = False) -> None:
+        self._by_content = by_content
+        self._sum = 0
+        self.files = 0
+        self.bytes = 0
+        self.has_soul = False
+        self._agents: list[str] = []
+
+    def take(self, line: bytes) -> None:
+        """Takes one line, without its end."""
+        if not line:
+            return
+        self._sum = (self._sum + int.from_bytes(hashlib.sha256(line).digest())) % _MODULUS
+        found = _LINE.fullmatch(line)
+        if found is None:
+            return
+        self.files += 1
+        self.bytes += int(found["rest"] if self._by_content else found["first"])
+        path = found["path"]
+        if path == b"soul.md":
+            self.has_soul = True
+        elif _AGENT.fullmatch(path) and len(self._agents) < _MOST_AGENTS:
+            self._agents.append(path[7:].decode("utf-8", "backslashreplace"))
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agent files by name."""
+        return tuple(sorted(self._agents))
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with any name, size or time of a file; not with the order of the lines."""
+        return f"{self._sum:064x}-{self.files:x}"

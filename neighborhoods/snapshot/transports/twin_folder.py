@@ -1,0 +1,197 @@
+"""Reads twins out of folders on this machine, and lays them out there; no link is followed below the home."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from agents.storage.atomic_write import sync_tree
+from agents.storage.safe_walk import FileKind, LinkFreeFolder
+from neighborhoods.errors import UnstableMemberError
+from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin, WriteOutcome
+from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
+from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, rappid_fields
+from neighborhoods.snapshot.transports.twin_files import PRUNED, TwinFiles
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_BATCH = 1 << 18
+
+
+def list_twins(files: LinkFreeFolder, *, archived: bool, agents: str, host: str) -> MemberListing:
+    """The twins of a home: folders of ``twins`` with a ``rappid.json``. ``agents`` is its folder of agents."""
+    places = [("twins", "active"), *([("twins/.archive", "archived")] if archived else [])]
+    found = [
+        twin
+        for place, lifecycle in places
+        for name in sorted(_folders(files, place))
+        if (twin := _twin(files, f"{place}/{name}", lifecycle)) is not None
+    ]
+    names = _entries(files, agents)
+    listed = sorted(name for name, mode in names if stat.S_ISREG(mode) and is_agent_file(os.fsencode(name)))
+    return MemberListing(tuple(found), tuple(listed), host)
+
+
+def count_files(files: LinkFreeFolder, folder: str) -> TwinFiles:
+    """The files below ``folder``, counted. Raises ``OSError``."""
+    counted = TwinFiles()
+    for path, status in _walk(files, folder):
+        counted.take(
+            b"%d %d %d ./%s" % (status.st_size, status.st_mtime_ns, status.st_ctime_ns, os.fsencode(path))
+        )
+    return counted
+
+
+def tar_of(files: LinkFreeFolder, folder: str) -> Iterator[bytes]:
+    """The tar stream of a folder. Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile."""
+    before = count_files(files, folder)
+    try:
+        yield from tar_pieces(_members(files, folder), is_sorted=False)
+    except (ValueError, FileNotFoundError) as error:  # a file grew, shrank or went away
+        raise UnstableMemberError("A file changed while it was read.", do="Try again.") from error
+    if count_files(files, folder).fingerprint != before.fingerprint:
+        raise UnstableMemberError("Files changed while they were read.", do="Try again.")
+
+
+def batched(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same octets in fewer pieces."""
+    batch = bytearray()
+    for piece in pieces:
+        batch += piece
+        if len(batch) >= _BATCH:
+            yield bytes(batch)
+            batch.clear()
+    if batch:
+        yield bytes(batch)
+
+
+def lay_out_twin(home: Path, twin: str, archive: Path, *, overwrite: bool, archived: bool) -> WriteOutcome:
+    """Builds the twin beside its place and moves it in, whole or not at all. Raises ``OSError``.
+
+    What a twin that exists holds beyond the archive stays in it.
+    """
+    place = "twins/.archive" if archived else "twins"
+    with LinkFreeFolder(home, follow=True, durable=False) as files:
+        files.folder(place, make=True)
+        there = files.find(f"{place}/{twin}").kind
+        if there is not FileKind.NOTHING and not overwrite:
+            return WriteOutcome(skipped=1, detail="it is there already")
+        if there not in (FileKind.NOTHING, FileKind.FOLDER):
+            raise NotADirectoryError(errno.ENOTDIR, "something else lies at its place", twin)
+        staged = f"twins/.staging/{twin}.member.{secrets.token_hex(8)}"
+        try:
+            created, overwritten = _build(files, f"{staged}/new", archive, twin, f"{place}/{twin}")
+            sync_tree(home / staged)
+            if there is FileKind.FOLDER:
+                (home / place / twin).rename(home / staged / "old")
+            (home / staged / "new").rename(home / place / twin)
+        except BaseException:
+            if files.find(f"{place}/{twin}").kind is FileKind.NOTHING and there is FileKind.FOLDER:
+                (home / staged / "old").rename(home / place / twin)
+            raise
+        finally:
+            shutil.rmtree(home / staged, ignore_errors=True)
+    return WriteOutcome(created=created, overwritten=overwritten)
+
+
+def _build(files: LinkFreeFolder, staged: str, archive: Path, twin: str, there: str) -> tuple[int, int]:
+    files.folder(staged, make=True)
+    created = overwritten = 0
+    for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=twin))):
+        _write(files, f"{staged}/{entry.path}", content, entry.executable, entry.mtime)
+        if files.find(f"{there}/{entry.path}").kind is FileKind.NOTHING:
+            created += 1
+        else:
+            overwritten += 1
+    for path, status in list(_every(files, there)):
+        _keep(files, f"{there}/{path}", f"{staged}/{path}", status)
+    return created, overwritten
+
+
+def _keep(files: LinkFreeFolder, old: str, new: str, status: os.stat_result) -> None:
+    """Takes over a file or a link of the earlier twin where the new one has nothing."""
+    if files.find(new).kind is not FileKind.NOTHING:
+        return
+    above, _, name = old.rpartition("/")
+    if stat.S_ISREG(status.st_mode):
+        _write(files, new, files.chunks(old), bool(status.st_mode & 0o100), int(status.st_mtime))
+    elif stat.S_ISLNK(status.st_mode):
+        target = os.readlink(name, dir_fd=files.folder(above))
+        above, _, name = new.rpartition("/")
+        os.symlink(target, name, dir_fd=files.folder(above, make=True))
+
+
+def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executable: bool, mtime: int) -> None:
+    above, _, name = path.rpartition("/")
+    folder = files.folder(above, make=True)
+    with os.fdopen(os.open(name, _FLAGS, 0o700 if executable else 0o600, dir_fd=folder), "wb") as file:
+        file.writelines(content)
+        file.flush()
+        os.utime(file.fileno(), (mtime, mtime))
+
+
+def _members(files: LinkFreeFolder, folder: str) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
+    for path, status in _walk(files, folder):
+        entry = TarEntry(path, status.st_size, bool(status.st_mode & 0o100), max(0, int(status.st_mtime)))
+        yield entry, files.chunks(f"{folder}/{path}")
+
+
+def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """(path below ``folder``, status) of the regular files that may travel."""
+
+    def enters(path: str) -> bool:
+        return path.rpartition("/")[2] not in PRUNED
+
+    files.folder(folder)  # a missing one is no empty one
+    for path, status in files.walk(folder, enters=enters, failed=_raise):
+        if stat.S_ISREG(status.st_mode):
+            yield path.removeprefix(f"{folder}/"), status
+
+
+def _every(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    if files.find(folder).kind is FileKind.FOLDER:
+        for path, status in files.walk(folder):
+            yield path.removeprefix(f"{folder}/"), status
+
+
+def _raise(_: str, error: OSError) -> None:
+    raise error
+
+
+def _twin(files: LinkFreeFolder, folder: str, lifecycle: str) -> MemberTwin | None:
+    try:
+        rappid = files.content(f"{folder}/rappid.json", MOST_RAPPID_BYTES)
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
+    counted = count_files(files, folder)
+    return MemberTwin(
+        hash=folder.rpartition("/")[2],
+        rappid_json=rappid_fields(rappid),
+        lifecycle=lifecycle,
+        workspace_bytes=counted.bytes,
+        workspace_files=counted.files,
+        has_soul=counted.has_soul,
+        agents=counted.agents,
+        fingerprint=counted.fingerprint,
+    )
+
+
+def _folders(files: LinkFreeFolder, place: str) -> list[str]:
+    return [name for name, mode in _entries(files, place) if stat.S_ISDIR(mode) and not name.startswith(".")]
+
+
+def _entries(files: LinkFreeFolder, folder: str) -> list[tuple[str, int]]:
+    try:
+        return [(name, status.st_mode) for name, status in files.entries(folder)]
+    except OSError as error:
+        if error.errno in _GONE:
+            return []
+        raise

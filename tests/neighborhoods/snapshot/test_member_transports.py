@@ -1,0 +1,178 @@
+"""The suite that each transport passes: probe, list, read and write a member."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from fixtures import member_homes as homes
+from fixtures.ssh_server import SshServer
+
+from neighborhoods.errors import NoSuchMemberError, UnstableMemberError
+from neighborhoods.snapshot.member_transport import MemberTransport
+from neighborhoods.snapshot.transports.folder import FolderTransport
+
+
+class Member(NamedTuple):
+    home: Path
+    transport: MemberTransport
+    content: dict[str, bytes]
+
+
+@pytest.fixture(params=["ssh-gnu", "ssh-busybox", "ssh-bsdtar", "folder"])
+async def member(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Member]:
+    way, _, tar = request.param.partition("-")
+    if way == "ssh":
+        with SshServer(tmp_path / "pi", tar=tar) as pi:
+            transport: MemberTransport = pi.transport()
+            yield Member(pi.home, transport, homes.fill_home(pi.home))
+            await transport.aclose()
+    else:
+        home = tmp_path / "stick"
+        content = homes.fill_home(home)
+        transport = FolderTransport("stick", home)
+        yield Member(home, transport, content)
+        await transport.aclose()
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    yield folder
+
+
+async def test_probe_member_that_is_there_is_reachable(member: Member) -> None:
+    found = await member.transport.probe()
+    assert found.reachable, found.detail
+    assert found.free_bytes > 0
+    assert found.took_ms > 0
+
+
+async def test_list_active_twins_and_agents(member: Member) -> None:
+    found = await member.transport.list()
+    assert [twin.hash for twin in found.twins] == [homes.TWIN, homes.OTHER]
+    first = found.twins[0]
+    assert first.rappid_json["name"] == "gardener"
+    assert (first.lifecycle, first.has_soul, first.agents) == ("active", True, ("water_agent.py",))
+    assert first.workspace_files >= len(member.content)
+    assert first.workspace_bytes >= sum(map(len, member.content.values()))
+    assert found.agent_files == ("clock_agent.py", "news_agent.py")
+    assert found.host
+
+
+async def test_list_with_archived_names_their_lifecycle(member: Member) -> None:
+    found = await member.transport.list(include_archived=True)
+    assert [(twin.hash, twin.lifecycle) for twin in found.twins][-1] == (homes.ARCHIVED, "archived")
+
+
+async def test_list_fingerprint_changes_with_content_name_and_time_and_not_by_itself(member: Member) -> None:
+    async def fingerprint() -> str:
+        return (await member.transport.list()).twins[0].fingerprint
+
+    twin = member.home / "twins" / homes.TWIN
+    seen = [await fingerprint()]
+    assert await fingerprint() == seen[0]
+    (twin / "new.txt").write_bytes(b"1")
+    seen.append(await fingerprint())
+    (twin / "new.txt").rename(twin / "newer.txt")
+    seen.append(await fingerprint())
+    (twin / "newer.txt").write_bytes(b"12")
+    seen.append(await fingerprint())
+    os.utime(twin / "newer.txt", (1, 1))
+    seen.append(await fingerprint())
+    assert len(set(seen)) == 5
+    (twin / "node_modules/x/more.js").write_bytes(b"not part of it")
+    assert await fingerprint() == seen[-1]
+
+
+async def test_read_twin_gives_every_file_with_any_name(member: Member) -> None:
+    odd = member.home / "twins" / homes.TWIN
+    (odd / "two\nlines.txt").write_bytes(b"x")
+    Path(os.fsdecode(os.fsencode(odd) + b"/caf\xe9")).write_bytes(b"x")
+    assert await homes.read(member.transport.read_twin(homes.TWIN)) == member.content
+
+
+async def test_read_twin_archived(member: Member) -> None:
+    found = await homes.read(member.transport.read_twin(homes.ARCHIVED, archived=True))
+    assert found["soul.md"] == b"You are a gardener.\n"
+
+
+async def test_read_agents_gives_the_brainstems(member: Member) -> None:
+    found = await homes.read(member.transport.read_agents())
+    assert found == {"clock_agent.py": b"clock\n", "news_agent.py": b"news\n"}
+
+
+async def test_read_twin_that_is_not_there_raises(member: Member) -> None:
+    with pytest.raises(NoSuchMemberError):
+        await homes.read(member.transport.read_twin("d" * 64))
+
+
+async def test_read_twin_that_changes_meanwhile_raises(member: Member) -> None:
+    twin = member.home / "twins" / homes.TWIN
+    (twin / "large.bin").write_bytes(os.urandom(24 << 20))  # more than every buffer on the way
+    stream = member.transport.read_twin(homes.TWIN)
+    await anext(stream)
+    time.sleep(0.01)
+    (twin / "soul.md").write_bytes(b"You are a butcher.\n\n")
+    with pytest.raises(UnstableMemberError):
+        async for _ in stream:
+            pass
+
+
+async def test_write_twin_back_restores_the_same_files(member: Member, scratch: Path) -> None:
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
+    twin = member.home / "twins" / homes.TWIN
+    shutil.rmtree(twin)
+    done = await member.transport.write_twin(homes.TWIN, packed)
+    assert (done.created, done.overwritten, done.skipped) == (len(member.content), 0, 0)
+    assert homes.files_in(twin) == member.content
+    assert (twin / "soul.md").stat().st_mode & 0o7777 == 0o600
+    assert (twin / "agents/water_agent.py").stat().st_mode & 0o7777 == 0o700
+    assert twin.stat().st_mode & 0o077 == 0
+    assert int((twin / "soul.md").stat().st_mtime) == 1_700_000_000
+
+
+async def test_write_twin_that_exists_is_skipped_without_overwrite(member: Member, scratch: Path) -> None:
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
+    soul = member.home / "twins" / homes.TWIN / "soul.md"
+    soul.write_bytes(b"mine")
+    done = await member.transport.write_twin(homes.TWIN, packed)
+    assert (done.created, done.overwritten, done.skipped) == (0, 0, 1)
+    assert soul.read_bytes() == b"mine"
+
+
+async def test_write_twin_overwrite_keeps_what_the_archive_has_not(member: Member, scratch: Path) -> None:
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
+    twin = member.home / "twins" / homes.TWIN
+    outside = scratch / "outside"
+    outside.mkdir()
+    shutil.rmtree(twin / "agents")
+    (twin / "agents").symlink_to(outside)
+    (twin / "soul.md").unlink()
+    (twin / "soul.md").symlink_to(outside / "soul.md")
+    done = await member.transport.write_twin(homes.TWIN, packed, overwrite=True)
+    assert done.overwritten >= len(member.content) - 2
+    found = homes.files_in(twin)
+    assert {path: found[path] for path in member.content} == member.content
+    assert found[".env"] == b"KEY=1"
+    assert list(outside.iterdir()) == []  # nothing was written through a link
+
+
+async def test_write_twin_archived_goes_to_the_archive(member: Member, scratch: Path) -> None:
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
+    await member.transport.write_twin(homes.TWIN, packed, archived=True)
+    assert homes.files_in(member.home / "twins" / ".archive" / homes.TWIN) == member.content
+
+
+async def test_write_twin_hostile_archive_writes_nothing_outside(member: Member, scratch: Path) -> None:
+    packed = homes.hostile_archive(scratch / "hostile.tar.gz", "e" * 64)
+    await member.transport.write_twin("e" * 64, packed)
+    assert homes.files_in(member.home / "twins" / ("e" * 64)) == {"fine.txt": b"fine"}
+    assert not (member.home / "evil.txt").exists()
+    assert not Path("/tmp/rappd-evil.txt").exists()

@@ -1,0 +1,252 @@
+"""The guard of tar streams: real archives of three tars, and archives made to do harm."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
+from neighborhoods.snapshot.tar_archive import TwinSpool, tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, TarLimits, gunzipped, read_tar
+
+TARS = {
+    "gnu": ["tar"],
+    "gnu-pax": ["tar", "--format=pax"],
+    "ustar": ["bsdtar", "--format=ustar"],
+    "bsdtar": ["bsdtar"],
+    "bsdtar-gnu": ["bsdtar", "--format=gnutar"],
+    "busybox": ["busybox", "tar"],
+}
+
+
+def files(pieces: Iterator[bytes] | list[bytes], guard: TarGuard) -> dict[str, tuple[TarEntry, bytes]]:
+    found: dict[str, tuple[TarEntry, bytes]] = {}
+    last = ""
+    for event in read_tar(pieces, guard):
+        if isinstance(event, TarEntry):
+            last = event.path
+            found[last] = (event, b"")
+        else:
+            found[last] = (found[last][0], found[last][1] + event)
+    return found
+
+
+def archive(*members: tuple[str, bytes] | tarfile.TarInfo, form: int = tarfile.PAX_FORMAT) -> bytes:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=form) as tar:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member)
+            else:
+                info = tarfile.TarInfo(member[0])
+                info.size = len(member[1])
+                tar.addfile(info, io.BytesIO(member[1]))
+    return raw.getvalue()
+
+
+def special(name: str, kind: bytes, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, mode
+    return info
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "twin"
+    for name, content in {
+        "soul.md": b"soul",
+        "agents/a_agent.py": b"x" * 513,
+        'agents/it\'s "quoted" $HOME.py': b"",
+        f"deep/{'long-' * 30}/{'name-' * 30}.txt": b"long",
+        "memory/größe.json": b"{}",
+        "big.bin": os.urandom(300_000),
+        "__pycache__/a.pyc": b"no",
+        "sub/.env": b"SECRET=1",
+        ".git/config": b"no",
+        "._soul.md": b"no",
+        "keys/id_ed25519": b"no",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    (root / "agents/a_agent.py").chmod(0o4755)
+    (root / "link").symlink_to("/etc/passwd")
+    os.mkfifo(root / "pipe")
+    Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9")).write_bytes(b"latin")
+    return root
+
+
+@pytest.mark.parametrize("tar", TARS)
+@pytest.mark.parametrize("piece", [1, 511, 1 << 16])
+def test_guard_archive_of_each_tar_lets_through_the_same_files(tree: Path, tar: str, piece: int) -> None:
+    if tar == "ustar":
+        (tree / f"deep/{'long-' * 30}/{'name-' * 30}.txt").unlink()  # it holds no name of more than 100 bytes
+    made = subprocess.run([*TARS[tar], "-cf", "-", "."], cwd=tree, capture_output=True, check=False).stdout
+    if piece == 1:
+        (tree / "big.bin").unlink()
+        made = subprocess.run(
+            [*TARS[tar], "-cf", "-", "."], cwd=tree, capture_output=True, check=False
+        ).stdout
+    guard = TarGuard()
+    found = files([made[at : at + piece] for at in range(0, len(made), piece)], guard)
+    kept = {"soul.md", "agents", "deep", "memory", "big.bin"}
+    expected = {
+        str(path.relative_to(tree)): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file() and path.relative_to(tree).parts[0] in kept
+    }
+    assert {path: content for path, (_, content) in found.items()} == expected
+    assert found["agents/a_agent.py"][0] == TarEntry("agents/a_agent.py", 513, True, 1_700_000_000)
+    reasons = {one.path: one.reason for one in guard.left_out}
+    assert reasons["link"] == "is a link, and links are not followed"
+    assert reasons["caf\\xe9"] == "its name is not UTF-8"
+    assert reasons["sub/.env"] == "may hold secrets"
+    if tar != "busybox":
+        assert reasons["pipe"] == "is no regular file"
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        (("/etc/cron.d/x", b"x"), "leads outside"),
+        (("../x", b"x"), "leads outside"),
+        (("a/../../x", b"x"), "leads outside"),
+        (("a/.. /x", b"x"), "leads outside"),
+        (("a\\..\\x", b"x"), "leads outside"),
+        (("C:x", b"x"), "leads outside"),
+        (("a\nb", b"x"), "cannot be shown"),
+        (("a\x1b[2Jb", b"x"), "cannot be shown"),
+        (("n" * 300, b"x"), "too long"),
+        (("/".join("d" * 100), b"x"), "too long"),
+        (("ok.txt", b"twice"), "another file has this name"),
+        (("OK.TXT", b"twice"), "another file has this name"),
+        (("ok.txt/below", b"x"), "another file has this name"),
+        ((".venv/bin/python", b"x"), "made anew"),
+        (("data/rappd.key", b"x"), "may hold secrets"),
+        (special("l", tarfile.SYMTYPE, "/etc/shadow"), "link"),
+        (special("l", tarfile.LNKTYPE, "ok.txt"), "link"),
+        (special("d", tarfile.CHRTYPE), "no regular file"),
+        (special("d", tarfile.BLKTYPE), "no regular file"),
+    ],
+)
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_guard_hostile_member_is_left_out_with_its_reason(
+    member: tuple[str, bytes] | tarfile.TarInfo, reason: str, form: int
+) -> None:
+    guard = TarGuard()
+    found = files([archive(("ok.txt", b"fine"), member, ("after.txt", b"fine"), form=form)], guard)
+    assert sorted(found) == ["after.txt", "ok.txt"]
+    assert found["ok.txt"][1] == b"fine"
+    assert [reason in one.reason for one in guard.left_out] == [True]
+    assert guard.left_out[0].path.isprintable()
+
+
+def test_guard_link_then_file_below_it_writes_nothing_through_the_link() -> None:
+    guard = TarGuard()
+    found = files([archive(special("out", tarfile.SYMTYPE, "/etc"), ("out/passwd", b"x"))], guard)
+    assert list(found) == ["out/passwd"]  # an ordinary folder of that name: the link was never made
+
+
+def test_guard_root_is_taken_off_names() -> None:
+    found = files([archive(("abc/soul.md", b"1"), ("abc/abc/x", b"2"))], TarGuard(root="abc"))
+    assert list(found) == ["soul.md", "abc/x"]
+
+
+@pytest.mark.parametrize("cut", [100, 512, 700, 1024, 1400])
+def test_guard_stream_cut_off_raises(cut: int) -> None:
+    with pytest.raises(BadMemberStreamError, match="cut off"):
+        files([archive(("a", b"x" * 100), ("b", b"y"))[:cut]], TarGuard())
+
+
+def _oversized_header() -> bytes:
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 8 << 30
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: b"Welcome to this machine!\n" * 100, _oversized_header, lambda: b"\xff" * 1024]
+)
+def test_guard_stream_that_is_no_tar_raises(make: Callable[[], bytes]) -> None:
+    with pytest.raises(BadMemberStreamError):
+        files([make()], TarGuard())
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [TarLimits(file_bytes=10), TarLimits(stream_bytes=2000), TarLimits(entries=1), TarLimits(seconds=-1)],
+)
+def test_guard_stream_beyond_its_limits_raises(limits: TarLimits) -> None:
+    with pytest.raises(MemberTooLargeError):
+        files([archive(("a", b"x" * 9), ("b", b"y" * 9))], TarGuard(limits=limits))
+
+
+def test_guard_endless_excluded_members_are_bounded() -> None:
+    def endless() -> Iterator[bytes]:
+        one = archive((".git/x", b"x"), form=tarfile.GNU_FORMAT)[:1024]
+        while True:
+            yield one
+
+    with pytest.raises(MemberTooLargeError):
+        files(endless(), TarGuard(limits=TarLimits(entries=2000)))
+
+
+def _packed(tree: Path, folder: Path, command: list[str]) -> bytes:
+    made = subprocess.run([*command, "-cf", "-", "."], cwd=tree, capture_output=True, check=False).stdout
+    guard, target = TarGuard(), io.BytesIO()
+    with TwinSpool(folder) as spool:
+        spool.take(guard.feed(made))
+        guard.close()
+        spool.pack(target, "abc")
+    return target.getvalue()
+
+
+def test_spool_streams_of_different_tars_pack_to_the_same_bytes(tree: Path, tmp_path: Path) -> None:
+    packed = {_packed(tree, tmp_path, TARS[tar]) for tar in ("gnu", "gnu-pax", "bsdtar", "busybox")}
+    assert len(packed) == 1
+    archived = tmp_path / "t.tar.gz"
+    archived.write_bytes(packed.pop())
+    found = files(gunzipped(archived), TarGuard(root="abc"))
+    assert found["memory/größe.json"][1] == b"{}"
+    assert found["agents/a_agent.py"][0].executable
+    assert not found["soul.md"][0].executable
+
+
+@pytest.mark.parametrize("tar", ["gnu", "bsdtar", "busybox"])
+def test_spool_archive_is_read_by_each_tar(tree: Path, tmp_path: Path, tar: str) -> None:
+    archived = tmp_path / "t.tar.gz"
+    archived.write_bytes(_packed(tree, tmp_path, ["tar"]))
+    into = tmp_path / "into"
+    into.mkdir()
+    subprocess.run([*TARS[tar], "-xzf", str(archived)], cwd=into, check=True)
+    got = into / "abc"
+    assert (got / f"deep/{'long-' * 30}/{'name-' * 30}.txt").read_bytes() == b"long"
+    assert (got / "big.bin").read_bytes() == (tree / "big.bin").read_bytes()
+    assert (got / "agents/a_agent.py").stat().st_mode & 0o7777 == 0o700
+    assert (got / "soul.md").stat().st_mode & 0o7777 == 0o600
+
+
+def test_gunzipped_cut_archive_raises(tree: Path, tmp_path: Path) -> None:
+    archived = tmp_path / "t.tar.gz"
+    archived.write_bytes(_packed(tree, tmp_path, ["tar"])[:-20])
+    with pytest.raises(BadMemberStreamError, match="cut off"):
+        list(gunzipped(archived))
+
+
+def test_gunzipped_bomb_comes_in_bounded_pieces(tmp_path: Path) -> None:
+    archived = tmp_path / "t.tar.gz"
+    made = subprocess.run(["gzip", "-9"], input=bytes(64 << 20), capture_output=True, check=True).stdout
+    archived.write_bytes(made)
+    assert max(map(len, gunzipped(archived))) <= 1 << 18
+
+
+def test_tar_pieces_files_out_of_order_raise() -> None:
+    with pytest.raises(ValueError, match="out of order"):
+        list(tar_pieces([(TarEntry("b", 0), ()), (TarEntry("a", 0), ())]))
