@@ -74,13 +74,14 @@ class SshTransport:
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists the twins there in one run of the walk. Raises ``MemberError``."""
         run = SshRun(self._member, self._destination)
-        parser = ListingParser(run.mark)
+        parser = ListingParser(run.mark, run.banner)
         async with run.started(
             self._connections, shell_scripts.listing(run.mark, archived=include_archived)
         ) as program:
             while piece := await program.read():
                 parser.lines.feed(piece)
             await run.ended(program, "its twins could not be listed")
+        parser.lines.finish()
         if not parser.began:
             raise run.no_shell()
         return parser.listing()

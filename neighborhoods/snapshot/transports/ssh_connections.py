@@ -18,8 +18,8 @@ from neighborhoods.snapshot.transports.ssh_failures import ssh_failure
 
 HANDSHAKES = 8
 """Connections that are made at once: a server refuses some from its tenth on (MaxStartups)."""
-CHANNELS = 8
-"""Commands at once over one connection: a server takes ten (MaxSessions)."""
+CHANNELS = 4
+"""Commands at once over one connection: a server takes ten (MaxSessions), and ended ones count for a moment."""
 CONNECT_SECONDS = 10
 _KEPT_SECONDS = 60
 _PATH_LIMIT = 80  # sun_path holds 104 bytes on some systems, and ssh adds 17 to a name while it binds
