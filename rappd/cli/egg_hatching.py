@@ -13,6 +13,7 @@ from rappd.cli.console import interactive, print_json, print_out, status_mark, s
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
 from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched_by_daemon
 from rappd.cli.formatting import ago, count, tilde
+from rappd.cli.neighborhood_restore import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -41,8 +42,13 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
     """Show what hatching FILE would do here. Nothing is written."""
     from rappd.cli.egg_view import show_plan
 
+    if egg_is_snapshot(egg_at(file)):
+        show_plan_of(str(file), as_written(overwrite, no_memory=no_memory), as_json=as_json)
+        return
     with bar(f"Reading {file.name}") as told:
-        found = verbs_here().plan(egg_at(file), overwrite=_listed(overwrite, no_memory), progress=told)
+        found = verbs_here(writes=False).plan(
+            egg_at(file), overwrite=_listed(overwrite, no_memory), progress=told
+        )
     if as_json:
         print_json(found)
     else:
@@ -58,7 +64,9 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
 )
 @click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
 @JSON
-def hatch(file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, as_json: bool) -> None:
+def hatch(
+    file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, as_json: bool
+) -> int | None:
     """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all.
 
     What is yours stays, but memory that the egg was merged from: the merged one takes its place, and yours is kept
@@ -71,7 +79,10 @@ def hatch(file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: b
     with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
         if not goes_on:
             print_out("Nothing was written.")
-            return
+            return None
+        if egg_is_snapshot(path):
+            given = as_written(overwrite, no_memory=no_memory)
+            return hatch_snapshot(str(path), given, yes=yes, as_json=as_json)
         daemon = ControlClient(Home.here(), timeout=3600)
         if daemon.running():
             body = {"path": str(path), "overwrite": chosen, "source": file.name}
@@ -88,6 +99,7 @@ def hatch(file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: b
         print_json(found)
     else:
         show_hatched(found["hatched"])
+    return None
 
 
 @click.command("hatch-text", context_settings={"ignore_unknown_options": True})  # a text may begin with -

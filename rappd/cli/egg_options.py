@@ -56,18 +56,22 @@ def registry_at(given: Path | None) -> Path:
     return Path(named).expanduser()
 
 
-def verbs_here() -> EggOperations:
-    """The verbs on this home's eggs, whether a daemon runs or not."""
+def verbs_here(*, writes: bool = True) -> EggOperations:
+    """The verbs on this home's eggs, whether a daemon runs or not. Without ``writes`` not even a key is made."""
+    from envelopes.identity.keys import IdentityKey
     from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
     from rappd.operations.eggs import EggOperations
     from rappd.settings.load import Settings
 
     home = Home.here()
-    home.create()
+    if writes:
+        home.create()
     settings = Settings.load(home)
+    has_key = writes or (home.keys / "identity.pem").exists()
+    key = home.identity() if has_key else IdentityKey.generate()
     return EggOperations(
-        home, workspace_of(home, settings), home.identity(), machine=machine_name(home, settings.text("name"))
+        home, workspace_of(home, settings), key, machine=machine_name(home, settings.text("name"))
     )
 
 

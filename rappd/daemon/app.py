@@ -32,10 +32,12 @@ from rappd.federation.service import FederationService
 from rappd.operations.calls import CallOperations
 from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
+from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
 from rappd.operations.twins import TwinOperations
 from rappd.settings.load import Settings
@@ -108,6 +110,8 @@ class Daemon:
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
+        snapshots = NeighborhoodSnapshots(home, workspace, verbs, machine=self.name, is_running=True)
+        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants)
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,

@@ -95,7 +95,7 @@ class DaemonEggOperations:
             cancellation.check()  # others may have been first
             async with (
                 self._taken_in(path, expect_sha256) as kept,
-                self._resting(await asyncio.to_thread(self.verbs.key_of, kept)),
+                self.resting(await asyncio.to_thread(self.verbs.key_of, kept)),
             ):
                 done = await asyncio.to_thread(
                     self.verbs.hatch,
@@ -111,18 +111,18 @@ class DaemonEggOperations:
 
         async def known() -> dict[str, Any]:
             with self.work.begun(work) as cancellation:
-                return await self._alone(hatch(cancellation))
+                return await self.alone(hatch(cancellation))
 
-        return await self._to_the_end(known())
+        return await self.to_the_end(known())
 
     async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
         """See ``EggOperations.rollback``; a twin that is running, and still lives here, is started again."""
 
         async def rollback() -> dict[str, Any]:
-            async with self._resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
+            async with self.resting(await asyncio.to_thread(self.verbs.key_of_hatching, receipt)):
                 return await asyncio.to_thread(self.verbs.rollback, receipt, even_if_changed=even_if_changed)
 
-        return await self._to_the_end(self._alone(rollback()))
+        return await self.to_the_end(self.alone(rollback()))
 
     async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """A verb by its name, for agents: ``eggs.<verb>`` of ``utils.host``."""
@@ -196,7 +196,8 @@ class DaemonEggOperations:
         self._tenants.once_answered(key, f"the rollback of {receipt}", partial(self.rollback, receipt))
         return {"message": f"{receipt} is taken back as soon as the twin has answered."}
 
-    async def _to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    async def to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Awaits ``work``, which goes on to its end when the caller disconnects."""
         task = asyncio.ensure_future(work)
         self._under_way.add(task)
         task.add_done_callback(self._ended)
@@ -207,7 +208,8 @@ class DaemonEggOperations:
         if not task.cancelled() and (error := task.exception()):  # the caller may have disconnected
             log.info("an egg: %s", error)
 
-    async def _alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    async def alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Runs ``work`` with no other hatching under way; the host's agent files are read again after it."""
         async with self._hatching:
             done = await work
         await self._refresh_host()
@@ -226,7 +228,7 @@ class DaemonEggOperations:
             raise
 
     @asynccontextmanager
-    async def _resting(self, key: str) -> AsyncIterator[None]:
+    async def resting(self, key: str) -> AsyncIterator[None]:
         """Nothing of a twin runs meanwhile. ``key`` "" is nobody."""
         if not key:
             yield

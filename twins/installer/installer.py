@@ -93,12 +93,12 @@ class Installer:
         is archived or was purged.
         """
         if opened.destination is Destination.ANSWER:
-            return answer_plan(opened, InstallTarget(self.home, new=False), self._standing(opened))
+            return answer_plan(opened, InstallTarget(self.home, new=False), self.standing(opened))
         return make_plan(
             opened,
             install_target(opened, self.home, self._host),
             overwrite=[Category(one) for one in overwrite],
-            standing=self._standing(opened),
+            standing=self.standing(opened),
             held=self._held,
             signer_name=self._signers.name_of(opened.seal.signer),
         )
@@ -220,7 +220,8 @@ class Installer:
                     released.append(row.target)
         return released
 
-    def _standing(self, opened: ParsedEgg) -> Standing:
+    def standing(self, opened: ParsedEgg) -> Standing:
+        """The standing of an egg's signer in this home."""
         signer = opened.seal.signer
         if not signer:
             return Standing.UNSIGNED

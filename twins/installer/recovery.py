@@ -13,6 +13,7 @@ from twins.errors import TwinError
 from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.quarantine import QuarantineList
 from twins.installer.target import INERT_FOLDERS
+from twins.workspace.layout import TwinLayout
 from twins.workspace.workspace import Workspace
 
 
@@ -36,6 +37,7 @@ def recover_all(home: Path, host: Workspace, held: QuarantineList) -> list[Recov
 def _left(home: Path, host: Workspace) -> Iterator[Path]:
     real = Path(os.path.realpath(home))
     beside = {real, Path(os.path.realpath(host.root)).parent, Path(os.path.realpath(real / "twins"))}
+    beside.add(Path(os.path.realpath(TwinLayout(real).archive)))
     beside |= {Path(os.path.realpath(real / name)) for name in INERT_FOLDERS.values()}
     for folder in beside:
         if folder.is_dir():

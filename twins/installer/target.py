@@ -88,25 +88,30 @@ def _twin_ground(opened: ParsedEgg, places: TwinLayout) -> InstallTarget:
         raise BadEggError(f"{opened.name} does not say who it is; nothing was written.", do="Get it again.")
     if opened.key != rappid.key or not _KEY.fullmatch(opened.key):
         raise HostileEggError("This egg names a folder that is not its own; refused whole", do="don't use it")
-    for folder, suffix, state, way in (
-        (places.archive, "", "is archived here", f"rappd twins unarchive {opened.key[:12]}"),
-        (
-            places.purged,
-            ".json",
-            "was purged here and stays gone",
-            "Hatch it in another home: RAPP_HOME=… rappd egg hatch FILE",
-        ),
-    ):
-        if _places_of(rappid, folder, suffix=suffix):
-            raise TwinConflictError(f"{opened.name} {state}; nothing was written.", do=way)
+    archived = _places_of(rappid, places.archive)
     active = _places_of(rappid, places.twins)
-    if len(active) > 1:
+    goes_to_archive = opened.folder.startswith(f"twins/{places.archive.name}/")
+    if _places_of(rappid, places.purged, suffix=".json"):
         raise TwinConflictError(
-            f"{opened.name} lives here twice, as {active[0][:16]} and {active[1][:16]}.",
+            f"{opened.name} was purged here and stays gone; nothing was written.",
+            do="Hatch it in another home: RAPP_HOME=… rappd egg hatch FILE",
+        )
+    if goes_to_archive and active:
+        raise TwinConflictError(
+            f"{opened.name} is active here and does not go to the archive.", do="rappd twins list"
+        )
+    if archived and not goes_to_archive:
+        raise TwinConflictError(
+            f"{opened.name} is archived here; nothing was written.",
+            do=f"rappd twins unarchive {opened.key[:12]}",
+        )
+    found, above = (archived, places.archive) if goes_to_archive else (active, places.twins)
+    if len(found) > 1:
+        raise TwinConflictError(
+            f"{opened.name} lives here twice, as {found[0][:16]} and {found[1][:16]}.",
             do="Archive one of them.",
         )
-    twins = Path(os.path.realpath(places.twins))
-    return _inhabited(opened, twins / (active[0] if active else opened.key), rappid)
+    return _inhabited(opened, Path(os.path.realpath(above)) / (found[0] if found else opened.key), rappid)
 
 
 def _inhabited(opened: ParsedEgg, root: Path, rappid: Rappid) -> InstallTarget:

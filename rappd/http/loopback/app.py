@@ -24,6 +24,7 @@ from rappd.http.loopback import (
     rapps,
     services,
     sessions,
+    snapshots,
     sources,
     static_files,
     tokens,
@@ -52,7 +53,7 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, peers, broadcast, legacy, tokens, anchors]
-    tables += [devices, sessions, workflows]
+    tables += [devices, sessions, workflows, snapshots]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

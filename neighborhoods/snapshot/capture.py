@@ -1,0 +1,226 @@
+"""Taking a snapshot: every machine at the same time, each into its parts, then one signed egg of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from envelopes.identity.keys import IdentityKey
+from neighborhoods.snapshot.egg_writer import SnapshotWriter
+from neighborhoods.snapshot.filtering import Omission
+from neighborhoods.snapshot.local_capture import LocalCapture, LocalMachine, capture_local
+from neighborhoods.snapshot.manifest import OVERSIZE, SnapshotOptions, default_name, manifest, peer_folders
+from neighborhoods.snapshot.peer_capture import PeerCapture, PeerReader, SnapshotPeer
+from neighborhoods.snapshot.previous import PreviousSnapshot
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
+from neighborhoods.snapshot.staged_parts import PeerParts, discard
+from twins.fs.atomic_file import atomic_file, settled
+from twins.workspace.identity_file import utc
+
+_AT_ONCE = 8
+
+Tell = Callable[[dict[str, Any]], None]
+"""Is told each event, from any thread: ``{"event": "machine", "machine", "state", "done", "whole"}``."""
+
+
+@dataclass(slots=True)
+class SnapshotResult:
+    """A snapshot that lies on disk, whole, and what it lacks."""
+
+    record: SnapshotRecord
+    left_out: list[Omission] = field(default_factory=list)
+    oversize: list[Omission] = field(default_factory=list)
+    failed: list[Omission] = field(default_factory=list)
+    reused: int = 0
+
+    @property
+    def is_partial(self) -> bool:
+        """True when a machine or a twin that was wanted is missing."""
+        return bool(self.failed)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the command line and the page."""
+        return {
+            "snapshot": self.record.as_json(),
+            "left_out": [one.as_json() for one in self.left_out],
+            "oversize": [one.as_json() for one in self.oversize],
+            "failed": [one.as_json() for one in self.failed],
+            "reused": self.reused,
+            "partial": self.is_partial,
+        }
+
+
+async def take_snapshot(
+    machine: LocalMachine,
+    peers: Sequence[SnapshotPeer],
+    folder: SnapshotFolder,
+    key: IdentityKey,
+    *,
+    target: Path | None = None,
+    name: str = "",
+    options: SnapshotOptions | None = None,
+    allow: Collection[str] = (),
+    overwrite: bool = False,
+    now: datetime | None = None,
+    tell: Tell = lambda event: None,
+) -> SnapshotResult:
+    """Takes a snapshot into ``target``, or among the home's eggs. The caller holds ``folder`` alone.
+
+    Machines that fail are named in the result and the others are taken. Raises ``TwinConflictError`` when
+    the file cannot be written; parts that were read stay for the next try.
+    """
+    options = options or SnapshotOptions()
+    at = (now or datetime.now(UTC)).astimezone()
+    name = name or default_name(at)
+    target = target or folder.root / f"{name}.egg"
+    with ExitStack() as held:
+        previous = _previous(folder, key)
+        if previous is not None:
+            held.enter_context(previous)
+        file = held.enter_context(atomic_file(target, overwrite=overwrite))
+        writer = held.enter_context(SnapshotWriter(file, at=at))
+        local, taken = await _all(machine, peers, options, writer, folder, previous, allow, at, tell)
+        members = {"local": local.row, "peers": [one.row for one in taken]}
+        said = manifest(name, at, machine.name, options, members)
+        size, digest = await asyncio.to_thread(_finish, writer, taken, previous, said, key, file)
+    record = SnapshotRecord(
+        path=str(target),
+        name=name,
+        taken_at=utc(at.astimezone(UTC)),
+        size=size,
+        sha256=digest,
+        machines=1 + sum(one.row["name"] not in {bad.path for bad in one.failed} for one in taken),
+        twins=_captured(members),
+        missing=tuple(one.path for one in (*local.failed, *(bad for one in taken for bad in one.failed))),
+    )
+    await asyncio.to_thread(folder.put, record)
+    await asyncio.to_thread(discard, folder.parts)
+    return _result(record, local, taken, members)
+
+
+async def _all(
+    machine: LocalMachine,
+    peers: Sequence[SnapshotPeer],
+    options: SnapshotOptions,
+    writer: SnapshotWriter,
+    folder: SnapshotFolder,
+    previous: PreviousSnapshot | None,
+    allow: Collection[str],
+    at: datetime,
+    tell: Tell,
+) -> tuple[LocalCapture, list[PeerCapture]]:
+    """Every machine at the same time; this one goes straight into the egg, the others into their parts."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+    readers = [
+        PeerReader(
+            peer,
+            below,
+            options,
+            PeerParts(folder.parts, peer.name, allowed=allow),
+            at=at,
+            previous=previous,
+            allow=allow,
+            tell=_teller(tell, peer.name),
+        )
+        for peer, below in zip(peers, peer_folders([one.name for one in peers]), strict=True)
+    ]
+    try:
+        async with asyncio.TaskGroup() as group:
+            work = asyncio.to_thread(_local, machine, options, writer, folder, previous, allow, tell)
+            local = group.create_task(work)
+            tasks = [group.create_task(_read(slots, reader)) for reader in readers]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return local.result(), [task.result() for task in tasks]
+
+
+async def _read(slots: asyncio.Semaphore, reader: PeerReader) -> PeerCapture:
+    async with slots:
+        return await reader.read()
+
+
+def _teller(tell: Tell, machine: str) -> Callable[[str, int, int], None]:
+    def told(state: str, done: int, whole: int) -> None:
+        tell({"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole})
+
+    return told
+
+
+def _local(
+    machine: LocalMachine,
+    options: SnapshotOptions,
+    writer: SnapshotWriter,
+    folder: SnapshotFolder,
+    previous: PreviousSnapshot | None,
+    allow: Collection[str],
+    tell: Tell,
+) -> LocalCapture:
+    read = 0
+    told = _teller(tell, machine.name)
+
+    def count(octets: int) -> None:
+        nonlocal read
+        read += octets
+        told("reading", read, 0)
+
+    done = capture_local(machine, options, writer, folder.root, previous=previous, allow=allow, tell=count)
+    told("failed" if done.failed else "done", writer.octets, writer.octets)
+    return done
+
+
+def _previous(folder: SnapshotFolder, key: IdentityKey) -> PreviousSnapshot | None:
+    last = folder.last()
+    return PreviousSnapshot.open(Path(last.path), signer=key.fingerprint) if last else None
+
+
+def _finish(
+    writer: SnapshotWriter,
+    taken: Sequence[PeerCapture],
+    previous: PreviousSnapshot | None,
+    said: dict[str, Any],
+    key: IdentityKey,
+    file: Any,
+) -> tuple[int, str]:
+    for one in taken:
+        writer.add(f"peers/{one.folder}/peer.json", orjson.dumps(one.row, option=orjson.OPT_INDENT_2))
+        for member in sorted(one.parts):
+            path = one.parts[member]
+            if path is not None:
+                writer.add(member, path)
+            elif previous is not None:
+                writer.copy(previous, member)
+    writer.finish(said, key=key)
+    return settled(file)
+
+
+def _captured(members: dict[str, Any]) -> int:
+    rows = [*members["local"]["twins"], *(row for peer in members["peers"] for row in peer["twins"])]
+    return sum(row.get("captured", True) for row in rows)
+
+
+def _result(
+    record: SnapshotRecord, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
+) -> SnapshotResult:
+    done = SnapshotResult(record)
+    parts: list[LocalCapture | PeerCapture] = [local, *taken]
+    for part in parts:
+        done.left_out += part.left_out
+        done.failed += part.failed
+        done.reused += part.reused
+    for owner, rows in [
+        ("", members["local"]["twins"]),
+        *((f"{peer['name']}/", peer["twins"]) for peer in members["peers"]),
+    ]:
+        done.oversize += [
+            Omission(f"{owner}{row['name']}", f"{row['workspace_bytes']} bytes")
+            for row in rows
+            if row.get("reason") == OVERSIZE
+        ]
+    return done

@@ -1,0 +1,123 @@
+"""The restore drill: a snapshot hatched into a scratch folder, and compared file by file with the egg."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agents.storage.safe_walk import LinkFreeFolder
+from envelopes.errors import ReportableError
+from neighborhoods.snapshot.contents import SnapshotContents
+from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
+from neighborhoods.snapshot.peer_trees import as_egg, spooled
+from neighborhoods.snapshot.plan import (
+    RestoreOptions,
+    RestorePlan,
+    Target,
+    make_restore_plan,
+    simulated_home,
+)
+from neighborhoods.snapshot.snapshot_folder import DrillResult
+from neighborhoods.snapshot.spool import Spool
+from twins.eggs.parsed_egg import ParsedEgg, Part
+from twins.installer.installer import Installer
+from twins.installer.planning import Action
+from twins.installer.quarantine import QuarantineList
+from twins.installer.rules import to_threads
+from twins.installer.signers import Signers
+from twins.workspace.identity_file import utc
+
+_WITH_NOTES = ("rappid.json", "bonds.json")
+"""Files to which a hatching adds a line of its own."""
+
+
+async def drill(path: Path, beside: Path, fingerprint: str, *, now: datetime | None = None) -> DrillResult:
+    """Hatches the snapshot at ``path`` into a folder made in ``beside`` and removed afterwards.
+
+    Nothing of the home is read or touched. ``problem`` names the first file that would not come back.
+    """
+    at = utc(now or datetime.now(UTC))
+    scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, "", ".drill-", beside))
+    try:
+        with (await asyncio.to_thread(SnapshotContents.open, path)).opened as opened:
+            contents = SnapshotContents.of(opened)
+            files, problem = await _hatched(contents, scratch, fingerprint)
+    except ReportableError as error:
+        return DrillResult(at, 0, str(error))
+    except OSError as error:
+        return DrillResult(at, 0, error.strerror or str(error))
+    finally:
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+    return DrillResult(at, files, problem)
+
+
+async def _hatched(contents: SnapshotContents, scratch: Path, fingerprint: str) -> tuple[int, str]:
+    def installer_of(home: Path) -> Installer:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = QuarantineList(home / "held.json", home)
+        return Installer(home, held=held, signers=Signers(home / "signers.json"), fingerprint=fingerprint)
+
+    installer = installer_of(scratch / "home")
+    options = RestoreOptions(target=Target.LOCAL_SIMULATE, restore_archived=True)
+    plan = await make_restore_plan(contents, options, installer, lambda block: None)
+    refused = [
+        f"{one.unit.name}/{row.target}: {row.why}"
+        for one in plan.local
+        if one.plan is not None
+        for row in one.plan.of(Action.REFUSE)
+    ]
+    local = await restore_local(plan, installer, RestoreHooks(nobody_runs))
+    done = await restore_peers(plan, installer.home, installer_of, lambda block: None, scratch, local)
+    for problem in (*done.failed, *refused):
+        return 0, problem
+    return await asyncio.to_thread(_compared, plan, installer, scratch)
+
+
+def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[int, str]:
+    """(files compared, the first that differs)."""
+    count = 0
+    for one in plan.local:
+        assert one.plan is not None
+        for problem in _differences(one.plan.opened, one.plan.ground.root):
+            if problem:
+                return count, f"{one.unit.name}/{problem}"
+            count += 1
+    for peer in plan.peers:
+        home = simulated_home(installer.home, peer.block)
+        for step in peer.writes:
+            with Spool(scratch) as spool:
+                spooled(step.twin, spool)
+                egg = as_egg(plan.contents.opened, step.twin, spool)
+                below = "twins/.archive" if step.twin.is_archived else "twins"
+                for problem in _differences(egg, home / below / egg.key):
+                    if problem:
+                        return count, f"{peer.block.name}/{step.twin.name}/{problem}"
+                    count += 1
+    return count, ""
+
+
+def _differences(opened: ParsedEgg, root: Path) -> Iterator[str]:
+    """For each file "" when it came back, else its name and what is wrong."""
+    with LinkFreeFolder(root) as tree:
+        for part in opened.parts:
+            if to_threads(part.role, opened.destination):
+                yield ""
+            elif part.target in _WITH_NOTES:
+                yield "" if tree.sha256(part.target) else f"{part.target} is missing"
+            else:
+                found = tree.sha256(part.target)
+                yield (
+                    "" if found == _sha256(part) else f"{part.target} {'differs' if found else 'is missing'}"
+                )
+
+
+def _sha256(part: Part) -> str:
+    digest = hashlib.sha256()
+    for chunk in part.chunks():
+        digest.update(chunk)
+    return digest.hexdigest()

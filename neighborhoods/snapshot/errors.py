@@ -1,0 +1,29 @@
+"""Errors of snapshots of a neighborhood."""
+
+from __future__ import annotations
+
+from neighborhoods.errors import NeighborhoodError
+
+
+class SnapshotRunningError(NeighborhoodError):
+    """Another snapshot, or restore, of this home is under way; nothing was touched."""
+
+    code = "snapshot_running"
+    status = 409
+    exit_code = 9
+
+
+class NoSuchSnapshotError(NeighborhoodError):
+    """No snapshot of that name, and no file of that path."""
+
+    code = "no_such_snapshot"
+    status = 404
+    exit_code = 4
+
+
+class NotASnapshotError(NeighborhoodError):
+    """An egg that holds no neighborhood."""
+
+    code = "not_a_snapshot"
+    status = 400
+    exit_code = 5

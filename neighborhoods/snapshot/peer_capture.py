@@ -1,0 +1,297 @@
+"""One other machine's part of a snapshot: its twins, each as a checked tar.gz file in the staging folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from envelopes.errors import ReportableError
+from neighborhoods.errors import MemberError, UnstableMemberError
+from neighborhoods.snapshot.filtering import Omission, SecretFilter, omissions
+from neighborhoods.snapshot.manifest import OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
+from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
+from neighborhoods.snapshot.previous import PreviousSnapshot
+from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
+from neighborhoods.snapshot.stream_files import stream_files
+from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, read_tar
+from twins.zip.names import safe_component
+
+_TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
+_PASSES = 3
+_SILENCE = 60.0
+"""Seconds without a byte after which a stream counts as broken."""
+
+
+@dataclass(slots=True, frozen=True)
+class SnapshotPeer:
+    """One machine of the roster. ``transport`` None: nothing but its address is known."""
+
+    name: str
+    transport: MemberTransport | None = None
+    url: str = ""
+    ssh_user: str = ""
+    ssh_host: str = ""
+    reachable_http: bool | None = None
+    health: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class PeerCapture:
+    """The result for one machine: its row of the manifest, and what goes into the egg.
+
+    ``parts``: member name to a file, or None for one that the last snapshot holds. ``folder``: its folder
+    below ``peers/``.
+    """
+
+    row: dict[str, Any]
+    folder: str
+    parts: dict[str, Path | None] = field(default_factory=dict)
+    left_out: list[Omission] = field(default_factory=list)
+    failed: list[Omission] = field(default_factory=list)
+    reused: int = 0
+
+
+PeerTell = Callable[[str, int, int], None]
+"""(state, bytes read, bytes in all)"""
+
+
+class PeerReader:
+    """Reads one machine. ``kept`` holds the parts that an interrupted snapshot read already."""
+
+    def __init__(
+        self,
+        peer: SnapshotPeer,
+        folder: str,
+        options: SnapshotOptions,
+        kept: PeerParts,
+        *,
+        at: datetime,
+        previous: PreviousSnapshot | None = None,
+        allow: Collection[str] = (),
+        tell: PeerTell = lambda state, done, whole: None,
+    ) -> None:
+        """``folder``: the machine's folder in the egg."""
+        self._peer = peer
+        self._name = folder
+        self._folder = f"peers/{folder}"
+        self._options = options
+        self._kept = kept
+        self._at = at
+        self._previous = previous
+        self._allow = allow
+        self._tell = tell
+        self._done = self._whole = 0
+
+    async def read(self) -> PeerCapture:
+        """Never raises for what the other machine is to blame for: that is in ``failed``."""
+        peer = self._peer
+        row: dict[str, Any] = {
+            "name": peer.name,
+            "url": peer.url,
+            "ssh_user": peer.ssh_user,
+            "ssh_host": peer.ssh_host,
+            "reachable_http": bool(peer.reachable_http),
+            "health": peer.health,
+            "probed_at": self._at.isoformat(timespec="seconds"),
+            "ssh_ok": False,
+            "twins": [],
+            "agent_files": [],
+        }
+        done = PeerCapture(row, self._name)
+        if peer.transport is None:
+            done.failed.append(Omission(peer.name, "no way to read it is known"))
+            return done
+        self._tell("asking", 0, 0)
+        probe = await peer.transport.probe()
+        row |= {"health": peer.health or _health(probe), "ssh_ok": probe.reachable and bool(peer.ssh_host)}
+        if not probe.reachable:
+            done.failed.append(Omission(peer.name, probe.detail or "no answer"))
+            self._tell("failed", 0, 0)
+            return done
+        try:
+            listing = await peer.transport.list(include_archived=self._options.include_archived)
+        except MemberError as problem:
+            done.failed.append(Omission(peer.name, str(problem)))
+            self._tell("failed", 0, 0)
+            return done
+        twins = sorted(listing.twins, key=lambda twin: (twin.lifecycle, twin.hash))
+        wanted = [twin for twin in twins if twin.workspace_bytes <= self._options.max_twin_bytes]
+        self._whole = sum(twin.workspace_bytes for twin in wanted)
+        for twin in twins:
+            row["twins"].append(await self._twin(twin, done))
+        if listing.agent_files:
+            row["agent_files"] = await self._agents(done)
+        self._tell("failed" if done.failed else "done", self._done, self._whole)
+        return done
+
+    async def _twin(self, twin: MemberTwin, done: PeerCapture) -> dict[str, Any]:
+        row = _row(twin)
+        if not self._options.include_twin_workspaces:
+            return row | {"captured": False, "reason": "not wanted"}
+        if twin.workspace_bytes > self._options.max_twin_bytes:
+            return row | {"captured": False, "reason": OVERSIZE}
+        lifecycle = "archived" if twin.lifecycle == "archived" else "active"
+        below = "twins/.archive" if lifecycle == "archived" else "twins"
+        try:
+            member = f"{self._folder}/{below}/{safe_component(twin.hash)}.tar.gz"
+            old = self._unchanged(twin, lifecycle, member)
+            if old is not None:
+                done.parts[member] = None
+                done.reused += 1
+                self._count(twin.workspace_bytes)
+                self._leave(done, omissions(old))
+                return row | old
+            part = self._kept.find(twin.hash, lifecycle, twin.fingerprint)
+            if part is None:
+                part = await self._read_twin(twin, lifecycle)
+            else:
+                self._count(twin.workspace_bytes)
+        except UnstableMemberError as problem:
+            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem)))
+            return row | {"captured": False, "reason": UNSTABLE, "detail": str(problem)}
+        except (ReportableError, OSError, TimeoutError) as problem:
+            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem) or "no answer"))
+            return row | {"captured": False, "reason": TAR_FAILED, "detail": str(problem)}
+        done.parts[member] = part.path
+        self._leave(done, part.left_out)
+        return row | {
+            "left_out": [one.as_json() for one in part.left_out],
+            "captured": True,
+            "captured_path_in_egg": member,
+            "captured_bytes": part.path.stat().st_size,
+        }
+
+    def _unchanged(self, twin: MemberTwin, lifecycle: str, member: str) -> dict[str, Any] | None:
+        """The fields of the last snapshot, when it holds the twin as it is now under this name."""
+        if self._previous is None:
+            return None
+        old = self._previous.peer_twin(self._peer.name, twin.hash, lifecycle, twin.fingerprint)
+        if old is None or old["captured_path_in_egg"] != member:
+            return None
+        return {key: old.get(key) for key in _TAKEN_OVER}
+
+    def _leave(self, done: PeerCapture, left_out: Iterable[Omission]) -> None:
+        done.left_out += [Omission(f"{self._peer.name}/{one.path}", one.why, one.id) for one in left_out]
+
+    async def _read_twin(self, twin: MemberTwin, lifecycle: str) -> StagedPart:
+        assert self._peer.transport is not None
+        transport = self._peer.transport
+        for attempt in range(_PASSES):
+            try:
+                stream = transport.read_twin(twin.hash, archived=lifecycle == "archived")
+                return await self._keep(stream, twin.hash, lifecycle, twin.fingerprint)
+            except UnstableMemberError:
+                if attempt == _PASSES - 1:
+                    raise
+        raise AssertionError("the last pass returns or raises")
+
+    async def _keep(
+        self, stream: AsyncIterator[bytes], twin: str, lifecycle: str, fingerprint: str
+    ) -> StagedPart:
+        guard = TarGuard(root=twin, limits=TarLimits(file_bytes=2 * self._options.max_twin_bytes + (1 << 20)))
+        with Spool(self._kept.folder) as spool:
+            left_out = await self._spooled(stream, guard, spool)
+            return await asyncio.to_thread(
+                self._kept.keep, spool, twin, lifecycle, fingerprint, tuple(left_out)
+            )
+
+    async def _agents(self, done: PeerCapture) -> list[str]:
+        assert self._peer.transport is not None
+        guard = TarGuard(root="agents", limits=TarLimits(file_bytes=64 << 20))
+        try:
+            with Spool(self._kept.folder) as spool:
+                left_out = await self._spooled(self._peer.transport.read_agents(), guard, spool)
+                files = [file for file in sorted(spool.files) if "/" not in file.name]
+                for file in files:
+                    path = await asyncio.to_thread(self._kept.keep_agent, file.name, spool.chunks(file))
+                    done.parts[f"{self._folder}/brainstem/agents/{file.name}"] = path
+        except (ReportableError, OSError, TimeoutError) as problem:
+            done.failed.append(Omission(f"{self._peer.name}/agents", str(problem) or "no answer"))
+            return []
+        self._leave(done, left_out)
+        return [file.name for file in files]
+
+    async def _spooled(self, stream: AsyncIterator[bytes], guard: TarGuard, spool: Spool) -> list[Omission]:
+        """Takes a stream in; returns what of it stays behind."""
+        taken = SecretFilter(spool, allow=self._allow)
+        bridge = _Bridge(stream, self._count)
+        await bridge.consume(lambda: _take(bridge.pieces(), guard, taken))
+        return [Omission(one.path, one.reason) for one in guard.left_out] + taken.left_out
+
+    def _count(self, octets: int) -> None:
+        self._done += octets
+        self._tell("reading", min(self._done, self._whole), self._whole)
+
+
+class _Bridge:
+    """A stream of the event loop, read by a thread, which looks at each piece before the next is asked for."""
+
+    def __init__(self, stream: AsyncIterator[bytes], count: Callable[[int], None]) -> None:
+        self._stream = stream
+        self._count = count
+        self._loop = asyncio.get_running_loop()
+        self._asked: Future[bytes | None] | None = None
+        self._is_stopped = False
+
+    async def consume(self, work: Callable[[], None]) -> None:
+        """Runs ``work`` in a thread. When the caller is cancelled, it has ended before this returns."""
+        worker = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            await asyncio.shield(worker)
+        except asyncio.CancelledError:
+            self._is_stopped = True
+            if self._asked is not None:
+                self._asked.cancel()
+            await asyncio.wait({worker})
+            raise
+        finally:
+            close = getattr(self._stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Called in the thread."""
+        while not self._is_stopped:
+            self._asked = asyncio.run_coroutine_threadsafe(self._following(), self._loop)
+            piece = self._asked.result()
+            if piece is None:
+                return
+            self._count(len(piece))
+            yield piece
+
+    async def _following(self) -> bytes | None:
+        async with asyncio.timeout(_SILENCE):
+            return await anext(self._stream, None)
+
+
+def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None:
+    """Each file of a stream to the filter, in the thread that reads it."""
+    for entry, content in stream_files(read_tar(pieces, guard)):
+        taken.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
+
+
+def _row(twin: MemberTwin) -> dict[str, Any]:
+    said = twin.rappid_json
+    rappid, name, kind = said.get("rappid"), said.get("display_name") or said.get("name"), said.get("kind")
+    return {
+        "hash": twin.hash,
+        "rappid": rappid if isinstance(rappid, str) else "",
+        "name": name if isinstance(name, str) else twin.hash,
+        "kind": kind if isinstance(kind, str) else "",
+        "workspace_bytes": twin.workspace_bytes,
+        "workspace_files": twin.workspace_files,
+        "has_soul": twin.has_soul,
+        "agents": list(twin.agents),
+        "lifecycle": "archived" if twin.lifecycle == "archived" else "active",
+        "fingerprint": twin.fingerprint,
+    }
+
+
+def _health(probe: MemberProbe) -> dict[str, Any] | None:
+    return {"status": "ok", "version": probe.rappd_version} if probe.rappd_version else None

@@ -1,0 +1,83 @@
+"""A peer's twin out of an egg: the tar.gz member read with every check, and its files as parts of an egg."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import IO
+
+from neighborhoods.errors import BadMemberStreamError
+from neighborhoods.snapshot.contents import PeerTwin
+from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.stream_files import stream_files
+from neighborhoods.snapshot.tar_archive import write_tar_gz
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, read_tar
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
+from twins.eggs.readers.member_paths import in_workspace
+from twins.errors import BadEggError
+from twins.workspace.identity_file import Identity
+
+_PIECE = 1 << 18
+
+
+def spooled(twin: PeerTwin, spool: Spool) -> TarGuard:
+    """Reads a twin's archive into ``spool``. Raises ``MemberError`` for what is none, or holds too much."""
+    assert twin.part is not None
+    guard = TarGuard(root=twin.hash)
+    for entry, content in stream_files(read_tar(gunzip(twin.part.chunks()), guard)):
+        spool.add(entry.path, content, mtime=entry.mtime, executable=entry.executable)
+    return guard
+
+
+def as_egg(snapshot: ParsedEgg, twin: PeerTwin, spool: Spool) -> ParsedEgg:
+    """The twin in ``spool`` as an egg of its own. Raises ``BadEggError`` when it is nobody, ``BadFileError``."""
+    identity = next((file for file in spool.files if file.name == "rappid.json"), None)
+    if identity is None:
+        raise BadEggError(f"{twin.name} has no rappid.json; nothing was written.", do="Take it anew.")
+    found = Identity.decode(b"".join(spool.chunks(identity)))
+    parts = []
+    for file in spool.files:
+        place = in_workspace(file.name) or (Role.OTHER, f".brainstem_data/unplaced/{file.name}")
+        parts.append(Part(file.name, place[0], place[1], file.size, partial(spool.chunks, file)))
+    return replace(
+        snapshot,
+        destination=Destination.TWIN,
+        key=found.rappid.key,
+        rappid=found.rappid,
+        name=found.name,
+        parts=tuple(parts),
+        folder=f"twins/{found.rappid.key}",
+        answer="",
+        closing=None,
+    )
+
+
+def write_checked(twin: PeerTwin, spool: Spool, target: IO[bytes]) -> None:
+    """Writes the files of ``spool`` as the archive that goes to the twin's own machine."""
+    files = (
+        (TarEntry(file.name, file.size, file.executable, file.mtime), spool.chunks(file))
+        for file in sorted(spool.files, key=lambda one: one.name.encode())
+    )
+    write_tar_gz(target, files, root=twin.hash)
+
+
+def gunzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The content of a gzip stream in pieces of bounded size. Raises ``BadMemberStreamError``."""
+    stream = zlib.decompressobj(31)
+    for piece in pieces:
+        rest = piece
+        while rest and not stream.eof:
+            try:
+                content = stream.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
+            rest = stream.unconsumed_tail
+            if content:
+                yield content
+    while not stream.eof:
+        if content := stream.decompress(b"", _PIECE):
+            yield content
+            continue
+        raise BadMemberStreamError("The archive is cut off.", do="Get the egg again.")

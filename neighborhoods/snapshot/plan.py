@@ -1,0 +1,366 @@
+"""The plan for bringing a snapshot back: what each part would do, here and on every other machine.
+
+Writes nothing anywhere. ``digest`` changes when the egg, the options, or anything that would be touched does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+
+from envelopes.errors import ReportableError
+from neighborhoods.snapshot.contents import LocalUnit, PeerBlock, PeerTwin, SnapshotContents
+from neighborhoods.snapshot.member_transport import MemberTransport
+from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.errors import TwinConflictError
+from twins.installer.installer import Installer
+from twins.installer.planning import Action, Plan, Standing
+from twins.installer.rules import Category
+
+
+class Target(StrEnum):
+    """The place where the parts of other machines go."""
+
+    IN_PLACE = "in-place"
+    LOCAL_SIMULATE = "local-simulate"
+
+
+class RestoreOptions(msgspec.Struct, frozen=True):
+    """The options of a restore. Without an ``overwrite_`` option only gaps are filled."""
+
+    target: Target = Target.IN_PLACE
+    overwrite_agents: bool = False
+    overwrite_core: bool = False
+    overwrite_data: bool = False
+    overwrite_global_state: bool = False
+    overwrite_twins: bool = False
+    overwrite_peer_twins: bool = False
+    restore_archived: bool = False
+
+
+TransportSource = Callable[[PeerBlock], MemberTransport | None]
+"""The way to a machine of the egg; None when this home knows none."""
+
+EVERYTHING = frozenset(set(Category) - {Category.NO_MEMORY})
+CREATE, OVERWRITE, SKIP, FAIL = "create", "overwrite", "skip", "fail"
+
+
+@dataclass(slots=True)
+class UnitPlan:
+    """What one local unit would do; ``plan`` is None when ``problem`` says why nothing can be done."""
+
+    unit: LocalUnit
+    plan: Plan | None = None
+    problem: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Files by what would happen to them."""
+        if self.plan is None:
+            return {"created": 0, "overwritten": 0, "skipped": 0, "refused": 0, "quarantined": 0}
+        return {
+            "created": len(self.plan.of(Action.CREATE)),
+            "overwritten": len(self.plan.of(Action.REPLACE)),
+            "skipped": len(self.plan.of(Action.KEEP)),
+            "refused": len(self.plan.of(Action.REFUSE)),
+            "quarantined": len(self.plan.quarantined),
+        }
+
+
+@dataclass(slots=True)
+class PeerStep:
+    """One twin of another machine: create, overwrite, skip or fail, and why."""
+
+    twin: PeerTwin
+    action: str
+    why: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "hash": self.twin.hash,
+            "name": self.twin.name,
+            "archived": self.twin.is_archived,
+            "action": self.action,
+            **({"why": self.why} if self.why else {}),
+        }
+
+
+@dataclass(slots=True)
+class PeerPlan:
+    """The steps for one other machine. ``way``: where its twins would go."""
+
+    block: PeerBlock
+    way: str
+    steps: list[PeerStep] = field(default_factory=list)
+    problem: str = ""
+
+    def of(self, action: str) -> list[PeerStep]:
+        """The steps of one action."""
+        return [step for step in self.steps if step.action == action]
+
+    @property
+    def writes(self) -> list[PeerStep]:
+        """The steps that write."""
+        return [step for step in self.steps if step.action in (CREATE, OVERWRITE)]
+
+
+@dataclass(slots=True)
+class RestorePlan:
+    """The whole plan of one egg."""
+
+    contents: SnapshotContents
+    options: RestoreOptions
+    standing: Standing
+    signer_name: str
+    local: list[UnitPlan]
+    peers: list[PeerPlan]
+    left_archived: int
+    digest: str = ""
+
+    @property
+    def local_digest(self) -> str:
+        """Changes when the egg, the options, or a file here that would be touched does."""
+        return _hashed(
+            {
+                "schema": "rappd-restore-plan/1.0",
+                "egg": self.contents.opened.digest,
+                "options": msgspec.to_builtins(self.options),
+                "standing": self.standing.value,
+                "local": [[one.unit.id, one.plan.digest if one.plan else one.problem] for one in self.local],
+            }
+        )
+
+    @property
+    def touches_others(self) -> bool:
+        """True when another machine would be written to."""
+        return self.options.target is Target.IN_PLACE and any(peer.writes for peer in self.peers)
+
+    @property
+    def problems(self) -> list[str]:
+        """What cannot be done, one sentence each."""
+        return [
+            *(f"{one.unit.name}: {one.problem}" for one in self.local if one.problem),
+            *(f"{peer.block.name}: {peer.problem}" for peer in self.peers if peer.problem),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """For the command line and the page."""
+        opened = self.contents.opened
+        return {
+            "egg": {
+                "name": opened.name,
+                "file": opened.file,
+                "size": opened.size,
+                "sha256": opened.digest,
+                "packed_at": opened.packed_at,
+                "packed_by": opened.made_by,
+                "form": "roster" if self.contents.is_roster else "snapshot",
+            },
+            "seal": {
+                "whole": opened.seal.whole,
+                "signer": opened.seal.signer,
+                "signer_name": self.signer_name,
+                "standing": self.standing.value,
+            },
+            "target": self.options.target.value,
+            "options": msgspec.to_builtins(self.options),
+            "categories": categories(self.local, self.peers),
+            "local": [
+                {
+                    "kind": one.unit.kind,
+                    "name": one.unit.name,
+                    "key": one.unit.key,
+                    "archived": one.unit.is_archived,
+                    **one.counts,
+                    **({"problem": one.problem} if one.problem else {}),
+                }
+                for one in self.local
+            ],
+            "boot": [one.unit.key for one in self.local if one.unit.was_alive]
+            if self.options.target is Target.IN_PLACE
+            else [],
+            "peers": [
+                {
+                    "name": peer.block.name,
+                    "way": peer.way,
+                    "twins": [step.as_json() for step in peer.steps],
+                    **({"problem": peer.problem} if peer.problem else {}),
+                }
+                for peer in self.peers
+            ],
+            "left_archived": self.left_archived,
+            "problems": self.problems,
+            "notes": list(opened.notes),
+            "digest": self.digest,
+        }
+
+
+def categories(local: list[UnitPlan], peers: list[PeerPlan]) -> dict[str, dict[str, int]]:
+    """Created, overwritten and skipped per category: files, and twins for the other machines."""
+    found = {
+        name: {"created": 0, "overwritten": 0, "skipped": 0}
+        for name in ("agents", "core", "data", "global_state", "twins", "peer_twins")
+    }
+    actions = {Action.CREATE: "created", Action.REPLACE: "overwritten", Action.KEEP: "skipped"}
+    for one in local:
+        for row in one.plan.rows if one.plan else ():
+            if row.action in actions:
+                found[_category(one.unit, row.target)][actions[row.action]] += 1
+    for peer in peers:
+        for action, name in ((CREATE, "created"), (OVERWRITE, "overwritten"), (SKIP, "skipped")):
+            found["peer_twins"][name] += len(peer.of(action))
+    return found
+
+
+async def make_restore_plan(
+    contents: SnapshotContents,
+    options: RestoreOptions,
+    installer: Installer,
+    transport_of: TransportSource,
+    *,
+    signer_name: str = "",
+) -> RestorePlan:
+    """The plan for this moment. Other machines are listed, never written; a simulation does not even ask them."""
+    units = [unit for unit in contents.local if options.restore_archived or not unit.is_archived]
+    local = await asyncio.to_thread(lambda: [plan_unit(unit, options, installer) for unit in units])
+    if options.target is Target.IN_PLACE:
+        peers = list(await asyncio.gather(*(_in_place(one, options, transport_of) for one in contents.peers)))
+    else:
+        peers = await asyncio.to_thread(
+            lambda: [_simulated(one, options, installer.home) for one in contents.peers]
+        )
+    made = RestorePlan(
+        contents,
+        options,
+        installer.standing(contents.opened),
+        signer_name,
+        local,
+        peers,
+        left_archived=len(contents.local) - len(units),
+    )
+    made.digest = _digest(made)
+    return made
+
+
+def plan_unit(unit: LocalUnit, options: RestoreOptions, installer: Installer) -> UnitPlan:
+    """The plan for one local unit."""
+    if unit.problem:
+        return UnitPlan(unit, problem=unit.problem)
+    try:
+        return UnitPlan(unit, _planned(unit, options, installer))
+    except ReportableError as problem:
+        return UnitPlan(unit, problem=str(problem))
+
+
+def overwrites(unit: LocalUnit, options: RestoreOptions) -> frozenset[Category]:
+    """What of the files here one unit may replace."""
+    if unit.kind == "twin":
+        return EVERYTHING if options.overwrite_twins else frozenset()
+    if unit.kind == "data":
+        wanted = options.overwrite_global_state or options.overwrite_core
+        return EVERYTHING if wanted else frozenset()
+    chosen: set[Category] = set()
+    if options.overwrite_agents:
+        chosen |= {Category.AGENTS, Category.SERVICES, Category.SLOTS, Category.PAGES}
+    if options.overwrite_core:
+        chosen.add(Category.SOUL)
+    if options.overwrite_data:
+        chosen.add(Category.MEMORY)
+    return frozenset(chosen)
+
+
+def as_destined(unit: LocalUnit, installer: Installer) -> ParsedEgg:
+    """The unit's egg: a brainstem fills an empty home whole, and joins one that somebody lives in."""
+    if unit.kind != "brainstem":
+        return unit.opened
+    whole = replace(unit.opened, destination=Destination.BRAINSTEM)
+    try:
+        installer.plan(whole)
+    except TwinConflictError:
+        return unit.opened
+    return whole
+
+
+def _planned(unit: LocalUnit, options: RestoreOptions, installer: Installer) -> Plan:
+    return installer.plan(as_destined(unit, installer), overwrite=overwrites(unit, options))
+
+
+async def _in_place(block: PeerBlock, options: RestoreOptions, transport_of: TransportSource) -> PeerPlan:
+    plan = PeerPlan(block, "")
+    wanted = [twin for twin in block.twins if options.restore_archived or not twin.is_archived]
+    if not wanted:
+        return plan
+    transport = transport_of(block)
+    if transport is None:
+        plan.problem = "no way to it is known; write it to peers.json"
+    else:
+        try:
+            probe = await transport.probe()
+            if not probe.reachable:
+                plan.problem = probe.detail or "no answer"
+            else:
+                listing = await transport.list(include_archived=True)
+        except ReportableError as problem:
+            plan.problem = str(problem)
+        finally:
+            await transport.aclose()
+    if plan.problem:
+        plan.steps = [PeerStep(twin, FAIL, plan.problem) for twin in wanted]
+        return plan
+    there = {twin.hash: twin.fingerprint or "there" for twin in listing.twins}
+    plan.steps = [_step(twin, there.get(twin.hash, ""), options) for twin in wanted]
+    return plan
+
+
+def _simulated(block: PeerBlock, options: RestoreOptions, home: Path) -> PeerPlan:
+    folder = simulated_home(home, block)
+    plan = PeerPlan(block, str(folder))
+    for twin in block.twins:
+        if options.restore_archived or not twin.is_archived:
+            there = "there" if (folder / "twins" / twin.hash / "rappid.json").exists() else ""
+            plan.steps.append(_step(twin, there, options))
+    return plan
+
+
+def simulated_home(home: Path, block: PeerBlock) -> Path:
+    """The folder that stands for another machine in a simulation."""
+    return home / "simulated" / block.folder
+
+
+def _step(twin: PeerTwin, there: str, options: RestoreOptions) -> PeerStep:
+    if twin.part is None:
+        return PeerStep(twin, SKIP, f"not in the egg: {twin.reason}")
+    if not there:
+        return PeerStep(twin, CREATE)
+    if options.overwrite_peer_twins:
+        return PeerStep(twin, OVERWRITE)
+    return PeerStep(twin, SKIP, "is there")
+
+
+def _category(unit: LocalUnit, target: str) -> str:
+    if unit.kind == "twin":
+        return "twins"
+    if unit.kind == "data":
+        return "core" if target.startswith("brainstem/core/") else "global_state"
+    first = target.partition("/")[0]
+    return "data" if first == ".brainstem_data" else "core" if first == "soul.md" else "agents"
+
+
+def _digest(plan: RestorePlan) -> str:
+    peers = [
+        [peer.block.name, peer.way, [[step.twin.hash, step.action, step.why] for step in peer.steps]]
+        for peer in plan.peers
+    ]
+    return _hashed({"local": plan.local_digest, "peers": peers})
+
+
+def _hashed(said: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()

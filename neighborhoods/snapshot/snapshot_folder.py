@@ -1,0 +1,145 @@
+"""The folder of this home's snapshots: the eggs, what is known of each, and the lock that lets one run at a time.
+
+``eggs/neighborhood/snapshots.json`` lists every snapshot that was taken, those written elsewhere too, with
+the result of its restore drill.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agents.storage.atomic_write import write_atomically
+from neighborhoods.snapshot.errors import NoSuchSnapshotError, SnapshotRunningError
+from twins.errors import BadFileError
+
+_SCHEMA = "rappd-snapshots/1.0"
+
+
+class DrillResult(msgspec.Struct, frozen=True):
+    """The result of hatching a snapshot into a scratch folder. ``problem`` "" says that every file came back."""
+
+    at: str
+    files: int = 0
+    problem: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """True when the snapshot can be restored."""
+        return not self.problem
+
+
+class SnapshotRecord(msgspec.Struct, frozen=True):
+    """One snapshot. ``missing`` names the machines and twins that it lacks."""
+
+    path: str
+    name: str
+    taken_at: str
+    size: int
+    sha256: str
+    machines: int
+    twins: int
+    missing: tuple[str, ...] = ()
+    drill: DrillResult | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One row of a list, with the state of its file now."""
+        return {
+            **msgspec.to_builtins(self),
+            "restorable": bool(self.drill and self.drill.passed),
+            "there": self.is_there,
+        }
+
+    @property
+    def is_there(self) -> bool:
+        """True when the file is where it was written, in its size."""
+        try:
+            return Path(self.path).stat().st_size == self.size
+        except OSError:
+            return False
+
+
+class _File(msgspec.Struct):
+    schema: str = _SCHEMA
+    snapshots: list[SnapshotRecord] = []
+
+
+class SnapshotFolder:
+    """The snapshots of one home. Methods block on the disk."""
+
+    def __init__(self, home: Path) -> None:
+        self.root = home / "eggs" / "neighborhood"
+        self.parts = self.root / ".parts"
+        self._index = self.root / "snapshots.json"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Raises ``SnapshotRunningError`` when another process, or thread, takes a snapshot."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SnapshotRunningError(
+                    "Another snapshot of this home is under way.", do="Wait until it is done."
+                ) from None
+            self._sweep()
+            yield
+        finally:
+            os.close(handle)
+
+    def _sweep(self) -> None:
+        """Removes what a snapshot, drill or restore left that was killed; finished parts stay."""
+        for left in self.root.iterdir():
+            if left.name.startswith(".drill-") or left.name == ".sending":
+                shutil.rmtree(left)
+            elif left.name.startswith(".") and left.name.endswith(".tmp"):
+                left.unlink()
+
+    def listing(self) -> list[SnapshotRecord]:
+        """Every snapshot, the newest first. Raises ``BadFileError``."""
+        try:
+            found = msgspec.json.decode(self._index.read_bytes(), type=_File)
+        except FileNotFoundError:
+            return []
+        except msgspec.DecodeError as error:
+            raise BadFileError(
+                "The list of snapshots is damaged; the snapshots themselves are not touched.",
+                do=f"Move {self._index} away.",
+            ) from error
+        return sorted(found.snapshots, key=lambda one: one.taken_at, reverse=True)
+
+    def find(self, text: str) -> Path:
+        """The file that a path, or a snapshot's name, means. Raises ``NoSuchSnapshotError``."""
+        path = Path(text).expanduser()
+        if path.is_file():
+            return path.absolute()
+        for record in self.listing():
+            if text == record.name and record.is_there:
+                return Path(record.path)
+        raise self.unknown(text)
+
+    def unknown(self, text: str) -> NoSuchSnapshotError:
+        """The error for a snapshot that is not there."""
+        return NoSuchSnapshotError(f'No snapshot "{text[:60]}".', do="rappd neighborhood snapshots")
+
+    def last(self) -> SnapshotRecord | None:
+        """The newest snapshot that is there and whose drill did not fail."""
+        for record in self.listing():
+            if record.is_there and (record.drill is None or record.drill.passed):
+                return record
+        return None
+
+    def put(self, record: SnapshotRecord) -> None:
+        """Notes a snapshot, in place of one at the same path."""
+        kept = [one for one in self.listing() if one.path != record.path and one.is_there]
+        content = _File(snapshots=[record, *kept])
+        write_atomically(self._index, msgspec.json.format(msgspec.json.encode(content), indent=2))

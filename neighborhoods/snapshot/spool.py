@@ -1,0 +1,72 @@
+"""The files of one workspace on their way between machines, in one unnamed file: a kill leaves nothing of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Self
+
+_PIECE = 1 << 20
+
+
+class SpooledFile(NamedTuple):
+    """One file. ``mtime`` is in whole seconds."""
+
+    name: str
+    size: int
+    sha256: str
+    offset: int
+    mtime: int = 0
+    executable: bool = False
+
+
+class Spool:
+    """Contents one after the other on disk, their names in memory. A context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder``: a private folder on the disk that has room for the contents."""
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
+        self._end = 0
+        self.files: list[SpooledFile] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(
+        self, name: str, pieces: Iterable[bytes], *, mtime: int = 0, executable: bool = False
+    ) -> SpooledFile:
+        """Takes in one file. When ``pieces`` raises, nothing of it stays."""
+        digest, at = hashlib.sha256(), self._end
+        handle = self._file.fileno()
+        try:
+            for piece in pieces:
+                digest.update(piece)
+                rest = memoryview(piece)
+                while rest:
+                    written = os.pwrite(handle, rest, at)
+                    at += written
+                    rest = rest[written:]
+        except BaseException:
+            os.ftruncate(handle, self._end)
+            raise
+        added = SpooledFile(name, at - self._end, digest.hexdigest(), self._end, mtime, executable)
+        self._end = at
+        self.files.append(added)
+        return added
+
+    def drop_last(self) -> None:
+        """Takes the last file out again, its bytes too."""
+        dropped = self.files.pop()
+        self._end = dropped.offset
+        os.ftruncate(self._file.fileno(), self._end)
+
+    def chunks(self, file: SpooledFile) -> Iterator[bytes]:
+        """The content of one file; it may be read again."""
+        for at in range(file.offset, file.offset + file.size, _PIECE):
+            yield os.pread(self._file.fileno(), min(_PIECE, file.offset + file.size - at), at)

@@ -1,0 +1,18 @@
+"""``rappd neighborhood``: your machines together; the commands are gathered in."""
+
+from __future__ import annotations
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.neighborhood_restore import hatch, plan
+from rappd.cli.neighborhood_snapshot import diff, drill, snapshot, snapshots
+
+
+@click.group(cls=SuggestingGroup)
+def neighborhood() -> None:
+    """Copy all your machines into one file, and bring them back."""
+
+
+for command in (snapshot, snapshots, drill, diff, plan, hatch):
+    neighborhood.add_command(command)

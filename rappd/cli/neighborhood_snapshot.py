@@ -1,0 +1,156 @@
+"""``rappd neighborhood snapshot``, ``snapshots``, ``drill`` and ``diff``. They work with the daemon down."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from rappd.cli.console import print_json, print_json_line, print_out, status_mark, strip_control
+from rappd.cli.egg_options import JSON
+from rappd.cli.formatting import ago
+from rappd.cli.neighborhood_home import peers_here, snapshots_here
+from rappd.cli.neighborhood_progress import machine_bars
+from rappd.cli.neighborhood_view import show_snapshot
+from rappd.cli.tables import table
+from twins.byte_sizes import format_bytes
+
+_PARTIAL = 7
+
+
+@click.command()
+@click.option("--out", "-o", default="", metavar="FILE", help="Where to; without it, among the home's eggs.")
+@click.option("--name", default="", help="What to call it; without it, the date and time.")
+@click.option("--only", multiple=True, metavar="MACHINE", help="Of the other machines, only this one.")
+@click.option("--include-archived", is_flag=True, help="Archived twins, too.")
+@click.option("--no-twins", is_flag=True, help="List the twins and leave their files behind.")
+@click.option("--awake-only", is_flag=True, help="Leave out twins of this machine that sleep.")
+@click.option("--max-twin-bytes", type=click.IntRange(min=0), metavar="BYTES", help="Leave out larger twins.")
+@click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by its id.")
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@click.option("--no-drill", is_flag=True, help="Do not try whether it can be restored.")
+@JSON
+def snapshot(
+    out: str,
+    name: str,
+    only: tuple[str, ...],
+    include_archived: bool,
+    no_twins: bool,
+    awake_only: bool,
+    max_twin_bytes: int | None,
+    allow: tuple[str, ...],
+    force: bool,
+    no_drill: bool,
+    as_json: bool,
+) -> int:
+    """Copy this machine and all others of the neighborhood into one file.
+
+    Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
+    """
+    from neighborhoods.snapshot.manifest import MAX_TWIN_BYTES, SnapshotOptions
+
+    options = SnapshotOptions(
+        include_archived=include_archived,
+        include_twin_workspaces=not no_twins,
+        include_stopped_twins=not awake_only,
+        max_twin_bytes=MAX_TWIN_BYTES if max_twin_bytes is None else max_twin_bytes,
+    )
+    verbs = snapshots_here()
+    with machine_bars(as_json=as_json) as tell:
+        done = asyncio.run(
+            verbs.snapshot(
+                peers_here(only),
+                target=Path(out).expanduser().absolute() if out else None,
+                name=name,
+                options=options,
+                allow=allow,
+                overwrite=force,
+                drill=not no_drill,
+                tell=tell,
+            )
+        )
+    if as_json:
+        print_json_line({"event": "done", **done.as_json()})
+    else:
+        show_snapshot(done)
+    drilled = done.record.drill
+    if done.is_partial:
+        return _PARTIAL
+    return 1 if drilled is not None and not drilled.passed else 0
+
+
+@click.command()
+@JSON
+def snapshots(as_json: bool) -> None:
+    """List the snapshots, the newest first, and whether each can be restored."""
+    from datetime import datetime
+    from time import time
+
+    found = snapshots_here().snapshots()
+    if as_json:
+        print_json(found)
+        return
+    if not found["snapshots"]:
+        print_out("There is no snapshot yet. → rappd neighborhood snapshot")
+        return
+    now = time()
+    rows = [
+        [
+            one["name"],
+            ago(now - datetime.fromisoformat(one["taken_at"]).timestamp()),
+            format_bytes(one["size"]),
+            str(one["machines"]),
+            str(one["twins"]),
+            _state(one),
+        ]
+        for one in found["snapshots"]
+    ]
+    table(["SNAPSHOT", "TAKEN", "SIZE", "MACHINES", "TWINS", "STATE"], rows, shrink=0)
+
+
+@click.command()
+@click.argument("snapshot")
+@JSON
+def drill(snapshot: str, as_json: bool) -> int:
+    """Hatch SNAPSHOT into a scratch folder, compare every file, and throw it away."""
+    record = asyncio.run(snapshots_here().drill(snapshot))
+    assert record.drill is not None
+    if as_json:
+        print_json({"snapshot": record.as_json()})
+    elif record.drill.passed:
+        print_out(
+            f"{status_mark('good')} {strip_control(record.name)} can be restored: {record.drill.files} files."
+        )
+    else:
+        print_out(f"{status_mark('bad')} {strip_control(record.name)}: {strip_control(record.drill.problem)}")
+    return 0 if record.drill.passed else 1
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after")
+@JSON
+def diff(before: str, after: str, as_json: bool) -> None:
+    """Show the differences between two snapshots, by name or file."""
+    found = snapshots_here().diff(before, after)
+    if as_json:
+        print_json(found.as_json())
+        return
+    for line in found.lines():
+        print_out(
+            f"{status_mark('good')} {line.text}" if line.verdict == "good" else strip_control(line.text)
+        )
+
+
+def _state(one: dict[str, object]) -> str:
+    drilled = one["drill"]
+    if not one["there"]:
+        return "file is gone"
+    if not isinstance(drilled, dict):
+        return "not tried"
+    if not one["restorable"]:
+        return f"cannot be restored: {strip_control(str(drilled['problem']))}"
+    missing = one["missing"]
+    lacks = f", lacks {len(missing)}" if isinstance(missing, list | tuple) and missing else ""
+    return f"restorable, {str(drilled['at'])[:10]}{lacks}"

@@ -1,0 +1,140 @@
+"""Screens of ``rappd neighborhood``: a snapshot, a plan, and what came of it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
+from rappd.cli.formatting import count, tilde
+from twins.byte_sizes import format_bytes
+
+if TYPE_CHECKING:
+    from neighborhoods.snapshot.capture import SnapshotResult
+
+_SHOWN = 8
+_CATEGORIES = {
+    "twins": "twins' files",
+    "agents": "agents",
+    "core": "soul and kernel",
+    "data": "memory",
+    "global_state": "home",
+    "peer_twins": "others' twins",
+}
+
+
+def show_snapshot(done: SnapshotResult) -> None:
+    """What was taken, what is missing, what stayed behind."""
+    record = done.record
+    bad = sum("/" not in one.path for one in done.failed)
+    machines = (
+        f"{record.machines} of {record.machines + bad} machines" if bad else count(record.machines, "machine")
+    )
+    mark = status_mark("note" if done.is_partial else "good")
+    name = Path(record.path).name
+    print_out(f"{mark} {machines} in {strip_control(name)}, {format_bytes(record.size)}, signed")
+    for one in done.failed[:_SHOWN]:
+        print_out(f"  {status_mark('bad')} {strip_control(one.path)}: {strip_control(one.why)}")
+    if done.failed:
+        print_out(f"  {arrow()} rerun; only what is missing or changed is copied")
+    for one in done.oversize[:_SHOWN]:
+        print_out(dim(f"  Left out: {strip_control(one.path)} (larger than --max-twin-bytes)"))
+    secrets = [one for one in done.left_out if one.id]
+    for one in secrets[:_SHOWN]:
+        print_out(
+            f"  {status_mark('note')} left out: {strip_control(one.path)} {strip_control(one.why)}  {dim(f'--allow {one.id}')}"
+        )
+    others = len(done.left_out) - len(secrets)
+    if others:
+        print_out(
+            dim(f"  Left out: {count(others, 'file')} (keys, .env, caches and the like; all with --json)")
+        )
+    drilled = record.drill
+    if drilled is None:
+        print_out(dim(f"  Not tried yet. {arrow()} rappd neighborhood drill {record.name}"))
+    elif drilled.passed:
+        print_out(f"{status_mark('good')} Restorable: {count(drilled.files, 'file')} hatched and compared.")
+    else:
+        print_out(f"{status_mark('bad')} It cannot be restored: {strip_control(drilled.problem)}")
+    print_out(f"  {tilde(record.path)}")
+
+
+def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
+    """The plan: who packed it, the counts per category, one block for each other machine."""
+    egg, seal = plan["egg"], plan["seal"]
+    print_out(f"{strip_control(egg['name'])}, {format_bytes(egg['size'])}, {_signed(seal)}")
+    _categories(plan)
+    for peer in plan["peers"]:
+        _peer(peer)
+    if plan["left_archived"]:
+        print_out(
+            dim(f"  {count(plan['left_archived'], 'archived twin')} stay in the egg (--restore-archived)")
+        )
+    if plan["boot"]:
+        print_out(dim(f"  {count(len(plan['boot']), 'twin')} that were awake wake again"))
+    for text in plan["notes"]:
+        print_out(f"{status_mark('note')} {strip_control(text)}")
+    _problems(plan["problems"])
+    onward = command(f"rappd neighborhood hatch {shlex.quote(file)}{_options(plan)}")
+    print_out(f"Nothing was written. {arrow()} {onward}")
+
+
+def show_restored(done: dict[str, Any]) -> None:
+    """What came back, what did not, and how to undo it."""
+    mark = status_mark("note" if done["partial"] else "good")
+    print_out(f"{mark} {strip_control(done['egg']['name'])} hatched.")
+    _categories(done)
+    for peer in done["peers"]:
+        _peer(peer)
+    if done["booted"]:
+        print_out(f"  {count(len(done['booted']), 'twin')} woke, or wakes with the next start")
+    held = sum(one.get("quarantined", 0) for one in done["local"])
+    if held:
+        print_out(
+            f"{status_mark('note')} {count(held, 'code file')} wait for your approval: kept, not run. {arrow()} {command('rappd agents approve')}"
+        )
+    _problems(done["failed"])
+    if done["failed"]:
+        print_out(f"  {arrow()} put that right and rerun; only what is left is done")
+    for receipt in done["receipts"][:_SHOWN]:
+        print_out(dim(f"  Undo: rappd egg rollback {receipt}"))
+
+
+def _categories(plan: dict[str, Any]) -> None:
+    for name, label in _CATEGORIES.items():
+        counts = plan["categories"][name]
+        if any(counts.values()):
+            print_out(
+                f"  {label:<16} {counts['created']:>6} new  {counts['overwritten']:>6} replaced  {counts['skipped']:>6} stay"
+            )
+
+
+def _peer(peer: dict[str, Any]) -> None:
+    way = f" {arrow()} {tilde(peer['way'])}" if peer["way"] else ""
+    print_out(f"  {strip_control(peer['name'])}{way}")
+    for step in peer["twins"][:_SHOWN]:
+        why = f", {strip_control(step['why'])}" if step.get("why") else ""
+        print_out(f"    {step['action']:<10} {strip_control(step['name'])}{dim(why)}")
+    if len(peer["twins"]) > _SHOWN:
+        print_out(dim(f"    and {len(peer['twins']) - _SHOWN} more"))
+
+
+def _problems(problems: list[str]) -> None:
+    for text in problems[:_SHOWN]:
+        print_out(f"  {status_mark('bad')} {strip_control(text)}")
+    if len(problems) > _SHOWN:
+        print_out(dim(f"    and {len(problems) - _SHOWN} more"))
+
+
+def _signed(seal: dict[str, Any]) -> str:
+    if not seal["signer"]:
+        return "not signed"
+    who = {"self": "this machine", "trusted": strip_control(seal["signer_name"])}.get(seal["standing"])
+    return f"signed by {who}" if who else f"signed by an unknown key {seal['signer'][:16]}"
+
+
+def _options(plan: dict[str, Any]) -> str:
+    words = [] if plan["target"] == "in-place" else [f" --target {plan['target']}"]
+    words += [f" --{name.replace('_', '-')}" for name, value in plan["options"].items() if value is True]
+    return "".join(words)

@@ -1,0 +1,262 @@
+"""Taking a snapshot: its shape, what stays behind, what is missing, and going on after a break."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from neighborhoods.snapshot.errors import SnapshotRunningError
+from neighborhoods.snapshot.manifest import SnapshotOptions
+from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine
+from twins.eggs.readers.detect import open_egg
+
+SECRET = b"token = 'ghp_" + b"A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8'\n"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path / "desk", "desk")
+    machine.brainstem()
+    machine.twin("gardener", {"notes.txt": b"dry\n", ".env": b"A=1", "node_modules/x.js": b"x"})
+    return machine
+
+
+@pytest.fixture
+def pi(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path / "pi", "pi")
+    machine.brainstem()
+    machine.twin("cook", {".env": b"KEY=1", "agents/__pycache__/x.pyc": b"x", "run.sh": b"#!/bin/sh\n"})
+    return machine
+
+
+def _manifest(path: str) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as archive:
+        found: dict[str, Any] = orjson.loads(archive.read("manifest.json"))
+        return found
+
+
+def test_snapshot_of_two_machines_has_published_layout(desk: Machine, pi: Machine) -> None:
+    done = desk.take([SnapshotPeer("pi", FolderMember(pi.root), ssh_host="pi.local", ssh_user="ada")])
+    gardener, cook = _key(desk), _key(pi)
+    with zipfile.ZipFile(done.record.path) as archive:
+        names = archive.namelist()
+        manifest = orjson.loads(archive.read("manifest.json"))
+        assert orjson.loads(archive.read("members.json")) == manifest["members"]
+        assert orjson.loads(archive.read("peers/pi/peer.json")) == manifest["members"]["peers"][0]
+    assert set(names) == {
+        *("manifest.json", "members.json", "stamps.json", "integrity.json"),
+        *(f"brainstem/{name}" for name in ("rappid.json", "soul.md", "bonds.json")),
+        *("brainstem/agents/clock_agent.py", "brainstem/data/notes.json"),
+        *(
+            f"twins/{gardener}/{name}"
+            for name in ("rappid.json", "soul.md", "bonds.json", "agents/water_agent.py", "notes.txt")
+        ),
+        *("peers/pi/peer.json", f"peers/pi/twins/{cook}.tar.gz", "peers/pi/brainstem/agents/clock_agent.py"),
+    }
+    assert list(manifest)[:6] == [
+        "schema",
+        "scale",
+        "name",
+        "snapshotted_at",
+        "snapshotted_from",
+        "created_by",
+    ]
+    assert (manifest["schema"], manifest["scale"]) == ("rapp-egg/2.0", "neighborhood")
+    assert manifest["created_by"] == "NeighborhoodSnapshot"
+    assert manifest["options"]["max_twin_bytes"] == 50_000_000
+    local = manifest["members"]["local"]
+    assert local["agent_files_captured"] == ["clock_agent.py"]
+    assert local["brainstem_data_files"] == ["notes.json"]
+    twin = local["twins"][0]
+    assert (twin["name"], twin["has_soul"], twin["agents"]) == ("gardener", True, ["water_agent.py"])
+    peer = manifest["members"]["peers"][0]
+    assert (peer["ssh_ok"], peer["agent_files"]) == (True, ["clock_agent.py"])
+    assert peer["twins"][0]["captured_path_in_egg"] == f"peers/pi/twins/{cook}.tar.gz"
+    with open_egg(Path(done.record.path)) as opened:
+        assert opened.seal.whole
+        assert opened.seal.signer == desk.key.fingerprint
+    listed = subprocess.run(
+        ["tar", "-tzf", "-"],
+        input=zipfile.ZipFile(done.record.path).read(f"peers/pi/twins/{cook}.tar.gz"),
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout.decode()
+    assert sorted(listed.split()) == sorted(
+        f"{cook}/{name}"
+        for name in ("rappid.json", "soul.md", "bonds.json", "agents/water_agent.py", "run.sh")
+    )
+
+
+def test_snapshot_of_same_state_has_same_bytes(desk: Machine, pi: Machine) -> None:
+    first = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], name="one").record
+    content = Path(first.path).read_bytes()
+    Path(first.path).unlink()
+    second = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], name="one").record
+    assert Path(second.path).read_bytes() == content
+    third = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], name="one", overwrite=True)
+    assert third.reused == 3
+    assert Path(third.record.path).read_bytes() == content
+
+
+def test_unchanged_twin_is_not_read_again_and_changed_one_is(desk: Machine, pi: Machine) -> None:
+    member = FolderMember(pi.root)
+    desk.take([SnapshotPeer("pi", member)])
+    baker = pi.twin("baker").key
+    member.reads.clear()
+    later = desk.take([SnapshotPeer("pi", member)], now=NOW + timedelta(hours=1))
+    assert member.reads == [baker]
+    with zipfile.ZipFile(later.record.path) as archive:
+        assert sum(name.endswith(".tar.gz") for name in archive.namelist()) == 2
+    with open_egg(Path(later.record.path)) as opened:
+        assert opened.seal.whole
+
+
+def test_machine_without_answer_is_missing_and_others_are_taken(desk: Machine, pi: Machine) -> None:
+    shed = SnapshotPeer("shed", FolderMember(pi.root, asleep="no answer"))
+    done = desk.take(
+        [shed, SnapshotPeer("pi", FolderMember(pi.root)), SnapshotPeer("url only", url="http://x:7071")]
+    )
+    assert done.is_partial
+    assert [(one.path, one.why) for one in done.failed] == [
+        ("shed", "no answer"),
+        ("url only", "no way to read it is known"),
+    ]
+    assert done.record.missing == ("shed", "url only")
+    assert done.record.machines == 2
+    peers = _manifest(done.record.path)["members"]["peers"]
+    assert [len(peer["twins"]) for peer in peers] == [0, 1, 0]
+
+
+def test_oversize_twin_is_recorded_with_its_reason(desk: Machine, pi: Machine) -> None:
+    desk.twin("atlas", {"map.bin": bytes(200_000)})
+    pi.twin("globe", {"map.bin": bytes(200_000)})
+    done = desk.take(
+        [SnapshotPeer("pi", FolderMember(pi.root))], options=SnapshotOptions(max_twin_bytes=100_000)
+    )
+    assert sorted(one.path for one in done.oversize) == ["atlas", "pi/globe"]
+    members = _manifest(done.record.path)["members"]
+    rows = [*members["local"]["twins"], *members["peers"][0]["twins"]]
+    assert [row["reason"] for row in rows if row.get("captured") is False] == ["oversize", "oversize"]
+    assert not done.is_partial
+
+
+def test_likely_secret_stays_behind_until_it_is_allowed(desk: Machine, pi: Machine) -> None:
+    desk.twin("clerk", {"mail_agent.py": SECRET})
+    pi.twin("porter", {"mail_agent.py": SECRET})
+    peers = [SnapshotPeer("pi", FolderMember(pi.root))]
+    done = desk.take(peers)
+    found = [one for one in done.left_out if one.id]
+    assert sorted(one.path for one in found) == ["clerk/mail_agent.py", "pi/mail_agent.py"]
+    assert b"ghp_A1b2" not in _everything(Path(done.record.path))
+    again = desk.take(peers, now=NOW + timedelta(hours=1))
+    assert [one for one in again.left_out if one.id] == found
+    allowed = desk.take(peers, now=NOW + timedelta(hours=2), allow=[one.id for one in found])
+    assert b"ghp_A1b2" in _everything(Path(allowed.record.path))
+
+
+def test_env_files_and_keys_never_lie_on_this_disk(desk: Machine, pi: Machine) -> None:
+    key = b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + b"QUJD" * 40
+    pi.twin("smith", {"id_ed25519": key, "keys/a.pem": key, ".env.local": b"S=1", "x/.ssh/id_rsa": key})
+    done = desk.take([SnapshotPeer("pi", FolderMember(pi.root))])
+    everywhere = b"".join(path.read_bytes() for path in desk.root.rglob("*") if path.is_file())
+    assert b"OPENSSH" not in everywhere + _everything(Path(done.record.path))
+
+
+def test_archived_twins_travel_only_when_asked_for(desk: Machine, pi: Machine) -> None:
+    for machine in (desk, pi):
+        twin = machine.twin("old")
+        archive = machine.root / "twins" / ".archive"
+        archive.mkdir()
+        twin.workspace.root.rename(archive / twin.key)
+    peers = [SnapshotPeer("pi", FolderMember(pi.root))]
+    assert not any(".archive" in name for name in _names(desk.take(peers).record.path))
+    done = desk.take(peers, options=SnapshotOptions(include_archived=True), now=NOW + timedelta(hours=1))
+    names = _names(done.record.path)
+    assert any(name.startswith("twins/.archive/") for name in names)
+    assert any(name.startswith("peers/pi/twins/.archive/") for name in names)
+    rows = _manifest(done.record.path)["members"]["local"]["twins"]
+    assert [row["lifecycle"] for row in rows] == ["active", "archived"]
+
+
+def test_snapshot_cut_off_goes_on_with_the_twin_it_stopped_at(desk: Machine, pi: Machine) -> None:
+    for number in range(4):
+        pi.twin(f"twin{number}", {"data.bin": os.urandom(300_000)})
+    member = FolderMember(pi.root, cut_after=200_000)
+    broken = desk.take([SnapshotPeer("pi", member)])
+    assert [one.why for one in broken.failed] == ["The connection broke."]
+    member.reads.clear()
+    done = desk.take([SnapshotPeer("pi", member)], now=NOW + timedelta(minutes=1))
+    assert len(member.reads) == 1
+    assert not done.is_partial
+
+
+def test_snapshot_killed_midway_keeps_finished_parts(desk: Machine, pi: Machine, tmp_path: Path) -> None:
+    for number in range(5):
+        pi.twin(f"twin{number}", {"data.bin": os.urandom(100_000)})
+    script = tmp_path / "killed.py"
+    script.write_text(
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from neighborhoods.snapshot import staged_parts\n"
+        "from neighborhoods.snapshot.peer_capture import SnapshotPeer\n"
+        "from tests.neighborhoods.snapshot.machines import FolderMember, Machine\n"
+        "keep, count = staged_parts.PeerParts.keep, []\n"
+        "def kept(*given):\n"
+        "    count.append(1)\n"
+        "    if len(count) == 4: os._exit(9)\n"
+        "    return keep(*given)\n"
+        "staged_parts.PeerParts.keep = kept\n"
+        "desk = Machine.__new__(Machine)\n"
+        "Path.mkdir = (lambda mkdir: lambda self, *a, **k: mkdir(self, *a, **{**k, 'exist_ok': True}))(Path.mkdir)\n"
+        "desk.__init__(Path(sys.argv[1]), 'desk')\n"
+        "desk.take([SnapshotPeer('pi', FolderMember(Path(sys.argv[2])))])\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, str(script), str(desk.root), str(pi.root)],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        check=False,
+    )
+    assert killed.returncode == 9
+    assert desk.folder.listing() == []
+    assert not list(desk.folder.root.glob("*.egg"))
+    member = FolderMember(pi.root)
+    done = desk.take([SnapshotPeer("pi", member)])
+    assert len(member.reads) == 6 - 3
+    assert not done.is_partial
+    assert not desk.folder.parts.exists()
+    assert [path.name for path in desk.folder.root.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def test_second_snapshot_at_once_is_refused(desk: Machine) -> None:
+    with desk.folder.alone(), pytest.raises(SnapshotRunningError):
+        desk.take()
+
+
+def _key(machine: Machine) -> str:
+    return next(path.name for path in (machine.root / "twins").iterdir() if not path.name.startswith("."))
+
+
+def _names(path: str) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def _everything(path: Path) -> bytes:
+    """The content of all members, archives in it unpacked."""
+    import gzip
+
+    found = b""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            content = archive.read(name)
+            found += gzip.decompress(content) if name.endswith(".tar.gz") else content
+    return found
