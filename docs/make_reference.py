@@ -57,7 +57,7 @@ DO = {
     "member_unreachable": "Wake it or look at the network, then rerun.",
     "member_refused": "Do what the message says: it names the command that shows why.",
     "member_disk_full": "Free space on that machine, rerun.",
-    "no_such_member": "Look for its name in `peers.json` and `rappd peers list`.",
+    "no_such_member": "`rappd neighborhood members` names them.",
     "bad_member": "Correct the entry in `peers.json`.",
     "bad_offer": "Open the phone's page anew.",
     "bad_file": "Fix the file at the line named, or get it again.",
