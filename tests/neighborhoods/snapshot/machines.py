@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import shutil
-import tarfile
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import MemberError
@@ -28,10 +24,11 @@ from neighborhoods.snapshot.hatch import (
 )
 from neighborhoods.snapshot.local_capture import LocalMachine
 from neighborhoods.snapshot.manifest import SnapshotOptions
-from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, MemberTwin, WriteOutcome
+from neighborhoods.snapshot.member_transport import MemberProbe, WriteOutcome
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSource, make_restore_plan
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
+from neighborhoods.snapshot.transports.folder import FolderTransport
 from twins.installer.installer import Installer
 from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
@@ -135,10 +132,11 @@ class Machine:
         return asyncio.run(made())
 
 
-class FolderMember:
-    """A member whose home is a folder. ``cut_after``: the first stream of more octets breaks off there."""
+class FolderMember(FolderTransport):
+    """A member in a folder, which counts. ``cut_after``: the first stream of more octets breaks off there."""
 
     def __init__(self, home: Path, *, asleep: str = "", cut_after: int = 0) -> None:
+        super().__init__(home.name, home)
         self.home = home
         self.asleep = asleep
         self.cut_after = cut_after
@@ -146,76 +144,24 @@ class FolderMember:
         self.writes: list[str] = []
 
     async def probe(self) -> MemberProbe:
-        return MemberProbe(not self.asleep, self.asleep)
-
-    async def list(self, *, include_archived: bool = False) -> MemberListing:
-        twins = [self._twin(path, "active") for path in self._folders(self.home / "twins")]
-        if include_archived:
-            archive = self.home / "twins" / ".archive"
-            twins += [self._twin(path, "archived") for path in self._folders(archive)]
-        agents = self.home / "brainstem" / "agents"
-        names = tuple(sorted(path.name for path in agents.glob("*.py"))) if agents.is_dir() else ()
-        return MemberListing(tuple(twins), names, self.home.name)
+        return MemberProbe(False, self.asleep) if self.asleep else await super().probe()
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         self.reads.append(twin)
-        folder = self.home / "twins" / (f".archive/{twin}" if archived else twin)
-        async for piece in self._stream(folder):
-            yield piece
-
-    async def read_agents(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream(self.home / "brainstem" / "agents"):
+        sent = 0
+        async for piece in super().read_twin(twin, archived=archived):
+            sent += len(piece)
+            if self.cut_after and sent > self.cut_after:
+                self.cut_after = 0
+                yield piece[:100_000]
+                raise MemberError("The connection broke.")
             yield piece
 
     async def write_twin(
         self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
     ) -> WriteOutcome:
         self.writes.append(twin)
-        target = self.home / "twins" / (f".archive/{twin}" if archived else twin)
-        if target.exists() and not overwrite:
-            return WriteOutcome(skipped=1)
-        shutil.rmtree(target, ignore_errors=True)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(archive) as tar:
-            tar.extractall(target.parent, filter="data")
-        return WriteOutcome(created=1)
-
-    async def aclose(self) -> None:
-        pass
-
-    async def _stream(self, folder: Path) -> AsyncIterator[bytes]:
-        process = await asyncio.create_subprocess_exec(
-            *("tar", "-cf", "-", "-C", str(folder), "."), stdout=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
-        sent = 0
-        while piece := await process.stdout.read(1 << 16):
-            sent += len(piece)
-            if self.cut_after and sent > self.cut_after:
-                self.cut_after = 0
-                process.kill()
-                await process.wait()
-                raise MemberError("The connection broke.")
-            yield piece
-        await process.wait()
-
-    def _folders(self, folder: Path) -> list[Path]:
-        if not folder.is_dir():
-            return []
-        return sorted(path for path in folder.iterdir() if (path / "rappid.json").is_file())
-
-    def _twin(self, folder: Path, lifecycle: str) -> MemberTwin:
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        seen = [(str(one.relative_to(folder)), one.stat().st_size, one.stat().st_mtime_ns) for one in files]
-        return MemberTwin(
-            folder.name,
-            orjson.loads((folder / "rappid.json").read_bytes()),
-            lifecycle,
-            sum(size for _, size, _ in seen),
-            len(files),
-            (folder / "soul.md").exists(),
-            fingerprint=hashlib.sha256(repr(seen).encode()).hexdigest(),
-        )
+        return await super().write_twin(twin, archive, overwrite=overwrite, archived=archived)
 
 
 def to_folders(**members: FolderMember) -> TransportSource:
