@@ -84,7 +84,7 @@ def members(
     otherwise. An entry with no more than an SSH host joins the machine whose address has that host, if it is the
     only one. ``own_names``: what this machine is called.
     """
-    found = [_of_row(row) for row in rows]
+    found = _each_once([_of_row(row) for row in rows])
     for entry in written:
         place = _place_of(entry, found)
         if place is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rappd.cli.egg_options import verbs_here
@@ -83,13 +83,17 @@ def peers_here(names: Sequence[str] = ()) -> list[SnapshotPeer]:
     return found
 
 
-def transport_to(block: PeerBlock) -> MemberTransport | None:
-    """The way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
+def ways_here() -> Callable[[PeerBlock], MemberTransport | None]:
+    """Finds the way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
     here = members_here()
-    for member in here.roster:
-        if member.name == block.name:
-            return here.transport(member)
-    host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
-    if isinstance(host, str) and host and isinstance(user, str):
-        return here.by_ssh(block.name, host, user)
-    return None
+
+    def transport_to(block: PeerBlock) -> MemberTransport | None:
+        for member in here.roster:
+            if member.name == block.name:
+                return here.transport(member)
+        host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
+        if isinstance(host, str) and host and isinstance(user, str):
+            return here.by_ssh(block.name, host, user)
+        return None
+
+    return transport_to
