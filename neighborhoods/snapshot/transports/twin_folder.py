@@ -195,3 +195,14 @@ def _entries(files: LinkFreeFolder, folder: str) -> list[tuple[str, int]]:
         if error.errno in _GONE:
             return []
         raise
+
+
+def unpack_archive(archive: Path, into: Path, twin: str) -> int:
+    """Lays the files of a twin's archive out in a new folder; how many. Raises ``OSError``, ``MemberError``."""
+    count = 0
+    with LinkFreeFolder(into, durable=False) as files:
+        files.folder("", make=True)
+        for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=twin))):
+            _write(files, entry.path, content, entry.executable, entry.mtime)
+            count += 1
+    return count
