@@ -15,7 +15,7 @@ from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
 from rappd.tether.sentence import Say
-from rappd.tether.session import PING_SECONDS, PhoneSession
+from rappd.tether.session import PhoneSession
 from rappd.tether.sessions import Session, Sessions
 
 log = logging.getLogger(__name__)
@@ -181,9 +181,11 @@ class PhoneConnection:
     def _tick(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(PING_SECONDS, self._tick)
-        if self._phone is not None:
-            self._perform(self._phone.on_tick(time.monotonic()))
+        if self._phone is None:
+            return
+        now = time.monotonic()
+        self._timer = asyncio.get_running_loop().call_later(self._phone.next_tick(now), self._tick)
+        self._perform(self._phone.on_tick(now))
 
     def _perform(self, actions: list[phone_side.Action]) -> None:
         assert self.device is not None

@@ -113,10 +113,14 @@ class PhoneSession:
         return [Hang("unknown kind")]
 
     def on_tick(self, now: float) -> list[Action]:
-        """Call every ``PING_SECONDS``."""
+        """Call after each ``next_tick`` seconds."""
         if now - self.heard_at >= DEAD_SECONDS:
             return [Hang("silent")]
         return [Reply({"type": "ping"})]
+
+    def next_tick(self, now: float) -> float:
+        """Seconds until ``on_tick`` is due: silence is noticed at ``DEAD_SECONDS``, not at the ping after it."""
+        return max(0.0, min(PING_SECONDS, self.heard_at + DEAD_SECONDS - now))
 
     def _on_hello(self, frame: dict[str, Any]) -> list[Action]:
         last, session = frame.get("last_seq", 0), frame.get("session", "")

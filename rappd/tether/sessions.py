@@ -69,6 +69,10 @@ class Session:
         return sorted({one.name for one in self.listeners})
 
 
+_Pages = dict[int, dict[str, Any] | None]
+"""Messages by the number of the event that they come after."""
+
+
 class Sessions:
     """Opens sessions, takes sentences in, and shows every listener the same events in the same order."""
 
@@ -278,22 +282,31 @@ class Sessions:
             session.news.clear()
             try:
                 await self.record.flush()
+                pages: _Pages = {}
                 for listener in list(session.listeners):
                     if not listener.behind:
-                        await self._show(session, listener)
+                        await self._show(session, listener, pages)
             except ReportableError as problem:
                 log.error("a session cannot be shown: %s", problem)
 
-    async def _show(self, session: Session, listener: Listener) -> None:
-        """Sends one page of what a listener has not seen."""
-        records, more = await self.record.page(session.thread, listener.last_seq)
-        names = await self.participants.names(records)
-        page = [one for one in records if one.n > listener.last_seq]  # another may have shown it
-        if not page or listener not in session.listeners:
+    async def _show(self, session: Session, listener: Listener, pages: _Pages | None = None) -> None:
+        """Sends one page of what a listener has not seen. Listeners that have seen the same share ``pages``."""
+        pages = {} if pages is None else pages
+        while (after := listener.last_seq) not in pages:
+            pages[after] = await self._page(session, after)  # meanwhile another call may have shown a part
+        page = pages[after]
+        if page is None or listener not in session.listeners:
             return
-        listener.last_seq, listener.behind = page[-1].n, more
-        events = [event for one in page if (event := event_of(one, names)) is not None]
-        listener.show({"type": "events", "events": events, "last_seq": page[-1].n, "more": more})
+        listener.last_seq, listener.behind = page["last_seq"], page["more"]
+        listener.show(page)
+
+    async def _page(self, session: Session, after: int) -> dict[str, Any] | None:
+        records, more = await self.record.page(session.thread, after)
+        if not records:
+            return None
+        names = await self.participants.names(records)
+        events = [event for one in records if (event := event_of(one, names)) is not None]
+        return {"type": "events", "events": events, "last_seq": records[-1].n, "more": more}
 
     def _show_presence(self, session: Session) -> None:
         for listener in list(session.listeners):

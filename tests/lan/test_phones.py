@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from fixtures.running_daemon import REPO
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Error, Page
 
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
@@ -103,11 +104,16 @@ def test_phone_loses_and_repeats_nothing_over_twenty_cuts(place: Place) -> None:
     assert len(asked) == len(set(asked)) == 20
 
 
-def test_phone_that_vanishes_is_noticed_within_15_seconds(place: Place) -> None:
+@pytest.mark.parametrize("what", ["network", "tab"])
+def test_phone_that_vanishes_is_noticed_within_15_seconds(place: Place, what: str) -> None:
     phone = Phone(place.browser, place.desk)
     phone.pair()
-    place.machine.down()
-    place.desk.wait_for(lambda: not paired_device(place.desk)["connected"], 21, "the phone to be away")
+    if what == "network":
+        place.machine.down()
+    else:
+        with suppress(Error):  # the page is gone
+            phone.page.goto("chrome://crash", timeout=1000)
+    place.desk.wait_for(lambda: not paired_device(place.desk)["connected"], 16, "the phone to be away")
 
 
 def test_phone_removed_is_told_at_once_and_stays_out(place: Place) -> None:

@@ -164,6 +164,10 @@ class PhoneClient:
         """Answers to a sentence that it has seen."""
         return [one for one in self.events if one["kind"] == "twin_response" and one["event_id"] == id]
 
+    def has(self, id: str, kind: str) -> bool:
+        """True once it has seen that event among the latest."""
+        return any(one["event_id"] == id and one["kind"] == kind for one in self.events[-8:])
+
     def texts(self) -> list[str]:
         """Texts of the sentences and answers."""
         kinds = ("operator_input", "twin_response")

@@ -85,6 +85,12 @@ def test_session_silence_hangs_up() -> None:
     assert made.on_tick(DEAD_SECONDS) == [Hang("silent")]
 
 
+def test_session_is_looked_at_when_its_silence_is_too_long() -> None:
+    made = greeted()
+    made.on_frame({"type": "pong"}, 4.0)
+    assert [made.next_tick(now) for now in (5.0, 10.0, 15.0)] == [5.0, 5.0, DEAD_SECONDS - 11.0]
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=60_000))
 def test_framing_returns_the_message_in_small_frames(text: str) -> None:

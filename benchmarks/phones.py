@@ -1,0 +1,249 @@
+"""A phone by WebRTC: from the scan to the first answer, coming back, 1 KiB round trips, and memory while closed."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks.daemon import BenchDaemon, free_port
+
+if TYPE_CHECKING:
+    from tests.rappd.tether.aiortc_client import AiortcClient
+
+PHONES, TRIPS, RESUMES = 3, 100, 7
+"""Resumes stay below ten offers a minute, with the pairings."""
+PAUSE = 0.01
+TEXT = "x" * 1024
+_SAID, _ANSWERED = "operator_input", "twin_response"
+FIRST_SECONDS, RESUME_SECONDS, PART = 1.0, 0.5, 0.25
+
+
+def missing() -> str:
+    """The name of what it needs and lacks; aiortc uses no loopback address."""
+    from rappd.tether.addresses import reachable_addresses
+    from rappd.tether.webrtc import webrtc_installed
+
+    if not webrtc_installed():
+        return "aiortc"
+    return "" if reachable_addresses("", 1) else "a network"
+
+
+def run() -> list[tuple[str, str]]:
+    """One daemon with the scripted model; three phones; two bare aiortc peers in the same run."""
+    with tempfile.TemporaryDirectory() as folder:
+        with _daemon(Path(folder) / "desk") as daemon:
+            daemon.start()
+            closed = _memory(daemon)
+            rows, opened = asyncio.run(_phones(daemon))
+        rows.append(
+            (
+                "memory of the daemon and its WebRTC process",
+                f"closed {closed[0] / 1024:.1f} MiB and no process, "
+                f"with {PHONES} phones {opened[0] / 1024:.1f} and {opened[1] / 1024:.1f} MiB",
+            )
+        )
+    return rows
+
+
+async def _phones(daemon: BenchDaemon) -> tuple[list[tuple[str, str]], tuple[int, int]]:
+    first, phone = await _first_answer(daemon)
+    resumed = await _resumes(phone)
+    others = [await _client(daemon).pair(name=f"phone {n}") for n in range(2, PHONES + 1)]
+    every = [phone, *others]
+    bare, hub = await _bare(), await _Hub.open(PHONES)
+    rates: dict[str, list[float]] = {_SAID: [], _ANSWERED: [], "bare": [], "hub": []}
+    try:
+        for _ in range(3):
+            for kind in (_SAID, _ANSWERED):
+                rates[kind].append(await _session_rate(every, kind))
+            rates["bare"].append(await bare.rate())
+            rates["hub"].append(await hub.rate())
+        memory = _memory(daemon)
+    finally:
+        await bare.close()
+        await hub.close()
+        for one in every:
+            await one.leave()
+    rows = [
+        ("scan to the first answer", f"{first * 1000:.0f} ms; {first / FIRST_SECONDS:.2f} of what it may take"),
+        ("resume to the session", f"p50 {resumed * 1000:.0f} ms; {resumed / RESUME_SECONDS:.2f} of what it may take"),
+        ("1 KiB round trips of two bare aiortc peers", f"{statistics.median(rates['bare']):,.0f}/s"),
+        ("1 KiB from one to three by a bare aiortc hub", f"{statistics.median(rates['hub']):,.0f}/s"),
+    ]  # fmt: skip
+    for kind, called in (
+        (_SAID, "recorded and seen by three phones"),
+        (_ANSWERED, "answered and seen by three phones"),
+    ):
+        parts = {
+            other: statistics.median(mine / its for mine, its in zip(rates[kind], rates[other], strict=True))
+            for other in ("hub", "bare")
+        }
+        told = f"{statistics.median(rates[kind]):,.0f}/s, {parts['hub']:.2f} of the fan-out, at least {PART}"
+        rows.append((f"1 KiB {called}", f"{told}; {parts['bare']:.2f} of the round trip"))
+    return rows, memory
+
+
+async def _first_answer(daemon: BenchDaemon) -> tuple[float, AiortcClient]:
+    """From the code that is shown to an answer, with both people as quick as they can be."""
+    phone = _client(daemon)
+    await asyncio.to_thread(daemon.chat, "hello")
+    began = time.perf_counter()
+    await phone.pair()
+    await phone.is_answered(await phone.say("hello"))
+    return time.perf_counter() - began, phone
+
+
+async def _resumes(phone: AiortcClient) -> float:
+    took = []
+    for _ in range(RESUMES):
+        await phone.leave()
+        began = time.perf_counter()
+        await phone.resume()
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+async def _session_rate(phones: list[AiortcClient], kind: str) -> float:
+    """Round trips a second, one after the other: from a sentence until every phone has its event of that kind.
+
+    The phones speak by turns, with pauses that do not count: each may send fifty frames a second.
+    """
+    took = 0.0
+    for number in range(TRIPS):
+        began = time.perf_counter()
+        id = await phones[number % len(phones)].say(TEXT)
+        for one in phones:
+            await one.sees(lambda one=one, id=id: one.has(id, kind))  # type: ignore[misc]
+        took += time.perf_counter() - began
+        if kind == _SAID:
+            await phones[0].is_answered(id)
+        await asyncio.sleep(PAUSE)
+    return TRIPS / took
+
+
+class _Pair:
+    """Two aiortc peers of one process; one gives back what it gets."""
+
+    def __init__(self, one: Any, other: Any, channel: Any) -> None:
+        self._one, self._other, self.channel = one, other, channel
+
+    async def rate(self) -> float:
+        """Round trips a second of 1 KiB, one after the other."""
+        back: asyncio.Queue[str] = asyncio.Queue()
+        self.channel.on("message", back.put_nowait)
+        began = time.perf_counter()
+        for _ in range(TRIPS):
+            self.channel.send(TEXT)
+            await back.get()
+        found = TRIPS / (time.perf_counter() - began)
+        self.channel.remove_listener("message", back.put_nowait)
+        return found
+
+    async def close(self) -> None:
+        await self._one.close()
+        await self._other.close()
+
+
+class _Hub:
+    """Bare aiortc peers; what one says to the hub goes to all of them."""
+
+    def __init__(self, pairs: list[_Pair], phones: list[asyncio.Queue[str]]) -> None:
+        self._pairs, self._phones = pairs, phones
+
+    @classmethod
+    async def open(cls, count: int) -> _Hub:
+        """Connects that many phones to it."""
+        channels: list[Any] = []
+
+        def fan_out(text: str) -> None:
+            for channel in channels:
+                channel.send(text)
+
+        pairs = [await _bare(channels, fan_out) for _ in range(count)]
+        phones: list[asyncio.Queue[str]] = [asyncio.Queue() for _ in pairs]
+        for pair, phone in zip(pairs, phones, strict=True):
+            pair.channel.on("message", phone.put_nowait)
+        return cls(pairs, phones)
+
+    async def rate(self) -> float:
+        """Sentences a second, one after the other, that all phones get."""
+        began = time.perf_counter()
+        for number in range(TRIPS):
+            self._pairs[number % len(self._pairs)].channel.send(TEXT)
+            for phone in self._phones:
+                await phone.get()
+        return TRIPS / (time.perf_counter() - began)
+
+    async def close(self) -> None:
+        for pair in self._pairs:
+            await pair.close()
+
+
+async def _bare(channels: list[Any] | None = None, heard: Callable[[str], None] | None = None) -> _Pair:
+    """Two connected peers; the other gives back what it hears, or does as it is told."""
+    from aiortc import RTCConfiguration, RTCPeerConnection
+
+    one, other = (RTCPeerConnection(RTCConfiguration(iceServers=[])) for _ in range(2))
+    channel = one.createDataChannel("rapp")
+    is_open = asyncio.Event()
+    channel.on("open", is_open.set)
+
+    @other.on("datachannel")  # type: ignore[untyped-decorator,unused-ignore]
+    def found(there: Any) -> None:
+        there.on("message", heard or there.send)
+        if channels is not None:
+            channels.append(there)
+
+    await one.setLocalDescription(await one.createOffer())
+    await other.setRemoteDescription(one.localDescription)
+    await other.setLocalDescription(await other.createAnswer())
+    await one.setRemoteDescription(other.localDescription)
+    await is_open.wait()
+    return _Pair(one, other, channel)
+
+
+class _Computer:
+    """The daemon, as the tests' phones reach its owner."""
+
+    status, body = 200, b""
+
+    def __init__(self, daemon: BenchDaemon) -> None:
+        self._daemon = daemon
+        self._found: Any = None
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None, *, control: bool) -> Self:
+        self._found = self._daemon.control(method, path, body)
+        return self
+
+    def json(self) -> Any:
+        return self._found
+
+
+def _client(daemon: BenchDaemon) -> AiortcClient:
+    from tests.rappd.tether.aiortc_client import AiortcClient
+
+    return AiortcClient(_Computer(daemon))
+
+
+def _daemon(home: Path) -> BenchDaemon:
+    return BenchDaemon(home, LLM_FAKE="1", RAPPD_TETHER_PORT=str(free_port()))
+
+
+def _memory(daemon: BenchDaemon) -> tuple[int, int]:
+    """KiB of the daemon, and of its WebRTC process (0 without one)."""
+    assert daemon.process is not None
+    found = {"daemon": _kib(daemon.process.pid), "worker": 0}
+    children = Path(f"/proc/{daemon.process.pid}/task").glob("*/children")
+    for pid in (int(word) for child in children for word in child.read_text().split()):
+        if b"rtc_worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            found["worker"] = _kib(pid)
+    return found["daemon"], found["worker"]
+
+
+def _kib(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0])
