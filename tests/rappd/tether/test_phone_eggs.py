@@ -52,7 +52,8 @@ async def test_phone_fetches_its_session_as_an_egg(
     assert found.page_pinned and found.transcript_pinned
     assert [one.text for one in found.events if one.kind == "operator_input"] == ["from the phone"]
     assert [one.role for one in found.participants if one.name == "Anna"] == ["observer"]
-    assert list((desk.home / "eggs" / ".waiting").glob("*.part*")) == []
+    waiting = desk.home / "eggs" / ".waiting"
+    await asyncio.to_thread(desk.wait_for, lambda: not list(waiting.glob("*.part*")))
 
 
 async def test_egg_of_a_phone_waits_among_the_received_ones(desk: RunningDaemon, phone: MakePhone) -> None:
