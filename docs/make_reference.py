@@ -51,6 +51,7 @@ DO = {
     "bad_code": "Type it as the other machine shows it: 417-copper-otter-violin.",
     "bad_egg": "Get the egg again. Nothing was written.",
     "bad_offer": "Open the phone's page anew.",
+    "offer_too_long": "Open the phone's page anew.",
     "bad_file": "Fix the file at the line named, or get it again.",
     "bad_filter": "Say the clauses as the text names them: `rappd twins archive --filter stopped_for_days=30`.",
     "bad_fingerprint": "Copy the whole fingerprint.",
