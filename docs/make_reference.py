@@ -68,6 +68,7 @@ DO = {
     "no_such_member": "`rappd neighborhood members` names them.",
     "bad_member": "Correct the entry in `peers.json`.",
     "bad_offer": "Open the phone's page anew.",
+    "offer_too_long": "Open the phone's page anew.",
     "bad_file": "Fix the file at the line named, or get it again.",
     "bad_filter": "Say the clauses as the text names them: `rappd twins archive --filter stopped_for_days=30`.",
     "bad_fingerprint": "Copy the whole fingerprint.",
