@@ -95,6 +95,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/refused_links.py",
     ),
     "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
+        "neighborhoods/snapshot/drill.py",
+        "neighborhoods/snapshot/snapshot_folder.py",
+        "neighborhoods/snapshot/staged_parts.py",
+        "neighborhoods/snapshot/stamps.py",
+        "rappd/operations/neighborhood_snapshots.py",
         "neighborhoods/snapshot/tar_guard.py",
         "neighborhoods/snapshot/transports/ssh.py",
         "neighborhoods/snapshot/transports/ssh_connections.py",

@@ -26,7 +26,7 @@ class Omission(msgspec.Struct, frozen=True):
 
 
 def omissions(row: Mapping[str, Any]) -> list[Omission]:
-    """What a twin's row of a manifest says stayed behind."""
+    """The files that stayed behind, as a twin's row of a manifest lists them."""
     return [Omission(one["path"], one["why"], one.get("id", "")) for one in row.get("left_out", [])]
 
 

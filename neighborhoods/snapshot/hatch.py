@@ -50,7 +50,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class LocalResult(msgspec.Struct):
-    """What came of this machine's part. ``receipts`` undo it; ``problems`` by ``LocalUnit.id``."""
+    """The result of this machine's part. ``receipts`` undo it; ``problems`` by ``LocalUnit.id``."""
 
     receipts: list[str] = []
     booted: list[str] = []
@@ -66,7 +66,7 @@ class LocalResult(msgspec.Struct):
 
 @dataclass(slots=True)
 class RestoreResult:
-    """What came of a restore. ``plan`` is as carried out; ``receipts`` undo the local parts."""
+    """The result of a restore. ``plan`` is as carried out; ``receipts`` undo the local parts."""
 
     plan: RestorePlan
     receipts: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class RestoreResult:
 
 @dataclass(slots=True, frozen=True)
 class RestoreHooks:
-    """What goes on around the local part of a restore; the defaults are for a home in which nothing runs."""
+    """The daemon's part around hatching: twins that rest meanwhile, and those that wake afterwards."""
 
     resting: Resting
     boot: Callable[[str, int | None], Awaitable[None]] | None = None
@@ -204,9 +204,11 @@ def _simulate(
     scratch: Path,
     tell: Tell,
 ) -> None:
-    if not peer.writes:
+    folder = simulated_home(home, peer.block)
+    if not peer.writes and not folder.exists():
         return
-    there = installer_of(simulated_home(home, peer.block))
+    there = installer_of(folder)
+    there.recover()
     for step in peer.writes:
         chosen = EVERYTHING if step.action == OVERWRITE else frozenset()
         try:

@@ -87,7 +87,7 @@ class _Taken:
     left_out: list[Omission]
 
     def as_json(self) -> dict[str, Any]:
-        """What the next snapshot needs to know."""
+        """The fields by which the next snapshot finds it unchanged."""
         return {"fingerprint": self.fingerprint, "left_out": [one.as_json() for one in self.left_out]}
 
 

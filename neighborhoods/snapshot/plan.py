@@ -55,7 +55,7 @@ CREATE, OVERWRITE, SKIP, FAIL = "create", "overwrite", "skip", "fail"
 
 @dataclass(slots=True)
 class UnitPlan:
-    """What one local unit would do; ``plan`` is None when ``problem`` says why nothing can be done."""
+    """The plan of one local unit; ``plan`` is None when ``problem`` says why nothing can be done."""
 
     unit: LocalUnit
     plan: Plan | None = None
@@ -145,7 +145,7 @@ class RestorePlan:
 
     @property
     def problems(self) -> list[str]:
-        """What cannot be done, one sentence each."""
+        """The parts that cannot be done, one sentence each."""
         return [
             *(f"{one.unit.name}: {one.problem}" for one in self.local if one.problem),
             *(f"{peer.block.name}: {peer.problem}" for peer in self.peers if peer.problem),
@@ -261,7 +261,7 @@ def plan_unit(unit: LocalUnit, options: RestoreOptions, installer: Installer) ->
 
 
 def overwrites(unit: LocalUnit, options: RestoreOptions) -> frozenset[Category]:
-    """What of the files here one unit may replace."""
+    """The categories of files that one unit may replace."""
     if unit.kind == "twin":
         return EVERYTHING if options.overwrite_twins else frozenset()
     if unit.kind == "data":

@@ -97,6 +97,7 @@ def hatch_snapshot(
     path = _path(verbs.folder.find(file))
     with progress() as line:
         line(f"Reading {path.name}…")
+        verbs.recover()
         planned = asyncio.run(verbs.plan(path, options, ways_here()))["plan"]
     if not approved and not yes and _writes_elsewhere(planned):
         if as_json or not interactive():

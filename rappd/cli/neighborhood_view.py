@@ -25,7 +25,7 @@ _CATEGORIES = {
 
 
 def show_snapshot(done: SnapshotResult) -> None:
-    """What was taken, what is missing, what stayed behind."""
+    """Shows the result of a snapshot: machines taken, missing, and files that stayed behind."""
     record = done.record
     bad = sum("/" not in one.path for one in done.failed)
     machines = (
@@ -81,7 +81,7 @@ def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
 
 
 def show_restored(done: dict[str, Any]) -> None:
-    """What came back, what did not, and how to undo it."""
+    """Shows the result of a restore, and how to undo it."""
     mark = status_mark("note" if done["partial"] else "good")
     print_out(f"{mark} {strip_control(done['egg']['name'])} hatched.")
     _categories(done)

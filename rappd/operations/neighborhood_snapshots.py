@@ -134,6 +134,10 @@ class NeighborhoodSnapshots:
         async with self._planned(path, options, transport_of) as made:
             return {"plan": made.as_json()}
 
+    def recover(self) -> None:
+        """Brings hatchings that were killed to their end, so that a plan sees what is there. Blocks on the disk."""
+        self._eggs.importer.recover()
+
     async def hatch(
         self,
         path: Path,
@@ -152,6 +156,7 @@ class NeighborhoodSnapshots:
         from neighborhoods.snapshot.hatch import check_approved, restore_local, restore_peers
 
         with self.folder.alone():
+            await asyncio.to_thread(self.recover)
             async with self._planned(path, options, transport_of) as plan:
                 check_approved(plan, approved, plan.digest)
                 if local is None:
@@ -175,6 +180,7 @@ class NeighborhoodSnapshots:
 
         from neighborhoods.snapshot.hatch import check_approved, restore_local
 
+        await asyncio.to_thread(self.recover)
         async with self._planned(path, options, None) as plan:
             check_approved(plan, approved, plan.local_digest)
             done = await restore_local(plan, self._eggs.importer, hooks, source=path.name)

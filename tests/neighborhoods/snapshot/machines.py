@@ -109,6 +109,7 @@ class Machine:
     async def _hatch(
         self, egg: Path, transport_of: TransportSource, approved: str, options: RestoreOptions
     ) -> RestoreResult:
+        self.installer().recover()
         contents = SnapshotContents.open(egg)
         with contents.opened:
             plan = await make_restore_plan(contents, options, self.installer(), transport_of)

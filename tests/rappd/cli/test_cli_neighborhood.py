@@ -1,0 +1,115 @@
+"""``rappd neighborhood`` at the prompt: snapshot, list, plan and hatch, with a daemon and without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from fixtures.running_daemon import RunningDaemon, agent_source
+
+from rappd.cli.app import run
+
+
+@pytest.fixture
+def snapshot(idle: RunningDaemon) -> Path:
+    """A snapshot of a machine with an agent and two twins, one of them awake."""
+    idle.start()
+    idle.drop("clock_agent.py", agent_source("Clock"))
+    idle.cli("twins", "new", "gardener")
+    idle.cli("twins", "new", "cook")
+    idle.cli("twins", "boot", "gardener")
+    idle.cli("twins", "chat", "cook", "hello")
+    done = idle.cli("neighborhood", "snapshot", "--json")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["event"] for one in events if one["event"] != "machine"] == ["drill", "done"]
+    assert events[-1]["snapshot"]["restorable"]
+    return Path(events[-1]["snapshot"]["path"])
+
+
+def test_snapshot_is_listed_as_restorable_and_doctor_says_so(idle: RunningDaemon, snapshot: Path) -> None:
+    assert snapshot.parent == idle.home / "eggs" / "neighborhood"
+    listed = idle.cli("neighborhood", "snapshots").stdout
+    assert "restorable, 20" in listed
+    assert "Snapshot" in idle.cli("doctor").stdout
+
+
+def test_hatch_under_a_running_daemon_restores_a_twin_and_wakes_it(
+    idle: RunningDaemon, snapshot: Path
+) -> None:
+    rows = json.loads(idle.cli("twins", "list", "--json").stdout)["twins"]
+    gardener = idle.home / "twins" / next(row["key"] for row in rows if row["name"] == "gardener")
+    (gardener / "soul.md").unlink()
+    (gardener / "notes.txt").write_text("mine")
+    planned = json.loads(idle.cli("egg", "plan", str(snapshot), "--json").stdout)["plan"]
+    assert planned["categories"]["twins"]["created"] >= 1
+    assert planned["boot"] == [gardener.name]
+    done = idle.cli("egg", "hatch", str(snapshot))
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert (gardener / "soul.md").exists()
+    assert (gardener / "notes.txt").read_text() == "mine"
+    rows = json.loads(idle.cli("twins", "list", "--json").stdout)["twins"]
+    assert {row["name"]: row["state"] for row in rows} == {"gardener": "awake", "cook": "asleep"}
+
+
+def test_plan_approved_for_another_tree_exits_9_and_writes_nothing(
+    idle: RunningDaemon, snapshot: Path, tmp_path: Path
+) -> None:
+    def here(*words: str) -> subprocess.CompletedProcess[str]:
+        return idle.cli("neighborhood", *words)
+
+    digest = json.loads(here("plan", str(snapshot), "--json").stdout)["plan"]["digest"]
+    clock = idle.home / "brainstem" / "agents" / "clock_agent.py"
+    clock.unlink()
+    refused = here("hatch", str(snapshot), "--approved", digest, "--json")
+    assert refused.returncode == 9
+    assert json.loads(refused.stderr)["code"] == "plan_changed"
+    assert not clock.exists()
+    assert here("hatch", str(snapshot)).returncode == 0
+    assert clock.exists()
+
+
+def test_dry_run_in_an_empty_home_makes_nothing_at_all(
+    snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "fresh"
+    monkeypatch.setenv("RAPP_HOME", str(home))
+    for words in (["plan"], ["hatch", "--dry-run"], ["plan", "--target", "local-simulate"]):
+        assert run(["neighborhood", words[0], str(snapshot), *words[1:]]) == 0
+    assert run(["egg", "plan", str(snapshot)]) == 0
+    assert "Nothing was written." in capsys.readouterr().out
+    assert not home.exists()
+
+
+def test_simulation_starts_no_ssh(snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    spy = folder / "ssh"
+    spy.write_text(f"#!/bin/sh\necho called >> {tmp_path}/called\n")
+    spy.chmod(0o755 | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    home = tmp_path / "fresh"
+    home.mkdir(mode=0o700)
+    peer = {"name": "pi", "url": "http://pi:7071", "ssh_user": "ada", "ssh_host": "pi"}
+    (home / "peers.json").write_text(json.dumps({"peers": [peer]}))
+    monkeypatch.setenv("RAPP_HOME", str(home))
+    words = ["neighborhood", "hatch", str(snapshot), "--target", "local-simulate", "--restore-archived"]
+    assert run([*words, "--overwrite-peer-twins"]) == 0
+    assert len(list((home / "twins").glob("*/soul.md"))) == 2
+    assert not (tmp_path / "called").exists()
+
+
+def test_unknown_snapshot_exits_4_and_foreign_egg_5(idle: RunningDaemon, tmp_path: Path) -> None:
+    missing = idle.cli("neighborhood", "hatch", "nothing-here", "--json")
+    assert missing.returncode == 4
+    assert json.loads(missing.stderr)["code"] == "no_such_snapshot"
+    idle.cli("twins", "new", "baker")
+    egg = tmp_path / "baker.egg"
+    idle.cli("egg", "pack", "baker", "-o", str(egg))
+    foreign = idle.cli("neighborhood", "plan", str(egg), "--json")
+    assert foreign.returncode == 5
+    assert json.loads(foreign.stderr)["code"] == "not_a_snapshot"
