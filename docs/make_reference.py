@@ -60,7 +60,7 @@ DO = {
     "no_such_snapshot": "`rappd neighborhood snapshots` lists them; or give the file's path.",
     "not_a_snapshot": "Hatch it with `rappd egg hatch`.",
     "snapshot_running": "Wait until the other snapshot or restore is done, then rerun.",
-    "no_such_member": "Look for its name in `peers.json` and `rappd peers list`.",
+    "no_such_member": "`rappd neighborhood members` names them.",
     "bad_member": "Correct the entry in `peers.json`.",
     "bad_offer": "Open the phone's page anew.",
     "bad_file": "Fix the file at the line named, or get it again.",

@@ -31,6 +31,7 @@ from neighborhoods.discovery.discovered_nodes import AddressSource
 from neighborhoods.errors import BadPeersFileError
 
 MOST_OCTETS = 4 << 20
+_OTHER_WAYS = ("ssh_host", "folder", "github_neighborhood")
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -125,6 +126,8 @@ class PeersFile:
             listed, self.trouble = [], str(error)
         good: list[Entry] = []
         for place, raw in enumerate(listed):
+            if _is_reached_otherwise(raw):
+                continue
             try:
                 good.append(_entry(raw))
             except ValueError as error:
@@ -144,6 +147,8 @@ class PeersFile:
 
     def _check(self) -> None:
         for place, raw in enumerate(_listed(self._read())):
+            if _is_reached_otherwise(raw):
+                continue
             try:
                 _entry(raw)
             except ValueError as error:
@@ -182,22 +187,7 @@ class PeersFile:
         return True
 
     def _read(self) -> dict[str, Any]:
-        try:
-            with self._path.open("rb") as file:
-                content = file.read(MOST_OCTETS + 1)
-        except FileNotFoundError:
-            return {"peers": []}
-        except OSError as error:
-            raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO) from None
-        if len(content) > MOST_OCTETS:
-            raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO)
-        try:
-            found = orjson.loads(content) if content.strip() else {"peers": []}
-        except orjson.JSONDecodeError as error:
-            raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO) from None
-        if not isinstance(found, dict):
-            raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO)
-        return found
+        return _document(self._path)
 
     def _write(self, document: dict[str, Any]) -> None:
         write_atomically(self._path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
@@ -209,6 +199,40 @@ class PeersFile:
         except OSError:
             return 0, 0, 0
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def listed_entries(path: Path) -> list[Any]:
+    """The entries of the file as they are written. Raises ``BadPeersFileError`` for a file that is none."""
+    return _listed(_document(path))
+
+
+def placed(url: str) -> tuple[str, int, bool]:
+    """(host, port, is a published brainstem) of an entry's URL. Raises ``ValueError``."""
+    return _place(url if "://" in url else f"https://{url}")
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_OCTETS + 1)
+    except FileNotFoundError:
+        return {"peers": []}
+    except OSError as error:
+        raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO) from None
+    if len(content) > MOST_OCTETS:
+        raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO)
+    try:
+        found = orjson.loads(content) if content.strip() else {"peers": []}
+    except orjson.JSONDecodeError as error:
+        raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO) from None
+    if not isinstance(found, dict):
+        raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO)
+    return found
+
+
+def _is_reached_otherwise(raw: object) -> bool:
+    """True for an entry without an address that a snapshot reads by SSH, as a folder or from GitHub."""
+    return isinstance(raw, dict) and "url" not in raw and any(raw.get(key) for key in _OTHER_WAYS)
 
 
 def _listed(document: dict[str, Any]) -> list[Any]:

@@ -47,6 +47,11 @@ def send(file: Path, peer: str, as_json: bool) -> None:
 
     When PEER is away, the egg waits here and goes by itself: rappd outbox list.
     """
+    send_egg(file, peer, as_json=as_json)
+
+
+def send_egg(file: Path, peer: str, *, as_json: bool) -> None:
+    """Sends an egg and says where it is then. Raises ``NotFoundError``, and what the daemon refuses."""
     if not file.is_file():
         raise NotFoundError(f'No file "{file}".', do="rappd egg pack makes one")
     with progress() as line:

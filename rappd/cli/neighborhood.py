@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.neighborhood_members import members, probe, send
 from rappd.cli.neighborhood_restore import hatch, plan
 from rappd.cli.neighborhood_snapshot import diff, drill, snapshot, snapshots
 
@@ -14,5 +15,5 @@ def neighborhood() -> None:
     """Copy all your machines into one file, and bring them back."""
 
 
-for command in (snapshot, snapshots, drill, diff, plan, hatch):
+for command in (members, probe, snapshot, snapshots, drill, diff, plan, hatch, send):
     neighborhood.add_command(command)

@@ -11,7 +11,7 @@ import click
 
 from rappd.cli.console import interactive, print_json, print_out
 from rappd.cli.egg_options import JSON, egg_at
-from rappd.cli.neighborhood_home import snapshots_here, transport_to
+from rappd.cli.neighborhood_home import snapshots_here, ways_here
 from rappd.cli.neighborhood_view import show_restore_plan, show_restored
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
@@ -82,7 +82,7 @@ def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
     path = _path(verbs.folder.find(file))
     with progress() as line:
         line(f"Reading {path.name}…")
-        found = asyncio.run(verbs.plan(path, _options(given), transport_to))
+        found = asyncio.run(verbs.plan(path, _options(given), ways_here()))
     if as_json:
         print_json(found)
     else:
@@ -98,7 +98,7 @@ def hatch_snapshot(
     with progress() as line:
         line(f"Reading {path.name}…")
         verbs.recover()
-        planned = asyncio.run(verbs.plan(path, options, transport_to))["plan"]
+        planned = asyncio.run(verbs.plan(path, options, ways_here()))["plan"]
     if not approved and not yes and _writes_elsewhere(planned):
         if as_json or not interactive():
             raise UnconfirmedError(
@@ -118,7 +118,7 @@ def hatch_snapshot(
             verbs.hatch(
                 path,
                 options,
-                transport_to,
+                ways_here(),
                 approved=approved or planned["digest"],
                 local=_in_daemon(path, planned["options"]),
                 tell=tell,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -22,7 +23,9 @@ _MOST_AGENTS = 10_000
 class ListingParser:
     """Takes the walk's output as it comes."""
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, mark: str, banner: Callable[[bytes], None]) -> None:
+        """``banner`` gets the lines that come before the walk's own."""
+        self._banner = banner
         self.lines = MarkedLines(mark, self._marked, self._other)
         self._began = self._ended = False
         self._host = self._kind = ""
@@ -35,7 +38,6 @@ class ListingParser:
 
     def listing(self) -> MemberListing:
         """The whole list. Raises ``BadMemberStreamError`` when the walk did not come to its end."""
-        self.lines.finish()
         if not self._ended:
             raise BadMemberStreamError("The list of twins was cut off.", do="Try again.")
         return MemberListing(tuple(self._twins), tuple(sorted(self._agents)), self._host)
@@ -67,7 +69,9 @@ class ListingParser:
             self._reading, self._ended = "", True
 
     def _other(self, line: bytes) -> None:
-        if self._reading == "rappid":
+        if not self._began:
+            self._banner(line)
+        elif self._reading == "rappid":
             self._rappid += line[:MOST_RAPPID_BYTES] + b"\n"
         elif self._reading == "files":
             self._files.take(line)

@@ -69,6 +69,7 @@ out begin
 command -v tar >/dev/null 2>&1 || out tar missing
 at=$R; [ -d "$at" ] || at=$HOME
 out free $(df -Pk "$at" 2>/dev/null | sed -n '2p')
+[ -d "$R" ] && { set -- $(ls -di "$R"); out place "$(cat /etc/machine-id 2>/dev/null)" "$1"; }
 [ -n "$D" ] && out version "$("$D" --version 2>/dev/null </dev/null | sed -n '1p')"
 out end
 """

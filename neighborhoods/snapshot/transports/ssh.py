@@ -39,7 +39,10 @@ class SshTransport:
         connections: SshConnections,
         *,
         make_egg: EggMaker | None = None,
+        own_home: Path | None = None,
     ) -> None:
+        """``make_egg`` serves machines with a rappd; a machine whose home is ``own_home`` is this one itself."""
+        self._own_home = own_home
         self._member, self._destination, self._connections = member, destination, connections
         self._make_egg = make_egg
         self._has_rappd: bool | None = None
@@ -60,6 +63,10 @@ class SshTransport:
             return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began))
         if "end" not in said:
             return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
+        if self._own_home is not None and said.get("place") == await asyncio.to_thread(
+            _place, self._own_home
+        ):
+            return MemberProbe(False, f"{self._member} is this machine itself.", took_ms=_since(began))
         version = said.get("version", "").removeprefix("rappd").strip(" ,")
         self._has_rappd = bool(said.get("version"))
         detail = ""
@@ -74,13 +81,14 @@ class SshTransport:
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists the twins there in one run of the walk. Raises ``MemberError``."""
         run = SshRun(self._member, self._destination)
-        parser = ListingParser(run.mark)
+        parser = ListingParser(run.mark, run.banner)
         async with run.started(
             self._connections, shell_scripts.listing(run.mark, archived=include_archived)
         ) as program:
             while piece := await program.read():
                 parser.lines.feed(piece)
             await run.ended(program, "its twins could not be listed")
+        parser.lines.finish()
         if not parser.began:
             raise run.no_shell()
         return parser.listing()
@@ -178,6 +186,18 @@ def _pieces(file: Path) -> Iterator[bytes]:
     with file.open("rb") as opened:
         while piece := opened.read(_PIECE):
             yield piece
+
+
+def _place(home: Path) -> str:
+    """The machine's id and the home's number on its disk, as the far side tells its own."""
+    try:
+        machine = Path("/etc/machine-id").read_text().strip()  # the same in containers, whose homes differ
+    except OSError:
+        machine = ""
+    try:
+        return f"{machine} {home.stat().st_ino}".strip()
+    except OSError:
+        return "none"
 
 
 def _note(said: dict[str, str], text: str) -> None:

@@ -18,8 +18,8 @@ from neighborhoods.snapshot.transports.ssh_failures import ssh_failure
 
 HANDSHAKES = 8
 """Connections that are made at once: a server refuses some from its tenth on (MaxStartups)."""
-CHANNELS = 8
-"""Commands at once over one connection: a server takes ten (MaxSessions)."""
+CHANNELS = 4
+"""Commands at once over one connection: a server takes ten (MaxSessions), and ended ones count for a moment."""
 CONNECT_SECONDS = 10
 _KEPT_SECONDS = 60
 _PATH_LIMIT = 80  # sun_path holds 104 bytes on some systems, and ssh adds 17 to a name while it binds
@@ -32,6 +32,7 @@ class SshConnections:
     def __init__(self, folder: Path, *, config: Path | None = None) -> None:
         """``folder`` gets the control sockets and must be out of reach of agents; ``config`` replaces the owner's."""
         self._folder, self._config = folder, config
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
         self._locks: dict[SshDestination, asyncio.Lock] = {}
         self._channels: dict[SshDestination, asyncio.Semaphore] = {}
@@ -41,6 +42,7 @@ class SshConnections:
         self, member: str, destination: SshDestination, command: str, on_errors: Callable[[bytes], None]
     ) -> AsyncIterator[StreamedProgram]:
         """Runs a command there. Raises ``MemberError`` when no connection comes about."""
+        self._belong_to_this_loop()
         async with self._channels.setdefault(destination, asyncio.Semaphore(CHANNELS)):
             await self._connect(member, destination)
             options = [*self._options(destination), "-o", "ControlMaster=no"]
@@ -61,6 +63,14 @@ class SshConnections:
             return
         with contextlib.suppress(OSError, TimeoutError):  # it may be gone already, which is what is wanted
             await self._run(destination, "-O", "stop", "--", destination.host, seconds=5)
+
+    def _belong_to_this_loop(self) -> None:
+        """Begins anew in another event loop: a command runs several, one after the other."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            self._handshakes = asyncio.Semaphore(HANDSHAKES)
+            self._locks, self._channels = {}, {}
 
     async def _connect(self, member: str, destination: SshDestination) -> None:
         async with self._locks.setdefault(destination, asyncio.Lock()), self._handshakes:

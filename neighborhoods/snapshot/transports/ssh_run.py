@@ -29,6 +29,8 @@ from twins.zip.names import shown
 _SSH_FAILED = 255
 _MOST_BANNER = 1 << 20
 _KEPT_LINES = 40
+_GROUPS = ("create", "replace", "keep", "refuse", "quarantine")
+"""The groups of files in the answer of ``rappd egg hatch``."""
 
 
 class SshRun:
@@ -126,14 +128,15 @@ class SshRun:
             raise self._refused_hatching()
         try:
             found = orjson.loads(answer)["hatched"]
-            created, overwritten, skipped = (
-                _count(found, key) for key in ("created", "overwritten", "skipped")
-            )
-        except (orjson.JSONDecodeError, KeyError, TypeError):
+            counts = {name: int(found[name]["count"]) for name in _GROUPS}
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             return WriteOutcome(detail="hatched there")
-        quarantined = _count(found, "quarantined")
-        detail = f"{quarantined} files of code wait for approval there" if quarantined else ""
-        return WriteOutcome(created, overwritten, skipped, detail=detail)
+        waiting = counts["quarantine"]
+        notes = [f"{waiting} files wait for approval there"] if waiting else []
+        notes += [f"{counts['refuse']} files were refused there"] if counts["refuse"] else []
+        return WriteOutcome(
+            counts["create"] + waiting, counts["replace"], counts["keep"], detail=", ".join(notes)
+        )
 
     def _refused_hatching(self) -> MemberError:
         errors = "\n".join(self._complaints)
@@ -183,8 +186,3 @@ class SshRun:
             self._lists[-1].take(line)
         elif line.strip():
             self._complaints.append(line.decode("utf-8", "replace"))
-
-
-def _count(found: dict[str, object], key: str) -> int:
-    value = found.get(key, 0)
-    return value if isinstance(value, int) else len(value) if isinstance(value, list) else 0

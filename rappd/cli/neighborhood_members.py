@@ -1,0 +1,101 @@
+"""``rappd neighborhood members``, ``probe`` and ``send``. They work with the daemon down, but for ``send``."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rappd.cli.console import arrow, command, print_json, print_out, status_mark, strip_control
+from rappd.cli.egg_options import JSON
+from rappd.cli.egg_peers import send_egg
+from rappd.cli.names import peer_names
+from rappd.cli.neighborhood_home import members_here
+from rappd.cli.progress import progress
+from rappd.cli.tables import table
+from twins.byte_sizes import format_bytes
+
+_PARTIAL = 7
+
+
+@click.command()
+@JSON
+def members(as_json: bool) -> None:
+    """List your machines: paired, found, and written down in peers.json."""
+    found = members_here().roster
+    if as_json:
+        print_json({"members": [one.as_json() for one in found]})
+        return
+    if not found:
+        print_out("No other machine is known.")
+        print_out(f"  {arrow()} {command('rappd peers add ADDRESS')}, or ssh_host in peers.json")
+        return
+    rows = [_member_row(one.as_json()) for one in found]
+    table(["MACHINE", "KNOWN AS", "READ BY", "WHERE"], rows, shrink=3)
+    for one in found:
+        if one.coordinates is not None and one.coordinates.trouble:
+            print_out(f"{status_mark('note')} {strip_control(one.name)}: {one.coordinates.trouble}")
+
+
+@click.command()
+@click.argument("machine", nargs=-1, shell_complete=peer_names)
+@JSON
+def probe(machine: tuple[str, ...], as_json: bool) -> int:
+    """Ask whether each MACHINE can be read now; all without any. Nothing is written."""
+    here = members_here()
+    with progress() as line:
+        line(f"Asking {len(machine) or len(here.roster)} machines…")
+        found = asyncio.run(here.probe(machine))
+    rows = found["members"]
+    if as_json:
+        print_json(found)
+    else:
+        for row in rows:
+            _show_probe(row)
+        if not rows:
+            print_out("No other machine is known.")
+    return 0 if all(row["probe"]["reachable"] for row in rows) else _PARTIAL
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("peer", shell_complete=peer_names)
+@JSON
+def send(file: Path, peer: str, as_json: bool) -> None:
+    """Send the snapshot FILE to PEER, sealed for it. There it waits until its owner hatches it.
+
+    Cut off, it goes on where it stopped: rappd outbox list.
+    """
+    send_egg(file, peer, as_json=as_json)
+
+
+def _member_row(row: dict[str, Any]) -> list[str]:
+    known = "this machine" if row["self"] else row["whose"] or row["presence"] or "written down"
+    way = {"ssh": "SSH", "folder": "folder", "github": "GitHub", "rappd": "rappd"}.get(row["way"], "not yet")
+    user = f"{row['ssh_user']}@" if row["ssh_user"] else ""
+    where = {
+        "ssh": f"{user}{row['ssh_host']}",
+        "folder": row["folder"],
+        "github": row["github_neighborhood"],
+    }.get(row["way"], row["address"] or row["url"])
+    return [strip_control(text) for text in (row["name"], known, "-" if row["self"] else way, where)]
+
+
+def _show_probe(row: dict[str, Any]) -> None:
+    name, probe = strip_control(row["name"]), row["probe"]
+    if not probe["reachable"]:
+        print_out(f"{status_mark('bad')} {name}: {strip_control(probe['detail'])}")
+        return
+    said = [strip_control(probe["detail"])] if probe["detail"] else []
+    if "twins" in probe:
+        said.append(f"{probe['twins']} twins")
+    if probe["free_bytes"] >= 0:
+        said.append(f"{format_bytes(probe['free_bytes'])} free")
+    if not row["self"]:
+        said.append(
+            f"rappd {strip_control(probe['rappd_version'])}" if probe["rappd_version"] else "no rappd"
+        )
+        said.append(f"{probe['took_ms']:.0f} ms")
+    print_out(f"{status_mark('good')} {name}: {', '.join(said)}")

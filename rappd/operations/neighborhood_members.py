@@ -1,0 +1,122 @@
+"""The roster of this home's neighborhood, and the way to each machine in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.runtime import programs
+from neighborhoods.errors import BadMemberError, MemberError
+from neighborhoods.snapshot.member_coordinates import read_coordinates
+from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
+from neighborhoods.snapshot.roster import Member, find_member, members
+from neighborhoods.snapshot.transports.folder import FolderTransport
+from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
+from neighborhoods.snapshot.transports.ssh import EggMaker, SshTransport
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_destination import SshDestination
+from rappd.daemon.home import Home
+
+
+class NeighborhoodMembers:
+    """Members by name. ``listing`` is the answer of ``GET /peers``."""
+
+    def __init__(
+        self,
+        home: Home,
+        listing: dict[str, Any],
+        *,
+        ssh_config: str = "",
+        github_write: GithubWrite = "off",
+        make_egg: EggMaker | None = None,
+    ) -> None:
+        """Raises ``BadPeersFileError``."""
+        own = listing["self"]
+        self._github_write = github_write
+        self._home, self._make_egg = home, make_egg
+        config = Path(ssh_config).expanduser() if ssh_config else None
+        self._connections = SshConnections(home.root / ".ssh_control", config=config)
+        self.roster = members(
+            listing["peers"],
+            read_coordinates(home.root / "peers.json"),
+            own_fingerprint=str(own.get("fingerprint", "")),
+            own_names=(str(own.get("name", "")),),
+        )
+
+    def chosen(self, names: Sequence[str] = ()) -> list[Member]:
+        """The members of these names, all without any. Raises ``NoSuchMemberError``, ``BadMemberError``."""
+        return [find_member(self.roster, name) for name in names] if names else list(self.roster)
+
+    def transport(self, member: Member) -> MemberTransport | None:
+        """The way to a member; None where there is none, or where it is this machine."""
+        found = member.coordinates
+        if member.is_self or found is None:
+            return None
+        if member.way == "folder":
+            return FolderTransport(member.name, Path(found.folder).expanduser())
+        if member.way == "ssh" and found.ssh is not None:
+            return self._by_ssh(member.name, found.ssh)
+        if member.way == "github":
+            return GithubTransport(
+                member.name,
+                found.github_neighborhood,
+                token=programs.from_owner(found.auth_token_env).get(found.auth_token_env, ""),
+                auth_url=found.auth_url,
+                write=self._github_write,
+            )
+        return None
+
+    def by_ssh(self, name: str, host: str, user: str) -> MemberTransport | None:
+        """The way by coordinates that an egg carries; None when they cannot be used."""
+        try:
+            return self._by_ssh(name, SshDestination.parse(host, user))
+        except BadMemberError:
+            return None
+
+    async def probe(self, names: Sequence[str] = ()) -> dict[str, Any]:
+        """Asks every member whether it can be read now: ``{"members": [row with "probe"]}``."""
+        chosen = self.chosen(names)
+        probes = await asyncio.gather(*map(self._probe, chosen))
+        return {
+            "members": [{**one.as_json(), "probe": probe} for one, probe in zip(chosen, probes, strict=True)]
+        }
+
+    async def _probe(self, member: Member) -> dict[str, Any]:
+        if member.is_self:
+            return _row(MemberProbe(True, "this machine itself; its own part of a snapshot holds it"))
+        transport = self.transport(member)
+        if transport is None:
+            return _row(MemberProbe(False, _no_way(member)))
+        found = await transport.probe()
+        try:
+            if found.reachable:
+                return {**_row(found), "twins": len((await transport.list()).twins)}
+        except MemberError as error:
+            return _row(MemberProbe(False, f"{error} {error.do}".strip()))
+        finally:
+            if member.way != "ssh":  # that connection serves the next command
+                await transport.aclose()
+        return _row(found)
+
+    def _by_ssh(self, name: str, destination: SshDestination) -> SshTransport:
+        return SshTransport(
+            name, destination, self._connections, make_egg=self._make_egg, own_home=self._home.root
+        )
+
+
+def _no_way(member: Member) -> str:
+    if member.coordinates is not None and member.coordinates.trouble:
+        return f"peers.json: {member.coordinates.trouble}"
+    return "no way to read it: add ssh_host to its entry in peers.json"
+
+
+def _row(probe: MemberProbe) -> dict[str, Any]:
+    return {
+        "reachable": probe.reachable,
+        "detail": probe.detail,
+        "rappd_version": probe.rappd_version,
+        "free_bytes": probe.free_bytes,
+        "took_ms": probe.took_ms,
+    }

@@ -1,0 +1,117 @@
+"""``rappd neighborhood members`` and ``probe``, and restoring through the rappd of the far side: real sshd, real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fixtures import member_homes as homes
+from fixtures.ssh_server import SshServer
+
+from envelopes.identity.keys import IdentityKey
+from neighborhoods.errors import MemberError
+from rappd.operations.member_eggs import egg_maker
+
+RAPPD = Path(sys.executable).with_name("rappd")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def pi(tmp_path: Path) -> Iterator[SshServer]:
+    with SshServer(tmp_path / "pi") as server:
+        homes.fill_home(server.home)
+        yield server
+
+
+@pytest.fixture
+def run(pi: SshServer, tmp_path: Path) -> Run:
+    home = tmp_path / "desk"
+    home.mkdir()
+    entries = [
+        {"name": "pi", "ssh_host": pi.address},
+        {"name": "gone", "ssh_host": f"{pi.address}:1"},
+        {"name": "me", "ssh_host": "localhost"},
+    ]
+    # 127.0.0.1 is this machine itself; the host of an alias is another one to it.
+    entries[0]["ssh_host"] = "pi"
+    pi.config.write_text(
+        f"Host pi\n  HostName {pi.address}\n  HostKeyAlias {pi.address}\n{pi.config.read_text()}"
+    )
+    (home / "peers.json").write_text(json.dumps({"peers": entries}))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "RAPP_HOME": str(home), "RAPPD_SSH_CONFIG": str(pi.config)}
+        return subprocess.run(
+            [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=60
+        )
+
+    return run
+
+
+def install_rappd(pi: SshServer) -> None:
+    program = pi.folder / "bin/rappd"
+    program.write_text(f'#!/bin/sh\nPATH=$PATH:/usr/bin:/bin exec {RAPPD} "$@"\n')
+    program.chmod(0o755)
+
+
+def test_members_lists_each_machine_and_its_way(run: Run) -> None:
+    rows = {row["name"]: row for row in json.loads(run("members", "--json").stdout)["members"]}
+    assert (rows["pi"]["way"], rows["pi"]["self"]) == ("ssh", False)
+    assert rows["me"]["self"]
+    assert "SSH" in run("members").stdout
+
+
+def test_probe_one_machine_away_ends_partly_done(run: Run) -> None:
+    done = run("probe")
+    assert done.returncode == 7
+    assert "✓ pi: 2 twins" in done.stdout
+    assert "✗ gone: gone is there, and takes no SSH connections." in done.stdout
+    assert run("probe", "pi").returncode == 0
+    unknown = run("probe", "attic")
+    assert (unknown.returncode, "No member “attic”" in unknown.stderr) == (4, True)
+
+
+async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:
+    found = await pi.transport(own_home=pi.home).probe()
+    assert not found.reachable
+    assert found.detail == "pi is this machine itself."
+
+
+async def test_write_twin_machine_with_rappd_hatches_there(pi: SshServer, tmp_path: Path) -> None:
+    install_rappd(pi)
+    transport = pi.transport(make_egg=egg_maker(tmp_path / "eggs", IdentityKey.generate(), "desk"))
+    packed = await homes.archive(transport.read_twin(homes.TWIN), tmp_path / "t.tar.gz", homes.TWIN)
+    twin = pi.home / "twins" / homes.TWIN
+    shutil.rmtree(twin)
+    done = await transport.write_twin(homes.TWIN, packed)
+    assert done.created > 5
+    assert (twin / "soul.md").read_bytes() == b"You are a gardener.\n"
+    assert list(twin.glob("HATCH_RECEIPT.json"))  # its own plan and receipt
+    assert "water_agent.py" in (pi.home / "held.json").read_text()  # nobody trusts this signer there
+    again = await transport.write_twin(homes.TWIN, packed)
+    assert again.skipped == 1
+    assert list((tmp_path / "eggs").iterdir()) == []
+    assert [left for left in pi.home.iterdir() if left.name.startswith(".member")] == []
+
+
+async def test_write_twin_refused_there_says_why(pi: SshServer, tmp_path: Path) -> None:
+    install_rappd(pi)
+    maker = egg_maker(tmp_path / "eggs", IdentityKey.generate(), "desk")
+    transport = pi.transport(make_egg=maker)
+    packed = await homes.archive(transport.read_twin(homes.TWIN), tmp_path / "t.tar.gz", homes.TWIN)
+
+    def broken(archive: Path, twin: str) -> Path:
+        egg = maker(archive, twin)
+        egg.write_bytes(egg.read_bytes()[:-200])
+        return egg
+
+    shutil.rmtree(pi.home / "twins" / homes.TWIN)
+    with pytest.raises(MemberError, match="pi did not hatch it: "):
+        await pi.transport(make_egg=broken).write_twin(homes.TWIN, packed)
+    assert not (pi.home / "twins" / homes.TWIN).exists()
