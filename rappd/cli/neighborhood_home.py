@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rappd.cli.egg_options import verbs_here
 from rappd.control_client import ControlClient
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.member_transport import MemberTransport
     from neighborhoods.snapshot.peer_capture import SnapshotPeer
+    from neighborhoods.snapshot.transports.github import GithubWrite
     from rappd.operations.neighborhood_members import NeighborhoodMembers
     from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 
@@ -60,7 +61,11 @@ def members_here() -> NeighborhoodMembers:
         return egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)(archive, twin)
 
     return NeighborhoodMembers(
-        home, listing, ssh_config=settings.text("neighborhood.ssh_config"), make_egg=make_egg
+        home,
+        listing,
+        ssh_config=settings.text("neighborhood.ssh_config"),
+        github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
+        make_egg=make_egg,
     )
 
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.runtime import programs
 from neighborhoods.errors import BadMemberError, MemberError
 from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.transports.folder import FolderTransport
+from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
 from neighborhoods.snapshot.transports.ssh import EggMaker, SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
@@ -27,10 +29,12 @@ class NeighborhoodMembers:
         listing: dict[str, Any],
         *,
         ssh_config: str = "",
+        github_write: GithubWrite = "off",
         make_egg: EggMaker | None = None,
     ) -> None:
         """Raises ``BadPeersFileError``."""
         own = listing["self"]
+        self._github_write = github_write
         self._home, self._make_egg = home, make_egg
         config = Path(ssh_config).expanduser() if ssh_config else None
         self._connections = SshConnections(home.root / ".ssh_control", config=config)
@@ -54,6 +58,14 @@ class NeighborhoodMembers:
             return FolderTransport(member.name, Path(found.folder).expanduser())
         if member.way == "ssh" and found.ssh is not None:
             return self._by_ssh(member.name, found.ssh)
+        if member.way == "github":
+            return GithubTransport(
+                member.name,
+                found.github_neighborhood,
+                token=programs.from_owner(found.auth_token_env).get(found.auth_token_env, ""),
+                auth_url=found.auth_url,
+                write=self._github_write,
+            )
         return None
 
     def by_ssh(self, name: str, host: str, user: str) -> MemberTransport | None:
@@ -78,12 +90,14 @@ class NeighborhoodMembers:
         if transport is None:
             return _row(MemberProbe(False, _no_way(member)))
         found = await transport.probe()
-        if found.reachable:
-            try:
-                twins = len((await transport.list()).twins)
-            except MemberError as error:
-                return _row(MemberProbe(False, f"{error} {error.do}".strip()))
-            return {**_row(found), "twins": twins}
+        try:
+            if found.reachable:
+                return {**_row(found), "twins": len((await transport.list()).twins)}
+        except MemberError as error:
+            return _row(MemberProbe(False, f"{error} {error.do}".strip()))
+        finally:
+            if member.way != "ssh":  # that connection serves the next command
+                await transport.aclose()
         return _row(found)
 
     def _by_ssh(self, name: str, destination: SshDestination) -> SshTransport:

@@ -33,6 +33,7 @@ class Setting:
 
 LAST_PORT = 65535
 LOCAL_MODELS = ("ask", "on", "off")
+GITHUB_WRITES = ("off", "dry-run", "branch")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
@@ -85,6 +86,8 @@ SETTINGS = (
     Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True,
             least=1, most=8760),
     Setting("neighborhood.ssh_config", "RAPPD_SSH_CONFIG", "text", "", "SSH configuration for snapshots; empty takes your own.", live=True),
+    Setting("neighborhood.github_write", "RAPPD_GITHUB_WRITE", "choice", "off", "Restoring into a git neighborhood: off, dry-run, or as a branch.",
+            live=True, choices=GITHUB_WRITES),
     Setting("peers.pairing_seconds", "RAPPD_PAIRING_SECONDS", "number", "120", "Seconds that two machines have to pair.", least=1, most=600),
     Setting("tether.port", "RAPPD_TETHER_PORT", "number", "7072", "Port of the listener for phones; a taken one is replaced by a free one.",
             least=1, most=65535),
