@@ -35,6 +35,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/http/loopback/static_files.py",
         "agents/rapps/make_bundles.py",
         "rappd/http/tether_listener.py",
+        "rappd/tether/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "rappd/workflows/library.py",
         "agents/runtime/services.py",  # the part that runs a service
@@ -107,6 +108,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/federation/outgoing_eggs.py",
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
+        "rappd/operations/session_packing.py",
         "rappd/operations/sealed_eggs.py",
         "rappd/operations/uploaded_eggs.py",
         "twins/workspace/checkpoints.py",

@@ -134,7 +134,7 @@ async def test_owner_sends_an_egg_that_the_phone_fetches_once(
     _, body = await anna.fetch("session", await anna.egg_token())
     egg = tmp_path / "gardener.egg"
     egg.write_bytes(body)
-    done = await asyncio.to_thread(desk.cli, "devices", "send-egg", "Anna", str(egg))
+    done = await asyncio.to_thread(desk.cli, "devices", "send", "Anna", str(egg))
     assert "gardener.egg waits for Anna" in done.stdout
     await anna.sees(lambda: anna.eggs["offers"])
     (offer,) = anna.eggs["offers"]
