@@ -33,7 +33,6 @@ FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 DO = {
     "asked_elsewhere": "Ask again in the session that is open now.",
     "session_closed": "Start a new one: `rappd sessions open`.",
-    "offer_too_long": "Open the phone's page anew.",
     "session_too_large": "Export it as lines: `rappd sessions export --format jsonl`.",
     "code_expired": "Ask for a new QR code: `rappd pair`.",
     "no_such_device": "`rappd devices list` names them.",
