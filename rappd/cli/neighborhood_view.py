@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count, tilde
 from twins.byte_sizes import format_bytes
 
@@ -35,7 +35,8 @@ def show_snapshot(done: SnapshotResult) -> None:
     name = Path(record.path).name
     print_out(f"{mark} {machines} in {strip_control(name)}, {format_bytes(record.size)}, signed")
     for one in done.failed[:_SHOWN]:
-        print_out(f"  {status_mark('bad')} {strip_control(one.path)}: {strip_control(one.why)}")
+        why = strip_control(one.why).removeprefix(f"{strip_control(one.path)}: ")
+        print_out(wrapped(f"  {status_mark('bad')} {strip_control(one.path)}: {why}", 4))
     if done.failed:
         print_out(f"  {arrow()} rerun; only what is missing or changed is copied")
     for one in done.oversize[:_SHOWN]:
@@ -98,7 +99,7 @@ def show_restored(done: dict[str, Any]) -> None:
     if done["failed"]:
         print_out(f"  {arrow()} put that right and rerun; only what is left is done")
     for receipt in done["receipts"][:_SHOWN]:
-        print_out(dim(f"  Undo: rappd egg rollback {receipt}"))
+        print_out(f"  {dim('Undo:')} {command(f'rappd egg rollback {receipt}')}")
 
 
 def _categories(plan: dict[str, Any]) -> None:
@@ -113,6 +114,8 @@ def _categories(plan: dict[str, Any]) -> None:
 def _peer(peer: dict[str, Any]) -> None:
     way = f" {arrow()} {tilde(peer['way'])}" if peer["way"] else ""
     print_out(f"  {strip_control(peer['name'])}{way}")
+    if not peer["twins"]:
+        print_out(dim("    nothing of it is in the egg"))
     for step in peer["twins"][:_SHOWN]:
         why = f", {strip_control(step['why'])}" if step.get("why") else ""
         print_out(f"    {step['action']:<10} {strip_control(step['name'])}{dim(why)}")
@@ -122,7 +125,7 @@ def _peer(peer: dict[str, Any]) -> None:
 
 def _problems(problems: list[str]) -> None:
     for text in problems[:_SHOWN]:
-        print_out(f"  {status_mark('bad')} {strip_control(text)}")
+        print_out(wrapped(f"  {status_mark('bad')} {strip_control(text)}", 4))
     if len(problems) > _SHOWN:
         print_out(dim(f"    and {len(problems) - _SHOWN} more"))
 
