@@ -18,7 +18,7 @@ from neighborhoods.snapshot.transports.ssh_failures import ssh_failure
 
 HANDSHAKES = 8
 """Connections that are made at once: a server refuses some from its tenth on (MaxStartups)."""
-CHANNELS = 4
+CHANNELS = 2
 """Commands at once over one connection: a server takes ten (MaxSessions), and ended ones count for a moment."""
 CONNECT_SECONDS = 10
 _KEPT_SECONDS = 60
