@@ -13,7 +13,7 @@ from neighborhoods.discovery.interfaces import interfaces
 from neighborhoods.errors import BadMemberError, NoSuchMemberError
 from neighborhoods.snapshot.member_coordinates import MemberCoordinates
 
-Way = Literal["ssh", "folder", "rappd", "github", ""]
+Way = Literal["ssh", "folder", "github", ""]
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -38,8 +38,6 @@ class Member(msgspec.Struct, frozen=True):
                 return "folder"
             if found.ssh_host:
                 return "ssh"
-        if self.paired and self.whose == "mine":
-            return "rappd"
         if found is not None and found.github_neighborhood and not found.trouble:
             return "github"
         return ""

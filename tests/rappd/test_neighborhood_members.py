@@ -46,7 +46,12 @@ def run(pi: SshServer, tmp_path: Path) -> Run:
     (home / "peers.json").write_text(json.dumps({"peers": entries}))
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "RAPP_HOME": str(home), "RAPPD_SSH_CONFIG": str(pi.config)}
+        environment = {
+            **os.environ,
+            "RAPP_HOME": str(home),
+            "RAPPD_SSH_CONFIG": str(pi.config),
+            "XDG_RUNTIME_DIR": str(pi.control),  # for sockets: the home's own path is too long
+        }
         return subprocess.run(
             [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=60
         )
