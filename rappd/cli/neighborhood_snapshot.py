@@ -106,7 +106,7 @@ def snapshots(as_json: bool) -> None:
         ]
         for one in found["snapshots"]
     ]
-    table(["SNAPSHOT", "TAKEN", "STATE", "SIZE", "MACHINES", "TWINS"], rows, shrink=2, whole=(0,))
+    table(["SNAPSHOT", "TAKEN", "STATE", "SIZE", "MACHINES", "TWINS"], rows, shrink=5)
 
 
 @click.command()
