@@ -68,6 +68,7 @@ async def take_snapshot(
     options: SnapshotOptions | None = None,
     allow: Collection[str] = (),
     overwrite: bool = False,
+    scheduled: bool = False,
     now: datetime | None = None,
     tell: Tell = lambda event: None,
 ) -> SnapshotResult:
@@ -90,15 +91,21 @@ async def take_snapshot(
         members = {"local": local.row, "peers": [one.row for one in taken]}
         said = manifest(name, at, machine.name, options, members)
         size, digest = await asyncio.to_thread(_finish, writer, taken, previous, said, key, file)
+    names = [name for one in taken if (name := one.row["name"]) not in {bad.path for bad in one.failed}]
     record = SnapshotRecord(
         path=str(target),
         name=name,
         taken_at=utc(at.astimezone(UTC)),
         size=size,
         sha256=digest,
-        machines=1 + sum(one.row["name"] not in {bad.path for bad in one.failed} for one in taken),
+        machines=1 + len(names),
         twins=_captured(members),
-        missing=tuple(one.path for one in (*local.failed, *(bad for one in taken for bad in one.failed))),
+        missing=(
+            *(f"{machine.name}/{one.path}" for one in local.failed),
+            *(bad.path for one in taken for bad in one.failed),
+        ),
+        holds=(machine.name, *names),
+        scheduled=scheduled,
     )
     await asyncio.to_thread(folder.put, record)
     await asyncio.to_thread(discard, folder.parts)

@@ -7,6 +7,7 @@ import click
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.neighborhood_members import members, probe, send
 from rappd.cli.neighborhood_restore import hatch, plan
+from rappd.cli.neighborhood_schedule import schedule
 from rappd.cli.neighborhood_snapshot import diff, drill, snapshot, snapshots
 
 
@@ -15,5 +16,5 @@ def neighborhood() -> None:
     """Copy all your machines into one file, and bring them back."""
 
 
-for command in (members, probe, snapshot, snapshots, drill, diff, plan, hatch, send):
+for command in (members, probe, snapshot, snapshots, schedule, drill, diff, plan, hatch, send):
     neighborhood.add_command(command)

@@ -71,21 +71,7 @@ def members_here() -> NeighborhoodMembers:
 
 def peers_here(names: Sequence[str] = ()) -> list[SnapshotPeer]:
     """The other machines of the roster that a snapshot can read; with ``names``, those, readable or not."""
-    from neighborhoods.snapshot.peer_capture import SnapshotPeer
-
-    here = members_here()
-    found = []
-    for member in here.chosen(names):
-        transport = here.transport(member)
-        if member.is_self or (transport is None and not names and not member.is_mine):
-            continue
-        row = member.as_json()
-        found.append(
-            SnapshotPeer(
-                member.name, transport, url=row["url"], ssh_user=row["ssh_user"], ssh_host=row["ssh_host"]
-            )
-        )
-    return found
+    return members_here().snapshot_peers(names)
 
 
 def ways_here() -> Callable[[PeerBlock], MemberTransport | None]:

@@ -39,9 +39,12 @@ from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
+from rappd.operations.neighborhood_members import NeighborhoodMembers, members_of_daemon
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
+from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.twins import TwinOperations
+from rappd.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.schedule.timers import Timers
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
@@ -120,7 +123,15 @@ class Daemon:
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
-        snapshots = NeighborhoodSnapshots(home, workspace, verbs, machine=self.name, is_running=True)
+        snapshots = NeighborhoodSnapshots(
+            home,
+            workspace,
+            verbs,
+            machine=self.name,
+            url=f"http://127.0.0.1:{self.port}",
+            model=settings.text("provider.model"),
+            is_running=True,
+        )
         self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants)
         self.twins = TwinOperations(
             self.tenants.layout,
@@ -160,6 +171,8 @@ class Daemon:
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )
         self.tether.workflows = self.coordinator
+        self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.members)
+        self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")
         self._background: set[asyncio.Task[Any]] = set()
         operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
         self.services.perform = operations.perform
@@ -228,6 +241,10 @@ class Daemon:
 
     async def _refresh_agents(self) -> None:
         self.tell(await self.host.refresh())
+
+    async def members(self) -> NeighborhoodMembers:
+        """The roster of the neighborhood, read anew."""
+        return await members_of_daemon(self.home, await self.peers.listing(), self.settings)
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""

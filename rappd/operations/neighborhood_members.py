@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agents.runtime import programs
 from neighborhoods.errors import BadMemberError, MemberError
 from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
+from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
@@ -18,6 +19,7 @@ from neighborhoods.snapshot.transports.ssh import EggMaker, SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.daemon.home import Home
+from rappd.settings.load import Settings
 
 
 class NeighborhoodMembers:
@@ -68,6 +70,21 @@ class NeighborhoodMembers:
             )
         return None
 
+    def snapshot_peers(self, names: Sequence[str] = ()) -> list[SnapshotPeer]:
+        """The other machines that a snapshot can read; with ``names``, those, readable or not."""
+        found = []
+        for member in self.chosen(names):
+            transport = self.transport(member)
+            if member.is_self or (transport is None and not names and not member.is_mine):
+                continue
+            row = member.as_json()
+            found.append(
+                SnapshotPeer(
+                    member.name, transport, url=row["url"], ssh_user=row["ssh_user"], ssh_host=row["ssh_host"]
+                )
+            )
+        return found
+
     def by_ssh(self, name: str, host: str, user: str) -> MemberTransport | None:
         """The way by coordinates that an egg carries; None when they cannot be used."""
         try:
@@ -104,6 +121,17 @@ class NeighborhoodMembers:
         return SshTransport(
             name, destination, self._connections, make_egg=self._make_egg, own_home=self._home.root
         )
+
+
+async def members_of_daemon(home: Home, listing: dict[str, Any], settings: Settings) -> NeighborhoodMembers:
+    """The roster as a running daemon knows it; ``listing`` is its answer of ``GET /peers``."""
+    return await asyncio.to_thread(
+        NeighborhoodMembers,
+        home,
+        listing,
+        ssh_config=settings.text("neighborhood.ssh_config"),
+        github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
+    )
 
 
 def _no_way(member: Member) -> str:

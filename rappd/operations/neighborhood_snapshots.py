@@ -71,6 +71,7 @@ class NeighborhoodSnapshots:
         allow: Collection[str] = (),
         overwrite: bool = False,
         drill: bool = True,
+        scheduled: bool = False,
         tell: Tell = lambda event: None,
     ) -> SnapshotResult:
         """Takes a snapshot of this machine and ``peers``, and drills it.
@@ -79,7 +80,8 @@ class NeighborhoodSnapshots:
         """
         from neighborhoods.snapshot.capture import take_snapshot
 
-        with self.folder.alone():
+        with self.folder.locked():
+            await asyncio.to_thread(self.folder.sweep)
             done = await take_snapshot(
                 self.local_machine(),
                 peers,
@@ -90,6 +92,7 @@ class NeighborhoodSnapshots:
                 options=options,
                 allow=allow,
                 overwrite=overwrite,
+                scheduled=scheduled,
                 tell=tell,
             )
             if drill:
