@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
@@ -39,6 +39,7 @@ from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
+from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
 from rappd.operations.twins import TwinOperations
@@ -60,6 +61,9 @@ from rappd.workflows.library import WorkflowLibrary
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +125,7 @@ class Daemon:
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
         snapshots = NeighborhoodSnapshots(home, workspace, verbs, machine=self.name, is_running=True)
-        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants)
+        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants, self._roster, self.notices)
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
@@ -161,7 +165,14 @@ class Daemon:
         )
         self.tether.workflows = self.coordinator
         self._background: set[asyncio.Task[Any]] = set()
-        operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
+        operations = HostOperations(
+            self.dispatcher,
+            self.tenants,
+            self.twins,
+            self.checkpoints,
+            self.eggs,
+            NeighborhoodHostApi(self.snapshots),
+        )
         self.services.perform = operations.perform
         self.dispatcher.watch(partial(operations.on_event, self.spawn))
 
@@ -255,6 +266,7 @@ class Daemon:
         await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
+        await self.snapshots.close()
         await self.eggs.close()
         for task in list(self._background):
             task.cancel()
@@ -268,6 +280,12 @@ class Daemon:
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
         address = f"{label(name)}-{key[:8]}"
         return Tenant(key, workspace, self.services, title=name, address=address, watched=False)
+
+    async def _roster(self) -> NeighborhoodMembers:
+        from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+        listing = await self.peers.listing()
+        return await asyncio.to_thread(NeighborhoodMembers.of, self.home, self.settings, listing)
 
     async def _look_at_host(self) -> None:
         self.tell(await self.host.refresh())
