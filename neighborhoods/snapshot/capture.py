@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -22,9 +23,12 @@ from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from neighborhoods.snapshot.staged_parts import PeerParts, discard
 from twins.fs.atomic_file import atomic_file, settled
+from twins.work_progress import Cancellation
 from twins.workspace.identity_file import utc
 
 _AT_ONCE = 8
+
+T = TypeVar("T")
 
 Tell = Callable[[dict[str, Any]], None]
 """Is told each event, from any thread: ``{"event": "machine", "machine", "state", "done", "whole"}``."""
@@ -90,7 +94,7 @@ async def take_snapshot(
         local, taken = await _all(machine, peers, options, writer, folder, previous, allow, at, tell)
         members = {"local": local.row, "peers": [one.row for one in taken]}
         said = manifest(name, at, machine.name, options, members)
-        size, digest = await asyncio.to_thread(_finish, writer, taken, previous, said, key, file)
+        size, digest = await _to_its_end(partial(_finish, writer, taken, previous, said, key, file))
     names = [name for one in taken if (name := one.row["name"]) not in {bad.path for bad in one.failed}]
     record = SnapshotRecord(
         path=str(target),
@@ -140,12 +144,25 @@ async def _all(
     ]
     try:
         async with asyncio.TaskGroup() as group:
-            work = asyncio.to_thread(_local, machine, options, writer, folder, previous, allow, tell)
-            local = group.create_task(work)
+            stop = Cancellation()
+            work = partial(_local, machine, options, writer, folder, previous, allow, tell, stop)
+            local = group.create_task(_to_its_end(work, stop))
             tasks = [group.create_task(_read(slots, reader)) for reader in readers]
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
     return local.result(), [task.result() for task in tasks]
+
+
+async def _to_its_end(work: Callable[[], T], stop: Cancellation | None = None) -> T:
+    """Runs ``work`` in a thread; when the caller is cancelled, it has ended before this does: it writes into the egg."""
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        if stop is not None:
+            stop.cancel()
+        await asyncio.wait({thread})
+        raise
 
 
 async def _read(slots: asyncio.Semaphore, reader: PeerReader) -> PeerCapture:
@@ -168,12 +185,14 @@ def _local(
     previous: PreviousSnapshot | None,
     allow: Collection[str],
     tell: Tell,
+    stop: Cancellation,
 ) -> LocalCapture:
     read = 0
     told = _teller(tell, machine.name)
 
     def count(octets: int) -> None:
         nonlocal read
+        stop.check()
         read += octets
         told("reading", read, 0)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
@@ -39,7 +39,7 @@ from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
-from rappd.operations.neighborhood_members import NeighborhoodMembers, members_of_daemon
+from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
@@ -63,6 +63,9 @@ from rappd.workflows.library import WorkflowLibrary
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +135,7 @@ class Daemon:
             model=settings.text("provider.model"),
             is_running=True,
         )
-        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants)
+        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants, self.members, self.notices)
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
@@ -174,7 +177,14 @@ class Daemon:
         self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.members)
         self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")
         self._background: set[asyncio.Task[Any]] = set()
-        operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
+        operations = HostOperations(
+            self.dispatcher,
+            self.tenants,
+            self.twins,
+            self.checkpoints,
+            self.eggs,
+            NeighborhoodHostApi(self.snapshots),
+        )
         self.services.perform = operations.perform
         self.dispatcher.watch(partial(operations.on_event, self.spawn))
 
@@ -244,7 +254,10 @@ class Daemon:
 
     async def members(self) -> NeighborhoodMembers:
         """The roster of the neighborhood, read anew."""
-        return await members_of_daemon(self.home, await self.peers.listing(), self.settings)
+        from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+        listing = await self.peers.listing()
+        return await asyncio.to_thread(NeighborhoodMembers.of, self.home, self.settings, listing)
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
@@ -272,6 +285,7 @@ class Daemon:
         await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
+        await self.snapshots.close()
         await self.eggs.close()
         for task in list(self._background):
             task.cancel()
