@@ -1,6 +1,6 @@
 """``estate.json`` (``rapp-estate/1.1``): the rappids of what its owner made or belongs to, and nothing derivable.
 
-    {"schema", "owner": {"rappid", "github"}, "created": [{"rappid", "added_at", "via"}], "member": […], "updated_at"}
+{"schema", "owner": {"rappid", "github"}, "created": [{"rappid", "added_at", "via"}], "member": […], "updated_at"}
 """
 
 from __future__ import annotations

@@ -182,9 +182,7 @@ def _own_files(opened: ParsedEgg) -> ParsedEgg:
 
 
 @contextmanager
-def _nested(
-    opened: ParsedEgg, scratch: Path | None, depth: int = 1
-) -> Iterator[list[tuple[str, ParsedEgg]]]:
+def _nested(opened: ParsedEgg, scratch: Path | None, depth: int = 1) -> Iterator[list[tuple[str, ParsedEgg]]]:
     """Every egg in the egg, opened and checked; of an estate in it, the eggs of that one besides."""
     from twins.eggs.readers.detect import open_egg
 
@@ -192,7 +190,9 @@ def _nested(
     with ExitStack() as stack:
         found: list[tuple[str, ParsedEgg]] = []
         if hashes and depth >= DEPTH:
-            raise HostileEggError(f"{opened.name} holds eggs too deep inside others; refused whole", do="don't use it")
+            raise HostileEggError(
+                f"{opened.name} holds eggs too deep inside others; refused whole", do="don't use it"
+            )
         if hashes:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".nested-", dir=scratch)))
             for key in hashes:

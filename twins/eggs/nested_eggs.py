@@ -31,7 +31,9 @@ def nested_hashes(opened: ParsedEgg) -> list[str]:
         raise HostileEggError(f"This egg holds {len(found)} eggs; refused whole", do="don't use it")
     for one in found:
         if not _HASH.fullmatch(one):
-            raise HostileEggError("A member of this egg has no hash for a name; refused whole", do="don't use it")
+            raise HostileEggError(
+                "A member of this egg has no hash for a name; refused whole", do="don't use it"
+            )
     return found
 
 
