@@ -1,6 +1,7 @@
 """The neighborhoods that this machine's owner joined, and the agents published in them. Never travels.
 
-``memberships.json`` in the home; only the owner's own acts write it. A file that came from elsewhere lets nobody in.
+``memberships.json`` in the home; only the owner's own acts write it. A roster that came with a file counts when
+the owner joins by that file; one that changes later, or is hatched, admits nobody.
 """
 
 from __future__ import annotations

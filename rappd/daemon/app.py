@@ -14,6 +14,7 @@ from agents.providers.selection import ProviderSelector
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import IdentityKey
+from neighborhoods.places.memberships import Memberships
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
@@ -37,10 +38,12 @@ from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
+from rappd.operations.estate import EstateOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
+from rappd.operations.places import PlaceOperations
 from rappd.operations.twins import TwinOperations
 from rappd.schedule.timers import Timers
 from rappd.settings.load import Settings
@@ -133,6 +136,17 @@ class Daemon:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self.anchoring = Anchoring(home.database, identity, store)
+        self.memberships = Memberships(home.root)
+        estate = EstateOperations(
+            home,
+            workspace,
+            machine=self.name,
+            github=settings.text("estate.github"),
+            private_pointer=settings.text("estate.private"),
+        )
+        self.places = PlaceOperations(
+            home, workspace, verbs, estate, self.memberships, identity=lambda: identity, machine=self.name
+        )
         self.federation = FederationService(
             LocalNode(home, settings, identity, self.name),
             store,
@@ -140,6 +154,7 @@ class Daemon:
             self.tenants,
             self.anchoring,
             self.notices,
+            self.memberships,
         )
         self.readiness = Readiness(store, self.federation)
         self.activity.watched["machines"] = self.federation.looks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -83,6 +84,19 @@ class EstateOperations:
     def remove(self, text: str) -> dict[str, Any]:
         """Removes one entry, by its rappid or the beginning of its tail. The thing itself stays where it is."""
         return self._change(lambda estate, at: estate.without(text, at=at), "It is out of")
+
+    def note(self, rappid: str, part: Part, via: str) -> None:
+        """Adds what came into this home just now."""
+        self._change(lambda estate, at: estate.with_entries(part, [rappid], via=via, at=at), "")
+
+    def forget(self, rappid: str) -> None:
+        """Removes what left this home, where it is in the estate."""
+        with contextlib.suppress(NotInEstateError):
+            self.remove(rappid)
+
+    def owner(self) -> str:
+        """The rappid of this machine's owner: the brainstem's, minted where there is none yet."""
+        return self._owner()
 
     def rebuild(self) -> dict[str, Any]:
         """Adds whatever lives in this home and is missing. A damaged file is set aside and made anew."""
