@@ -95,6 +95,8 @@ def pack(
     as_json: bool,
 ) -> None:
     """Pack the estate with the eggs of its twins. Of a private tier only the pointer travels."""
+    from rappd.cli.neighborhood_places import places_here
+
     verbs = verbs_here()
     chosen = () if no_twins else twins or None
     with secrets_listed(unless=as_json), nullcontext() if as_json else progress() as line:
@@ -102,6 +104,7 @@ def pack(
             line("Packing the estate…")
         found = estate_here().pack(
             verbs.pack,
+            places_here().pack,
             key=Home.here().identity(),
             twins=chosen,
             into=output,

@@ -20,13 +20,13 @@ from neighborhoods.estate.doors import door
 from neighborhoods.estate.errors import BadEstateError, NotInEstateError
 from neighborhoods.estate.estate_egg import SCHEMA, MemberEgg, write_estate_egg
 from neighborhoods.estate.estate_file import Estate, Part
+from neighborhoods.places.place import places
 from rappd.daemon.home import Home
 from rappd.operations.egg_packing import PackRequest
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs.nested_eggs import FOLDER
 from twins.eggs.writers.formats import EggMaker
-from twins.errors import BadFileError, NoSuchTwinError
 from twins.fs.atomic_file import atomic_file, settled
 from twins.workspace.identity_file import Identity, indented
 from twins.workspace.layout import TwinLayout
@@ -37,6 +37,7 @@ from twins.workspace.workspace import Workspace
 from twins.zip.writer import ArchiveWriter
 
 Pack = Callable[[PackRequest], dict[str, Any]]
+PackPlace = Callable[..., dict[str, Any]]
 
 
 class EstateOperations:
@@ -118,6 +119,7 @@ class EstateOperations:
     def pack(
         self,
         packing: Pack,
+        pack_place: PackPlace,
         *,
         key: IdentityKey,
         twins: Sequence[str] | None = None,
@@ -128,7 +130,7 @@ class EstateOperations:
     ) -> dict[str, Any]:
         """Packs the estate with the eggs of its ``twins`` (None: all that live here) and of its neighborhoods.
 
-        ``packing`` packs one twin. Raises ``SecretsFoundError`` like it.
+        ``packing`` packs one twin, ``pack_place`` one neighborhood by its key. Raises ``SecretsFoundError`` like it.
         """
         at = datetime.now(UTC)
         with estate_file.changing(self._home.root):
@@ -154,6 +156,11 @@ class EstateOperations:
                 done = packing(request)["packed"]
                 left_out += [{**one, "path": f"{twin.key}/{one['path']}"} for one in done["left_out"]]
                 members.append(MemberEgg(twin.rappid.key, twin.rappid.text, twin.name, path))
+            for place in self._places() if twins is None else ():
+                path = Path(scratch) / f"{place.rappid.key}.egg"
+                done = pack_place(place.rappid.key, into=str(path), allow=allow)["packed"]
+                left_out += [{**one, "path": f"{place.rappid.key}/{one['path']}"} for one in done["left_out"]]
+                members.append(MemberEgg(place.rappid.key, place.rappid.text, place.name, path))
             with atomic_file(target, overwrite=overwrite) as file:
                 files = write_estate_egg(
                     file, estate, members, at=at, key=key, maker=maker, private_pointer=self._pointer
@@ -187,11 +194,11 @@ class EstateOperations:
             path = Path(scratch) / f"estate-{folders[0].name[:16]}.egg"
             with path.open("xb") as file, ArchiveWriter(file) as writer, LinkFreeFolder(folders[0]) as tree:
                 names = [one for one in tree.files() if one.lower() != "hatch_receipt.json"]
-                manifest = {"schema": SCHEMA, "scale": "estate", "type": "estate", "members": []}
-                writer.add("manifest.json", indented(manifest))
+                if "manifest.json" not in names:
+                    manifest = {"schema": SCHEMA, "scale": "estate", "type": "estate", "members": []}
+                    writer.add("manifest.json", indented(manifest))
                 for name in names:
-                    if name != "manifest.json":
-                        writer.add(name, tree.content(name))
+                    writer.add(name, tree.content(name))
                 writer.finish()
             yield path
 
@@ -225,13 +232,7 @@ class EstateOperations:
         return estate.with_entries("member", places, via=via, at=at)
 
     def _places(self) -> list[Identity]:
-        found = []
-        for folder in _folders(self._home.root / "neighborhoods"):
-            try:
-                found.append(Identity.read(folder))
-            except (BadFileError, NoSuchTwinError):
-                continue  # data may hold anything
-        return found
+        return [Identity.read(one.folder) for one in places(self._home.root)[0]]
 
     def _kinds(self) -> dict[str, str]:
         kinds = {one.rappid.identity: "neighborhood" for one in self._places()}

@@ -154,13 +154,13 @@ class PlaceOperations:
             if known is None:
                 place = place.with_member(member)
             self.memberships.admit(place.key, fingerprint)
-        found = door(place.rappid, kind=KIND)
+        gate = _gate(place)
         octets = write_invite(
             place,
             at=at,
             days=days,
-            url=found.get("repo", ""),
-            metadata_url=found.get("files", {}).get("neighborhood.json", ""),
+            url=gate.get("repo", ""),
+            metadata_url=gate.get("files", {}).get("neighborhood.json", ""),
             notes="Join with: rappd neighborhood join FILE",
         )
         target = Path(into) if into else self._target(place, at, "invite")
@@ -335,6 +335,11 @@ def _as_place(opened: ParsedEgg, invite: Invite, at: datetime) -> ParsedEgg:
         answer="",
         closing=None,
     )
+
+
+def _gate(place: Place) -> dict[str, Any]:
+    """The door of a place whose ``gate_repo`` says that it is published; of another, its name may be anybody's."""
+    return door(place.rappid, kind=KIND) if place.fields.get("gate_repo") else {}
 
 
 def _keys_of(members: tuple[PlaceMember, ...]) -> tuple[str, ...]:
