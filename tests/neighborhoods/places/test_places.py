@@ -46,7 +46,10 @@ def installer(home: Path) -> Installer:
     home.mkdir(exist_ok=True)
     held = QuarantineList(home / "held.json", home)
     return Installer(
-        home, held=held, signers=Signers(home / "signers.json"), fingerprint=IdentityKey.generate().fingerprint
+        home,
+        held=held,
+        signers=Signers(home / "signers.json"),
+        fingerprint=IdentityKey.generate().fingerprint,
     )
 
 
@@ -187,7 +190,9 @@ def test_agent_name_is_never_a_pattern(tmp_path: Path) -> None:
 
 def test_damaged_memberships_publish_nothing_and_stay_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "memberships.json"
-    path.write_text('{"schema": "rappd-memberships/1.0", "memberships": {"x": {"published": {"Clock": "all"}}}}')
+    path.write_text(
+        '{"schema": "rappd-memberships/1.0", "memberships": {"x": {"published": {"Clock": "all"}}}}'
+    )
     before = path.read_bytes()
     memberships = Memberships(tmp_path)
     assert memberships.capabilities(PI) == ()
