@@ -21,7 +21,7 @@ from neighborhoods.places.errors import (
 from twins.errors import BadFileError, BadRappidError, NoSuchTwinError
 from twins.workspace.identity_file import Identity, indented, read_regular, utc
 from twins.workspace.layout import exclusive_lock
-from twins.workspace.rappid import Rappid
+from twins.workspace.rappid import Rappid, label
 
 PLACE = "neighborhood.json"
 MEMBERS = "members.json"
@@ -183,11 +183,12 @@ def places(home: Path) -> tuple[list[Place], list[tuple[str, str]]]:
 
 
 def find_place(home: Path, selector: str) -> Place:
-    """The place of that name, rappid or beginning of its key. Raises ``NoSuchNeighborhoodError``."""
+    """The place of that name (``book-club`` stands for ``Book club``), rappid or beginning of its key. Raises ``NoSuchNeighborhoodError``."""
     wanted = selector.strip().removeprefix("@")
     known, _ = places(home)
     fits = [one for one in known if wanted in (one.rappid.text, one.key)]
     fits = fits or [one for one in known if one.name.casefold() == wanted.casefold()]
+    fits = fits or [one for one in known if label(one.name, otherwise="") == wanted.casefold() != ""]
     if not fits and len(wanted) >= 4:
         fits = [one for one in known if one.key.startswith(wanted.lower())]
     if len(fits) > 1:

@@ -112,6 +112,8 @@ def test_call_to_a_neighborhood_reaches_its_paired_members(network: Three) -> No
     done(pi, "neighborhood", "publish", "Book club", "Clock")
     found = done(desk, "call", "--all", "@Book club:Clock")
     assert [(row["peer"], row["result"]) for row in found["calls"]] == [("pi", "Clock of pi")]
+    found = done(desk, "call", "--first", "@book-club:Clock")
+    assert found["winner"] == "pi"
     assert done(desk, "call", "--all", "@nobody", "x", code=4)["code"] == "no_neighborhood"
 
 
