@@ -14,6 +14,7 @@ from agents.providers.selection import ProviderSelector
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import IdentityKey
+from neighborhoods.places.memberships import Memberships
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
@@ -37,11 +38,13 @@ from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
+from rappd.operations.estate import EstateOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
+from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.twins import TwinOperations
 from rappd.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
@@ -147,6 +150,17 @@ class Daemon:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self.anchoring = Anchoring(home.database, identity, store)
+        self.memberships = Memberships(home.root)
+        estate = EstateOperations(
+            home,
+            workspace,
+            machine=self.name,
+            github=settings.text("estate.github"),
+            private_pointer=settings.text("estate.private"),
+        )
+        self.places = PlaceOperations(
+            home, workspace, verbs, estate, self.memberships, identity=lambda: identity, machine=self.name
+        )
         self.federation = FederationService(
             LocalNode(home, settings, identity, self.name),
             store,
@@ -154,6 +168,7 @@ class Daemon:
             self.tenants,
             self.anchoring,
             self.notices,
+            self.memberships,
         )
         self.readiness = Readiness(store, self.federation)
         self.activity.watched["machines"] = self.federation.looks

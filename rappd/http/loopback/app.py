@@ -22,6 +22,7 @@ from rappd.http.loopback import (
     openapi,
     operator_routes,
     peers,
+    places,
     rapps,
     services,
     session_eggs,
@@ -32,6 +33,7 @@ from rappd.http.loopback import (
     tokens,
     twins,
     voice_routes,
+    well_known,
     workflows,
 )
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
@@ -55,7 +57,7 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, snapshots, peers, broadcast, legacy, tokens, anchors, notices]
-    tables += [devices, session_eggs, sessions, workflows]
+    tables += [devices, session_eggs, sessions, workflows, well_known, places]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:
