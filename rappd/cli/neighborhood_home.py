@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.member_transport import MemberTransport
     from neighborhoods.snapshot.peer_capture import SnapshotPeer
+    from neighborhoods.snapshot.roster import Member
     from neighborhoods.snapshot.transports.github import GithubWrite
+    from neighborhoods.snapshot.transports.rappd import PeerSource
     from rappd.operations.neighborhood_members import NeighborhoodMembers
     from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 
@@ -60,12 +62,18 @@ def members_here() -> NeighborhoodMembers:
     def make_egg(archive: Path, twin: str) -> Path:  # only then a key is made
         return egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)(archive, twin)
 
+    def source_of(member: Member) -> PeerSource:
+        from rappd.member_source import DaemonPeerSource
+
+        return DaemonPeerSource(home, member.name, member.fingerprint)
+
     return NeighborhoodMembers(
         home,
         listing,
         ssh_config=settings.text("neighborhood.ssh_config"),
         github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
         make_egg=make_egg,
+        source_of=source_of,
     )
 
 
@@ -77,7 +85,7 @@ def peers_here(names: Sequence[str] = ()) -> list[SnapshotPeer]:
     found = []
     for member in here.chosen(names):
         transport = here.transport(member)
-        if member.is_self or (transport is None and not names and not member.is_mine):
+        if member.is_self or (not names and not member.is_mine):
             continue
         row = member.as_json()
         found.append(
@@ -95,6 +103,8 @@ def ways_here() -> Callable[[PeerBlock], MemberTransport | None]:
     def transport_to(block: PeerBlock) -> MemberTransport | None:
         for member in here.roster:
             if member.name == block.name:
+                if member.way == "rappd" and member.whose != "mine":
+                    return None  # a name alone sends nothing of this owner's to a friend
                 return here.transport(member)
         host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
         if isinstance(host, str) and host and isinstance(user, str):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from agents.runtime import programs
 from neighborhoods.errors import BadMemberError, MemberError
 from neighborhoods.snapshot.member_coordinates import read_coordinates
-from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
+from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
-from neighborhoods.snapshot.transports.ssh import EggMaker, SshTransport
+from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
+from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.daemon.home import Home
@@ -31,11 +32,12 @@ class NeighborhoodMembers:
         ssh_config: str = "",
         github_write: GithubWrite = "off",
         make_egg: EggMaker | None = None,
+        source_of: Callable[[Member], PeerSource] | None = None,
     ) -> None:
-        """Raises ``BadPeersFileError``."""
+        """``source_of`` asks a paired machine's rappd. Raises ``BadPeersFileError``."""
         own = listing["self"]
         self._github_write = github_write
-        self._home, self._make_egg = home, make_egg
+        self._home, self._make_egg, self._source_of = home, make_egg, source_of
         config = Path(ssh_config).expanduser() if ssh_config else None
         self._connections = SshConnections(home.root / ".ssh_control", config=config)
         self.roster = members(
@@ -52,7 +54,11 @@ class NeighborhoodMembers:
     def transport(self, member: Member) -> MemberTransport | None:
         """The way to a member; None where there is none, or where it is this machine."""
         found = member.coordinates
-        if member.is_self or found is None:
+        if member.is_self:
+            return None
+        if member.way == "rappd" and self._source_of is not None:
+            return RappdTransport(member.name, self._source_of(member), make_egg=self._make_egg)
+        if found is None:
             return None
         if member.way == "folder":
             return FolderTransport(member.name, Path(found.folder).expanduser())

@@ -21,6 +21,7 @@ from rappd.http.loopback import (
     notices,
     openapi,
     operator_routes,
+    peer_snapshots,
     peers,
     rapps,
     services,
@@ -54,7 +55,19 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, peers, broadcast, legacy, tokens, anchors, notices]
+    tables += [
+        twins,
+        cartridges,
+        eggs,
+        snapshots,
+        peers,
+        peer_snapshots,
+        broadcast,
+        legacy,
+        tokens,
+        anchors,
+        notices,
+    ]
     tables += [devices, session_eggs, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
