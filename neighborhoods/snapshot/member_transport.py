@@ -5,11 +5,14 @@ Each transport carries tar streams; what they hold is checked by the reader of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+
+EggMaker = Callable[[Path, str], Path]
+"""(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
 
 
 class MemberProbe(msgspec.Struct, frozen=True):

@@ -74,7 +74,7 @@ def send(file: Path, peer: str, as_json: bool) -> None:
 
 def _member_row(row: dict[str, Any]) -> list[str]:
     known = "this machine" if row["self"] else row["whose"] or row["presence"] or "written down"
-    way = {"ssh": "SSH", "folder": "folder", "github": "GitHub"}.get(row["way"], "not yet")
+    way = {"ssh": "SSH", "folder": "folder", "github": "GitHub", "rappd": "rappd"}.get(row["way"], "not yet")
     user = f"{row['ssh_user']}@" if row["ssh_user"] else ""
     where = {
         "ssh": f"{user}{row['ssh_host']}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,15 +11,17 @@ from agents.runtime import programs
 from neighborhoods.errors import BadMemberError, MemberError
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.member_coordinates import read_coordinates
-from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
+from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport, MemberTwin
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
-from neighborhoods.snapshot.transports.ssh import EggMaker, SshTransport
+from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
+from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.daemon.home import Home, machine_name
+from rappd.member_source import DaemonPeerSource
 from rappd.operations.member_eggs import egg_maker
 from rappd.settings.load import Settings
 
@@ -35,11 +37,12 @@ class NeighborhoodMembers:
         ssh_config: str = "",
         github_write: GithubWrite = "off",
         make_egg: EggMaker | None = None,
+        source_of: Callable[[Member], PeerSource] | None = None,
     ) -> None:
-        """Raises ``BadPeersFileError``."""
+        """``source_of`` asks a paired machine's rappd. Raises ``BadPeersFileError``."""
         own = listing["self"]
         self._github_write = github_write
-        self._home, self._make_egg = home, make_egg
+        self._home, self._make_egg, self._source_of = home, make_egg, source_of
         config = Path(ssh_config).expanduser() if ssh_config else None
         self._connections = SshConnections(home.root / ".ssh_control", config=config)
         self.roster = members(
@@ -63,6 +66,7 @@ class NeighborhoodMembers:
             ssh_config=settings.text("neighborhood.ssh_config"),
             github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
             make_egg=make_egg,
+            source_of=lambda member: DaemonPeerSource(home, member.name, member.fingerprint),
         )
 
     def to_read(self, names: Sequence[str] = ()) -> list[SnapshotPeer]:
@@ -70,7 +74,7 @@ class NeighborhoodMembers:
         found = []
         for member in self.chosen(names):
             transport = self.transport(member)
-            if member.is_self or (transport is None and not names and not member.is_mine):
+            if member.is_self or (not names and not member.is_mine):
                 continue
             row = member.as_json()
             found.append(
@@ -88,6 +92,8 @@ class NeighborhoodMembers:
         """The way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
         for member in self.roster:
             if member.name == block.name:
+                if member.way == "rappd" and member.whose != "mine":
+                    return None  # a name alone sends nothing of this owner's to a friend
                 return self.transport(member)
         host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
         if isinstance(host, str) and host and isinstance(user, str):
@@ -101,7 +107,11 @@ class NeighborhoodMembers:
     def transport(self, member: Member) -> MemberTransport | None:
         """The way to a member; None where there is none, or where it is this machine."""
         found = member.coordinates
-        if member.is_self or found is None:
+        if member.is_self:
+            return None
+        if member.way == "rappd" and self._source_of is not None:
+            return RappdTransport(member.name, self._source_of(member), make_egg=self._make_egg)
+        if found is None:
             return None
         if member.way == "folder":
             return FolderTransport(member.name, Path(found.folder).expanduser())
