@@ -1,0 +1,144 @@
+"""A desk and hosts around it, each with a real sshd in a namespace of its own; the desk's owner uses ``rappd`` there.
+
+The hosts have no rappd: a POSIX shell and one kind of tar each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from fixtures.member_homes import files_in
+from fixtures.ssh_server import SshServer
+
+from lan.network import Lan, Machine
+
+RAPPD = Path(sys.executable).with_name("rappd")
+TARS = ("gnu", "busybox", "bsdtar", "gnu", "busybox")
+SHARED = "f" * 64
+"""The hash of a twin that each host has, with content of its own."""
+_TIME = 1_700_000_000
+
+
+class Host(SshServer):
+    """One host. ``twins`` are named by their hashes."""
+
+    def __init__(self, machine: Machine, folder: Path, name: str, tar: str) -> None:
+        super().__init__(
+            folder,
+            tar=tar,
+            address=machine.address,
+            port=22,
+            prefix=["ip", "netns", "exec", machine.namespace],
+        )
+        self.machine, self.name = machine, name
+
+    def twin(self, key: str, files: dict[str, bytes], *, name: str = "") -> Path:
+        """Makes a twin."""
+        folder = self.home / "twins" / key
+        said = {"rappid": f"rappid:@me/{name or key[:8]}:{key}", "name": name or key[:8]}
+        for path, content in {"rappid.json": json.dumps(said).encode(), **files}.items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+            os.utime(file, (_TIME, _TIME))
+        return folder
+
+    def tree(self) -> dict[str, bytes]:
+        """The files of its twins, and the times and executable bits that should come back."""
+        return tree(self.home / "twins")
+
+    def wipe(self) -> None:
+        """Loses everything."""
+        shutil.rmtree(self.home)
+        self.home.mkdir(mode=0o700)
+
+
+class Neighborhood:
+    """The desk with its home, and the hosts. A context manager: afterwards nothing of it runs."""
+
+    def __init__(self, lan: Lan, folder: Path, tars: Sequence[str] = TARS) -> None:
+        self.desk = lan.machine("desk")
+        self.home = folder / "desk"
+        self.home.mkdir(mode=0o700)
+        self._held = ExitStack()
+        self._sockets = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="ctl")))
+        self.hosts = [
+            Host(lan.machine(f"host{number}"), folder / f"host{number}", f"host{number}", tar)
+            for number, tar in enumerate(tars, 1)
+        ]
+        self._config = folder / "ssh_config"
+
+    def __enter__(self) -> Self:
+        with ExitStack() as held:
+            for host in self.hosts:
+                held.enter_context(host)
+            self._held.push(held.pop_all())
+        known = self.hosts[0].folder / "known_hosts"
+        texts = [(host.folder / "known_hosts").read_text() for host in self.hosts]
+        known.write_text("".join(texts))
+        self._config.write_text(
+            "".join(
+                f"Host {host.address}\n  IdentityFile {host.folder}/user\n  User root\n"
+                for host in self.hosts
+            )
+            + f"Host *\n  IdentitiesOnly yes\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n"
+        )
+        self.write_peers([{"name": host.name, "ssh_host": host.address} for host in self.hosts])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def write_peers(self, entries: list[dict[str, str]]) -> None:
+        """The desk's list of machines."""
+        (self.home / "peers.json").write_text(json.dumps({"peers": entries}))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the desk's owner."""
+        return {
+            **os.environ,
+            "RAPP_HOME": str(self.home),
+            "RAPPD_SSH_CONFIG": str(self._config),
+            "RAPPD_NAME": "desk",
+            "XDG_RUNTIME_DIR": str(self._sockets),
+        }
+
+    def command(self, *arguments: str) -> list[str | Path]:
+        """The words of ``rappd neighborhood`` on the desk."""
+        return [RAPPD, "neighborhood", *arguments]
+
+    def rappd(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Runs ``rappd neighborhood`` on the desk to its end."""
+        return self.desk.run(self.command(*arguments), env=self.environment, timeout=timeout)
+
+    def snapshot(self, *arguments: str) -> dict[str, Any]:
+        """Takes a snapshot that must be whole; the last line of its ``--json``."""
+        done = self.rappd("snapshot", "--json", *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+
+    def hatch(self, file: str, *arguments: str) -> dict[str, Any]:
+        """Brings a snapshot back, which must succeed whole."""
+        done = self.rappd("hatch", file, "--yes", "--json", *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return dict(json.loads(done.stdout)["hatched"])
+
+
+def tree(twins: Path) -> dict[str, bytes]:
+    """The files of twins by path, each with its time and executable bit; what a hatching adds is left out."""
+    found = {}
+    for path, content in files_in(twins).items():
+        status = (twins / path).stat()
+        if not path.startswith(".") and path.rpartition("/")[2] not in ("HATCH_RECEIPT.json", "bonds.json"):
+            found[path] = b"%d %d " % (int(status.st_mtime), bool(status.st_mode & 0o100)) + content
+    return found
