@@ -17,7 +17,7 @@ from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import Omission
 from neighborhoods.snapshot.local_capture import LocalCapture, LocalMachine, capture_local
 from neighborhoods.snapshot.manifest import OVERSIZE, SnapshotOptions, default_name, manifest, peer_folders
-from neighborhoods.snapshot.peer_capture import PeerCapture, PeerReader, SnapshotPeer
+from neighborhoods.snapshot.peer_capture import TRIES, PeerCapture, PeerReader, PeerTell, SnapshotPeer
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from neighborhoods.snapshot.staged_parts import PeerParts, discard
@@ -146,9 +146,10 @@ async def _read(slots: asyncio.Semaphore, reader: PeerReader) -> PeerCapture:
         return await reader.read()
 
 
-def _teller(tell: Tell, machine: str) -> Callable[[str, int, int], None]:
-    def told(state: str, done: int, whole: int) -> None:
-        tell({"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole})
+def _teller(tell: Tell, machine: str) -> PeerTell:
+    def told(state: str, done: int, whole: int, attempt: int) -> None:
+        event = {"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole}
+        tell({**event, "try": attempt, "tries": TRIES} if attempt else event)
 
     return told
 
@@ -168,10 +169,10 @@ def _local(
     def count(octets: int) -> None:
         nonlocal read
         read += octets
-        told("reading", read, 0)
+        told("reading", read, 0, 0)
 
     done = capture_local(machine, options, writer, folder.root, previous=previous, allow=allow, tell=count)
-    told("failed" if done.failed else "done", writer.octets, writer.octets)
+    told("failed" if done.failed else "done", writer.octets, writer.octets, 0)
     return done
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fixtures.member_homes import files_in
-from fixtures.ssh_server import SshServer
+from fixtures.ssh_server import SshServer, kill
 
 from lan.network import Lan, Machine
 
@@ -60,6 +61,27 @@ class Host(SshServer):
         """Loses everything."""
         shutil.rmtree(self.home)
         self.home.mkdir(mode=0o700)
+
+    def slow_down(self, megabits: int) -> None:
+        """Bounds the speed at which it, and the desk towards it, can send."""
+        shape = ["root", "tbf", "rate", f"{megabits}mbit", "burst", "64kb", "latency", "50ms"]
+        self.machine.run(["tc", "qdisc", "replace", "dev", "eth0", *shape], check=True)
+        switch, port = self.machine.lan.switch, self.machine.port
+        subprocess.run(
+            ["ip", "netns", "exec", switch, "tc", "qdisc", "replace", "dev", port, *shape], check=True
+        )
+
+    @property
+    def octets(self) -> int:
+        """Octets that it sent and got since it is on the network."""
+        shown = self.machine.run(["ip", "-s", "-j", "link", "show", "dev", "eth0"], check=True)
+        counted = json.loads(shown.stdout)[0]["stats64"]
+        return int(counted["rx"]["bytes"]) + int(counted["tx"]["bytes"])
+
+    def kill_one(self, chance: random.Random) -> None:
+        """Kills one of the programs that its visitors run: sshd's child, a shell, or tar."""
+        if programs := self.sessions():
+            kill(chance.choice(programs))
 
 
 class Neighborhood:
@@ -142,3 +164,11 @@ def tree(twins: Path) -> dict[str, bytes]:
         if not path.startswith(".") and path.rpartition("/")[2] not in ("HATCH_RECEIPT.json", "bonds.json"):
             found[path] = b"%d %d " % (int(status.st_mtime), bool(status.st_mode & 0o100)) + content
     return found
+
+
+def same(found: dict[str, bytes], expected: dict[str, bytes]) -> bool:
+    """Compares two trees; what differs is printed, in few words."""
+    for path in sorted(found.keys() | expected.keys()):
+        if found.get(path) != expected.get(path):
+            print(path, *(one.get(path, b"is missing")[:40] for one in (found, expected)))
+    return found == expected

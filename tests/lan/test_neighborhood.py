@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lan.neighborhood_hosts import SHARED, Neighborhood, tree
+from lan.neighborhood_hosts import SHARED, Neighborhood, same, tree
 from lan.network import Lan
 
 pytestmark = pytest.mark.timeout(300)
@@ -48,14 +48,14 @@ def test_five_wiped_hosts_come_back_in_place_and_as_a_simulation(neighborhood: N
     simulated = neighborhood.hatch(egg, "--target", "local-simulate")
     assert simulated["failed"] == []
     for host in neighborhood.hosts:
-        assert tree(neighborhood.home / "simulated" / host.name / "twins") == before[host.name]
+        assert same(tree(neighborhood.home / "simulated" / host.name / "twins"), before[host.name])
 
     for host in neighborhood.hosts:
         host.wipe()
     hatched = neighborhood.hatch(egg)
     assert hatched["categories"]["peer_twins"] == {"created": 20, "overwritten": 0, "skipped": 0}
     for host in neighborhood.hosts:
-        assert host.tree() == before[host.name]
+        assert same(host.tree(), before[host.name])
         assert [path.name for path in (host.home / "twins").iterdir() if path.name.startswith(".m")] == []
     again = neighborhood.hatch(egg)
     assert again["categories"]["peer_twins"] == {"created": 0, "overwritten": 0, "skipped": 20}

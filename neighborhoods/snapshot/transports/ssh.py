@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from agents.runtime.streamed_program import StreamedProgram
-from neighborhoods.errors import MemberError
+from neighborhoods.errors import MemberUnreachableError, MemberError
 from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, WriteOutcome
 from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
@@ -60,7 +60,10 @@ class SshTransport:
                 lines.finish()
                 await run.ended(program, "it did not say how it is")
         except MemberError as error:
-            return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began))
+            is_away = isinstance(error, MemberUnreachableError)
+            return MemberProbe(
+                False, f"{error} {error.do}".strip(), took_ms=_since(began), is_away=is_away
+            )
         if "end" not in said:
             return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
         if self._own_home is not None and said.get("place") == await asyncio.to_thread(

@@ -53,7 +53,7 @@ class Hostile:
 
 
 OUTSIDE = "writes outside its folder"
-_NAMES: list[tuple[str, bytes, str]] = [
+NAMES: list[tuple[str, bytes, str]] = [
     ("name-parent", b"../outside.txt", OUTSIDE),
     ("name-parent-inside", b"agents/../../outside.txt", OUTSIDE),
     ("name-parent-last", b"agents/..", OUTSIDE),
@@ -161,7 +161,7 @@ def zeros(count: int) -> bytes:
 
 
 def _by_names(honest: list[Crafted]) -> Iterator[Hostile]:
-    for name, raw, says in _NAMES:
+    for name, raw, says in NAMES:
         yield Hostile(name, built([*honest, Crafted(raw, b"here" if raw[-1:] != b"/" else b"")]), says)
     unmarked = Crafted(b"..\x5coutside\xe9.txt", b"here", flags=0)
     yield Hostile("name-code-page", built([*honest, unmarked]), OUTSIDE)
