@@ -38,12 +38,13 @@ class SnapshotResult:
     left_out: list[Omission] = field(default_factory=list)
     oversize: list[Omission] = field(default_factory=list)
     failed: list[Omission] = field(default_factory=list)
+    unstable: list[Omission] = field(default_factory=list)
     reused: int = 0
 
     @property
     def is_partial(self) -> bool:
-        """True when a machine or a twin that was wanted is missing."""
-        return bool(self.failed)
+        """True when a machine or a twin that was wanted is missing, or is not of one moment."""
+        return bool(self.failed or self.unstable)
 
     def as_json(self) -> dict[str, Any]:
         """For the command line and the page."""
@@ -52,6 +53,7 @@ class SnapshotResult:
             "left_out": [one.as_json() for one in self.left_out],
             "oversize": [one.as_json() for one in self.oversize],
             "failed": [one.as_json() for one in self.failed],
+            "unstable": [one.as_json() for one in self.unstable],
             "reused": self.reused,
             "partial": self.is_partial,
         }
@@ -209,7 +211,7 @@ def _captured(members: dict[str, Any]) -> int:
 def _result(
     record: SnapshotRecord, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
 ) -> SnapshotResult:
-    done = SnapshotResult(record)
+    done = SnapshotResult(record, unstable=local.unstable)
     parts: list[LocalCapture | PeerCapture] = [local, *taken]
     for part in parts:
         done.left_out += part.left_out

@@ -13,7 +13,6 @@ from twins.eggs.writers.contents import Content, EggContents
 from twins.eggs.writers.secret_scan import SecretScan
 from twins.fs.portable_names import shown, why_not_portable
 
-
 RENAME: Final = "Rename it, rerun."
 """Advice about a file that stays behind for its name."""
 

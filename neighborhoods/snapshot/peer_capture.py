@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from envelopes.errors import ReportableError
 from neighborhoods.errors import MemberError, UnstableMemberError
+from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
@@ -176,8 +177,8 @@ class PeerReader:
             done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem)))
             return row | {"captured": False, "reason": UNSTABLE, "detail": str(problem)}
         except (ReportableError, OSError, TimeoutError) as problem:
-            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem) or "no answer"))
-            return row | {"captured": False, "reason": TAR_FAILED, "detail": str(problem)}
+            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", _said(problem)))
+            return row | {"captured": False, "reason": TAR_FAILED, "detail": _said(problem)}
         done.parts[member] = part.path
         self._leave(done, part.left_out)
         return row | {
@@ -229,12 +230,12 @@ class PeerReader:
         try:
             with Spool(self._kept.folder) as spool:
                 left_out = await self._spooled(self._peer.transport.read_agents(), guard, spool)
-                files = [file for file in sorted(spool.files) if "/" not in file.name]
+                files = sorted(spool.files)
                 for file in files:
                     path = await asyncio.to_thread(self._kept.keep_agent, file.name, spool.chunks(file))
                     done.parts[f"{self._folder}/brainstem/agents/{file.name}"] = path
         except (ReportableError, OSError, TimeoutError) as problem:
-            done.failed.append(Omission(f"{self._peer.name}/agents", str(problem) or "no answer"))
+            done.failed.append(Omission(f"{self._peer.name}/agents", _said(problem)))
             return []
         self._leave(done, left_out)
         return [file.name for file in files]
@@ -297,6 +298,15 @@ def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None
     """Each file of a stream to the filter, in the thread that reads it."""
     for entry, content in stream_files(read_tar(pieces, guard)):
         taken.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
+
+
+def _said(problem: Exception) -> str:
+    """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
+    if isinstance(problem, TimeoutError):
+        return f"nothing came for {_SILENCE:g} s"
+    if isinstance(problem, OSError):
+        return disk_problem(problem)
+    return str(problem)
 
 
 def _row(twin: MemberTwin) -> dict[str, Any]:

@@ -248,8 +248,8 @@ class TarGuard:
         try:
             self._names.add(path)
         except HostileEggError:
-            reason = "another file has this name, or one that some disks take for the same"
-            self._leave_out(path, reason, is_odd=True)
+            taken = "another file has this name, or one that some disks take for the same"
+            self._leave_out(path, taken, is_odd=True)
             return None
         return path
 

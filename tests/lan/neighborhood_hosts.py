@@ -100,25 +100,37 @@ class Neighborhood:
         self._config = folder / "ssh_config"
 
     def __enter__(self) -> Self:
-        with ExitStack() as held:
+        try:
             for host in self.hosts:
-                held.enter_context(host)
-            self._held.push(held.pop_all())
-        known = self.hosts[0].folder / "known_hosts"
-        texts = [(host.folder / "known_hosts").read_text() for host in self.hosts]
-        known.write_text("".join(texts))
-        self._config.write_text(
-            "".join(
-                f"Host {host.address}\n  IdentityFile {host.folder}/user\n  User root\n"
-                for host in self.hosts
-            )
-            + f"Host *\n  IdentitiesOnly yes\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n"
-        )
+                self._held.enter_context(host)
+        except BaseException:
+            self._held.close()
+            raise
+        self._reach(self.hosts)
         self.write_peers([{"name": host.name, "ssh_host": host.address} for host in self.hosts])
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def also(self, server: SshServer, name: str) -> None:
+        """One more entry in the desk's list of machines, by an alias."""
+        self._reach([*self.hosts, server])
+        known = f"HostName {server.address}\n  HostKeyAlias {server.address}"
+        text = self._config.read_text()
+        self._config.write_text(text.replace(f"Host {server.address}\n", f"Host {name}\n  {known}\n"))
+        entries = [{"name": host.name, "ssh_host": host.address} for host in self.hosts]
+        self.write_peers([*entries, {"name": name, "ssh_host": name}])
+
+    def _reach(self, servers: Sequence[SshServer]) -> None:
+        known = self.home.parent / "known_hosts"
+        known.write_text("".join((one.folder / "known_hosts").read_text() for one in servers))
+        blocks = [f"Host {one.address}\n  IdentityFile {one.folder}/user\n" for one in servers]
+        self._config.write_text(
+            "".join(blocks)
+            + "Host *\n  User root\n  IdentitiesOnly yes\n  GlobalKnownHostsFile /dev/null\n"
+            + f"  UserKnownHostsFile {known}\n"
+        )
 
     def write_peers(self, entries: list[dict[str, str]]) -> None:
         """The desk's list of machines."""

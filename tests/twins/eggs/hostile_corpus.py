@@ -104,7 +104,7 @@ _KINDS: list[tuple[str, dict[str, int], str]] = [
     ("kind-dos-folder-without-slash", {"attributes": 0x10}, "a file and a folder"),
 ]
 
-_PAIRS: list[tuple[str, str, str, str]] = [
+PAIRS: list[tuple[str, str, str, str]] = [
     ("twice", "agents/one.py", "agents/one.py", "twice"),
     ("case", "agents/one.py", "agents/ONE.py", "one file on some disks"),
     ("case-of-folder", "notes/one.txt", "Notes/two.txt", "one file on some disks"),
@@ -165,7 +165,7 @@ def _by_names(honest: list[Crafted]) -> Iterator[Hostile]:
         yield Hostile(name, built([*honest, Crafted(raw, b"here" if raw[-1:] != b"/" else b"")]), says)
     unmarked = Crafted(b"..\x5coutside\xe9.txt", b"here", flags=0)
     yield Hostile("name-code-page", built([*honest, unmarked]), OUTSIDE)
-    for name, one, other, says in _PAIRS:
+    for name, one, other, says in PAIRS:
         pair = [Crafted(one.encode(), b"1"), Crafted(other.encode(), b"" if other[-1] == "/" else b"2")]
         yield Hostile(f"pair-{name}", built(honest + pair), says)
     again = replace(honest[0], content=b"{}")
