@@ -18,7 +18,7 @@ from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import Omission
 from neighborhoods.snapshot.local_capture import LocalCapture, LocalMachine, capture_local
 from neighborhoods.snapshot.manifest import OVERSIZE, SnapshotOptions, default_name, manifest, peer_folders
-from neighborhoods.snapshot.peer_capture import PeerCapture, PeerReader, SnapshotPeer
+from neighborhoods.snapshot.peer_capture import TRIES, PeerCapture, PeerReader, PeerTell, SnapshotPeer
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from neighborhoods.snapshot.staged_parts import PeerParts, discard
@@ -42,12 +42,13 @@ class SnapshotResult:
     left_out: list[Omission] = field(default_factory=list)
     oversize: list[Omission] = field(default_factory=list)
     failed: list[Omission] = field(default_factory=list)
+    unstable: list[Omission] = field(default_factory=list)
     reused: int = 0
 
     @property
     def is_partial(self) -> bool:
-        """True when a machine or a twin that was wanted is missing."""
-        return bool(self.failed)
+        """True when a machine or a twin that was wanted is missing, or is not of one moment."""
+        return bool(self.failed or self.unstable)
 
     def as_json(self) -> dict[str, Any]:
         """For the command line and the page."""
@@ -56,6 +57,7 @@ class SnapshotResult:
             "left_out": [one.as_json() for one in self.left_out],
             "oversize": [one.as_json() for one in self.oversize],
             "failed": [one.as_json() for one in self.failed],
+            "unstable": [one.as_json() for one in self.unstable],
             "reused": self.reused,
             "partial": self.is_partial,
         }
@@ -170,9 +172,10 @@ async def _read(slots: asyncio.Semaphore, reader: PeerReader) -> PeerCapture:
         return await reader.read()
 
 
-def _teller(tell: Tell, machine: str) -> Callable[[str, int, int], None]:
-    def told(state: str, done: int, whole: int) -> None:
-        tell({"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole})
+def _teller(tell: Tell, machine: str) -> PeerTell:
+    def told(state: str, done: int, whole: int, attempt: int) -> None:
+        event = {"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole}
+        tell({**event, "try": attempt, "tries": TRIES} if attempt else event)
 
     return told
 
@@ -194,10 +197,10 @@ def _local(
         nonlocal read
         stop.check()
         read += octets
-        told("reading", read, 0)
+        told("reading", read, 0, 0)
 
     done = capture_local(machine, options, writer, folder.root, previous=previous, allow=allow, tell=count)
-    told("failed" if done.failed else "done", writer.octets, writer.octets)
+    told("failed" if done.failed else "done", writer.octets, writer.octets, 0)
     return done
 
 
@@ -234,7 +237,7 @@ def _captured(members: dict[str, Any]) -> int:
 def _result(
     record: SnapshotRecord, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
 ) -> SnapshotResult:
-    done = SnapshotResult(record)
+    done = SnapshotResult(record, unstable=local.unstable)
     parts: list[LocalCapture | PeerCapture] = [local, *taken]
     for part in parts:
         done.left_out += part.left_out

@@ -16,13 +16,17 @@ EggMaker = Callable[[Path, str], Path]
 
 
 class MemberProbe(msgspec.Struct, frozen=True):
-    """The answer of one member: reachable or not, and why. Sizes are octets; -1 is unknown."""
+    """The answer of one member: reachable or not, and why. Sizes are octets; -1 is unknown.
+
+    ``is_away``: it did not answer at all, and may do so in a moment.
+    """
 
     reachable: bool
     detail: str = ""
     rappd_version: str = ""
     free_bytes: int = -1
     took_ms: float = 0.0
+    is_away: bool = False
 
 
 class MemberTwin(msgspec.Struct, frozen=True):

@@ -85,7 +85,7 @@ def test_probe_one_machine_away_ends_partly_done(run: Run) -> None:
 async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:
     found = await pi.transport(own_home=pi.home).probe()
     assert not found.reachable
-    assert found.detail == "pi is this machine itself."
+    assert found.detail == "pi is this machine itself. Take it out of peers.json."
 
 
 async def test_write_twin_machine_with_rappd_hatches_there(pi: SshServer, tmp_path: Path) -> None:
