@@ -51,7 +51,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/started_processes.py",
         "agents/runtime/programs.py",
         "agents/workers/cgroup_limit.py",
-        "agents/workers/limits.py",
+        "agents/workers/process_limits.py",
         "agents/workers/syscalls.py",
         "agents/workers/protected_paths.py",
         "agents/workers/tcp_owners.py",
