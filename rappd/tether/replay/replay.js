@@ -18,7 +18,7 @@ addEventListener("message", ({ source, data }) => {
     nonce = data.nonce;
     begin(data.transcript, data.participants, data.title);
     const outside = data.scrubber === "outside"; // title and scrubber stand around this frame
-    document.querySelector("header").hidden = outside;
+    document.querySelector("header").classList.toggle("unseen", outside);
     form.hidden = outside || events.length === 0;
     seek(data.event ?? Infinity);
   } else if (data.kind === "cart_seek") {
@@ -35,7 +35,7 @@ document.querySelector("input[type=file]").onchange = async ({ target }) => {
 
 function begin(transcript, participants, title) {
   events = Array.isArray(transcript) ? transcript : [];
-  document.querySelector("h1").textContent = title ?? "";
+  document.querySelector("h1").textContent = title || "Session";
   document.querySelector(".people").textContent = (participants ?? []).map(({ name }) => name).join(", ");
   document.querySelector(".empty").hidden = true;
   rows = events.map(row);

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fixtures.axe import RULES, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import sync_playwright
 
@@ -32,6 +33,10 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.locator("summary[aria-label=More]").click()
         page.get_by_role("button", name="Save this conversation as an egg").click()
         page.get_by_text("eggs cross this Wi-Fi unprotected").wait_for()
+        page.evaluate(axe_core())
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            assert page.evaluate(VIOLATIONS, RULES) == [], theme
         if folder := os.environ.get("RAPPD_SHOTS"):
             page.screenshot(path=f"{folder}/phone-egg.png")
         with page.expect_download() as download:
