@@ -216,7 +216,7 @@ def _check_key(key: str, egg: ParsedEgg, opened: ParsedEgg) -> None:
 
 
 def _estate_of(opened: ParsedEgg) -> Estate | None:
-    """What an egg's ``estate.json`` holds; None where it is of no use."""
+    """The estate in an egg's ``estate.json``; None where it is of no use."""
     from neighborhoods.estate.errors import BadEstateError
     from neighborhoods.estate.estate_file import Estate
 
