@@ -65,6 +65,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "keeps files of the home's own, where no worker can write": (
         "agents/providers/secret_file.py",
         "neighborhoods/discovery/peers_file.py",
+        "neighborhoods/estate/estate_file.py",
+        "neighborhoods/places/memberships.py",
+        "neighborhoods/places/place.py",
+        "rappd/operations/places.py",
         "rappd/daemon/server.py",
         "rappd/daemon/home.py",
         "rappd/daemon/log.py",
@@ -97,6 +101,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "keeps eggs, checkpoints and receipts in the home, or builds in a staging folder there": (
         "neighborhoods/snapshot/drill.py",
+        "rappd/operations/estate.py",
+        "rappd/operations/estate_hatching.py",
+        "twins/eggs/nested_eggs.py",
         "neighborhoods/snapshot/snapshot_folder.py",
         "neighborhoods/snapshot/staged_parts.py",
         "neighborhoods/snapshot/stamps.py",

@@ -27,7 +27,7 @@ _TENANT = "brainstem"
 
 
 class Scope(StrEnum):
-    """Who may call an agent. Each holds the ones before it; machines of the same owner may call everything."""
+    """The callers that an agent is published to. Each holds the ones before it; machines of the same owner may call everything."""
 
     PERSONAL = "personal"
     NEIGHBORHOOD = "neighborhood"
@@ -116,7 +116,7 @@ class Memberships:
             self._save({one: kept for one, kept in self._all.items() if one != key})
 
     def capabilities(self, fingerprint: str) -> tuple[str, ...]:
-        """What a paired machine may do here by what is published, beside its own scopes."""
+        """The capabilities of a paired machine by what is published, beside its own scopes."""
         found = self._capabilities.get(fingerprint)
         return self._capabilities.get("", ()) if found is None else found
 

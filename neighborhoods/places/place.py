@@ -70,7 +70,7 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """What it says of itself in a sentence."""
+        """Its description, one sentence; "" without one."""
         found = self.fields.get("description")
         return found if isinstance(found, str) and len(found) <= LONGEST and found.isprintable() else ""
 

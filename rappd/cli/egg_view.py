@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, terminal_width
+from rappd.cli.estate_view import show_planned_members
 from rappd.cli.formatting import count
 from rappd.cli.tables import beginning, cells, middle
 from rappd.cli.twin_view import handle
@@ -57,6 +58,7 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
         print_out(f"{status_mark('note')} {strip_control(text)}")
     for line in plan["answer"].splitlines():
         print_out(strip_control(line))
+    show_planned_members(plan)
     if seal["whose"] and seal["standing"] == "unknown" and plan["quarantine"]["count"]:
         trust = command(f"rappd egg signers --trust {seal['signer_name']}")
         print_out(f"  {arrow()} to let all code run that {seal['signer_name']} signs: {trust}")

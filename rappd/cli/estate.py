@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,13 +12,11 @@ from rappd.cli.console import arrow, command, dim, print_json, print_out, status
 from rappd.cli.egg_hatching import hatch as hatch_egg
 from rappd.cli.egg_options import JSON, secrets_listed, verbs_here
 from rappd.cli.formatting import count, tilde
+from rappd.cli.place_home import estate_here, places_here
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.daemon.home import Home, machine_name
+from rappd.daemon.home import Home
 from twins.byte_sizes import format_bytes
-
-if TYPE_CHECKING:
-    from rappd.operations.estate import EstateOperations
 
 
 @click.group(cls=SuggestingGroup)
@@ -95,8 +93,6 @@ def pack(
     as_json: bool,
 ) -> None:
     """Pack the estate with the eggs of its twins. Of a private tier only the pointer travels."""
-    from rappd.cli.neighborhood_places import places_here
-
     verbs = verbs_here()
     chosen = () if no_twins else twins or None
     with secrets_listed(unless=as_json), nullcontext() if as_json else progress() as line:
@@ -141,25 +137,6 @@ def hatch(context: click.Context, kept: str, yes: bool, as_json: bool) -> Any:
             yes=yes,
             as_json=as_json,
         )
-
-
-def estate_here(*, writes: bool = True) -> EstateOperations:
-    """The operations on this home's estate, whether a daemon runs or not."""
-    from rappd.cli.standalone import workspace_of
-    from rappd.operations.estate import EstateOperations
-    from rappd.settings.load import Settings
-
-    home = Home.here()
-    if writes:
-        home.create()
-    settings = Settings.load(home)
-    return EstateOperations(
-        home,
-        workspace_of(home, settings),
-        machine=machine_name(home, settings.text("name")),
-        github=settings.text("estate.github"),
-        private_pointer=settings.text("estate.private"),
-    )
 
 
 def _changed(found: dict[str, Any], as_json: bool) -> None:

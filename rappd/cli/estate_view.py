@@ -44,7 +44,7 @@ def show_planned_members(plan: dict[str, Any]) -> None:
 
 
 def show_hatched_members(done: dict[str, Any]) -> None:
-    """What came of the eggs in an estate, one line each. Nothing for other eggs."""
+    """Shows the result of each egg in an estate, one line each. Nothing for other eggs."""
     for row in done.get("members", ()):
         name = strip_control(row["name"])
         if row["problem"]:

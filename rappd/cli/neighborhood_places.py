@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import click
 
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import JSON, egg_at, secrets_listed, verbs_here
+from rappd.cli.egg_options import JSON, egg_at, secrets_listed
 from rappd.cli.formatting import count, tilde
 from rappd.cli.names import peer_names
+from rappd.cli.place_home import places_here
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
-from rappd.daemon.home import Home, machine_name
+from rappd.daemon.home import Home
 from twins.byte_sizes import format_bytes
-
-if TYPE_CHECKING:
-    from rappd.operations.places import PlaceOperations
 
 _DAYS = 14
 _PUBLISHED = {"neighborhood": "paired members may call it", "public": "every paired machine may call it"}
@@ -208,27 +206,6 @@ def pack(name: str, output: str, allow: tuple[str, ...], force: bool, as_json: b
     print_out(f"  {tilde(done['path'])}")
     for one in done["left_out"]:
         print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
-
-
-def places_here(*, writes: bool = True) -> PlaceOperations:
-    """The operations on this home's neighborhoods, whether a daemon runs or not."""
-    from neighborhoods.places.memberships import Memberships
-    from rappd.cli.estate import estate_here
-    from rappd.cli.standalone import workspace_of
-    from rappd.operations.places import PlaceOperations
-    from rappd.settings.load import Settings
-
-    home = Home.here()
-    settings = Settings.load(home)
-    return PlaceOperations(
-        home,
-        workspace_of(home, settings),
-        verbs_here(writes=writes),
-        estate_here(writes=writes),
-        Memberships(home.root),
-        identity=home.identity,
-        machine=machine_name(home, settings.text("name")),
-    )
 
 
 def _peers() -> dict[str, Any]:

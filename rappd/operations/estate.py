@@ -18,7 +18,6 @@ from envelopes.identity.keys import IdentityKey
 from neighborhoods.estate import estate_file
 from neighborhoods.estate.doors import door
 from neighborhoods.estate.errors import BadEstateError, NotInEstateError
-from neighborhoods.estate.estate_egg import SCHEMA, MemberEgg, write_estate_egg
 from neighborhoods.estate.estate_file import Estate, Part
 from neighborhoods.places.place import places
 from rappd.daemon.home import Home
@@ -27,14 +26,12 @@ from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs.nested_eggs import FOLDER
 from twins.eggs.writers.formats import EggMaker
-from twins.fs.atomic_file import atomic_file, settled
 from twins.workspace.identity_file import Identity, indented
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import find, scan
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import Workspace
-from twins.zip.writer import ArchiveWriter
 
 Pack = Callable[[PackRequest], dict[str, Any]]
 PackPlace = Callable[..., dict[str, Any]]
@@ -132,6 +129,12 @@ class EstateOperations:
 
         ``packing`` packs one twin, ``pack_place`` one neighborhood by its key. Raises ``SecretsFoundError`` like it.
         """
+        from neighborhoods.estate.estate_egg import (  # brings the archive writer along
+            MemberEgg,
+            write_estate_egg,
+        )
+        from twins.fs.atomic_file import atomic_file, settled
+
         at = datetime.now(UTC)
         with estate_file.changing(self._home.root):
             before = Estate.read(self._home.root)
@@ -188,6 +191,9 @@ class EstateOperations:
         ]
         if len(folders) != 1:
             raise NotInEstateError(f'No estate "{selector[:60]}" is kept here.', do="rappd estate show")
+        from neighborhoods.estate.estate_egg import SCHEMA
+        from twins.zip.writer import ArchiveWriter
+
         eggs = self._home.root / "eggs"
         eggs.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".kept-", dir=eggs) as scratch:

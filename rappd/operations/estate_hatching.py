@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.operations.egg_json import hatched, planned
-from twins.eggs.nested_eggs import DEPTH, nested_hashes, without_nested, write_nested
+from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_nested, write_nested
 from twins.eggs.parsed_egg import Destination, ParsedEgg
-from twins.errors import BadEggError, HostileEggError
+from twins.errors import BadEggError, BadRappidError, HostileEggError
 from twins.installer.errors import PlanChangedError
 from twins.installer.installer import Installer
 from twins.installer.planning import Plan
@@ -49,8 +50,16 @@ def is_estate(opened: ParsedEgg) -> bool:
 
 
 def touched_twins(opened: ParsedEgg, home: Path) -> list[str]:
-    """The folders of the twins here that an estate's eggs would touch."""
-    return [one for one in nested_hashes(opened) if (home / "twins" / one).is_dir()]
+    """The folders of the twins here that an estate's eggs would touch, whatever form their rappids have."""
+    from twins.workspace.layout import TwinLayout
+    from twins.workspace.listing import scan
+    from twins.workspace.rappid import Rappid
+
+    wanted = set()
+    for one in hashes_within(opened):
+        with contextlib.suppress(BadRappidError):  # refused when it is planned
+            wanted.add(Rappid.parse(f"rappid:{one}").wide)
+    return [twin.key for twin in scan(TwinLayout(home)).twins if twin.rappid.wide in wanted]
 
 
 class EstateHatching:
@@ -144,6 +153,9 @@ class EstateHatching:
             {**_row(one), "plan": planned(one.plan, self._home) if one.plan is not None else None}
             for one in members
         ]
+        if rows:
+            many = f"{len(rows)} eggs" if len(rows) > 1 else "one egg"
+            body["notes"] = [*body["notes"], f"It holds {many}; each hatches to its own place."]
         return {
             **body,
             "digest": _digest(outer, members),
@@ -216,7 +228,7 @@ def _check_key(key: str, egg: ParsedEgg, opened: ParsedEgg) -> None:
 
 
 def _estate_of(opened: ParsedEgg) -> Estate | None:
-    """What an egg's ``estate.json`` holds; None where it is of no use."""
+    """The estate in an egg's ``estate.json``; None where it is of no use."""
     from neighborhoods.estate.errors import BadEstateError
     from neighborhoods.estate.estate_file import Estate
 

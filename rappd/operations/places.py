@@ -29,7 +29,6 @@ from neighborhoods.places.place import (
     places,
     plain,
 )
-from neighborhoods.places.place_egg import pack_place
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.operations.eggs import EggOperations
@@ -230,6 +229,8 @@ class PlaceOperations:
         self, selector: str, *, into: str = "", allow: Collection[str] = (), overwrite: bool = False
     ) -> dict[str, Any]:
         """Packs a neighborhood's folder as an egg."""
+        from neighborhoods.places.place_egg import pack_place  # brings the archive writer along
+
         place = self._find(selector)
         at = datetime.now(UTC)
         target = Path(into) if into else self._target(place, at, "neighborhood")

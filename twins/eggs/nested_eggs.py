@@ -8,7 +8,6 @@ from pathlib import Path
 
 from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.errors import HostileEggError
-from twins.zip.writer import ArchiveWriter
 
 FOLDER = "members"
 MOST = 1000
@@ -37,6 +36,16 @@ def nested_hashes(opened: ParsedEgg) -> list[str]:
     return found
 
 
+def hashes_within(opened: ParsedEgg) -> set[str]:
+    """The same at every depth: the hashes of the eggs in the eggs, too."""
+    found: set[str] = set()
+    for part in opened.parts:
+        folders = part.name.split("/")
+        if folders[-1] == "manifest.json" and folders[:-1:2] == [FOLDER] * (len(folders) // 2):
+            found.update(folders[1:-1:2])
+    return found
+
+
 def without_nested(opened: ParsedEgg) -> ParsedEgg:
     """The same egg without the eggs in it. The file stays the one of ``opened``."""
     held = tuple(f"{FOLDER}/{one}/" for one in nested_hashes(opened))
@@ -46,6 +55,8 @@ def without_nested(opened: ParsedEgg) -> ParsedEgg:
 
 def write_nested(opened: ParsedEgg, one: str, target: Path) -> None:
     """Writes the nested egg of that hash as a file of its own, which opens like any other egg."""
+    from twins.zip.writer import ArchiveWriter  # most eggs hold no others
+
     start = f"{FOLDER}/{one}/"
     parts = {part.name.removeprefix(start): part for part in opened.parts if part.name.startswith(start)}
     manifest = parts.pop("manifest.json")

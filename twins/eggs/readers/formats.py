@@ -15,7 +15,7 @@ OLD_SESSION = Family("rappterbox-cart/0.1", "session", "JSON", "a replay")
 INVITATION = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "JSON", "names a place to join")
 GATE = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "ZIP", "neighborhoods/, as data")
 CUBBY = Family("brainstem-egg/2.3-cubby", "cubby", "ZIP", "cubbies/, as data")
-ESTATE = Family("brainstem-egg/2.3-estate", "estate", "ZIP", "estates/, as data")
+ESTATE = Family("brainstem-egg/2.3-estate", "estate", "ZIP", "its eggs, each in place")
 
 SCALES = {
     kind: Family("rapp-egg/2.0", kind, "ZIP", hatches_to)

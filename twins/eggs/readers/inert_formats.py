@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from twins.eggs.parsed_egg import Family, ParsedEgg
@@ -12,6 +13,7 @@ from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.identity import lenient, said_by
 from twins.zip.names import safe_component, safe_path, shown
 
+_NESTED = re.compile(r"members/[^/]+/manifest\.json")
 _ESTATE_BY_HAND = (
     "An estate moves by hand: publish estate.json under the new owner, then move each member it names. "
     "Every member that is an egg hatches by itself."
@@ -70,7 +72,8 @@ def estate(found: DetectedEgg) -> ParsedEgg:
     owner = lenient(found, manifest.get("owner_rappid"), inside(content, "owner").get("rappid"))
     if "owner_signature" in manifest:
         found.notes.append("Its owner's signature is of no known kind and was not checked.")
-    answer = _ESTATE_BY_HAND
+    held = sum(_NESTED.fullmatch(name) is not None for name in found.names)
+    answer = f"It holds {held} eggs; each hatches to its own place." if held else _ESTATE_BY_HAND
     if "HATCH.md" in found:
         answer = f"How to move this estate is told in its HATCH.md. {answer}"
     return data(found, ESTATE, wholeness.settle(), rappid=owner, answer=answer)
