@@ -117,6 +117,7 @@ def test_tools_are_sorted_and_structural_for_operator(desk: Desk) -> None:
     assert everyday == sorted(everyday)
     assert {"Zeta", "alpha", "Beta", "ContextMemory", "ManageMemory", "HackerNews"} <= set(everyday)
     structural = {"HatchEgg", "LayEgg", "LearnNew", "SwarmFactory", "Twin"}
+    structural |= {"NeighborhoodRun", "NeighborhoodSnapshot"}
     assert not structural & set(everyday)
     assert "LearnNew" not in desk.model.system()
     desk.daemon.post("/chat", {"user_input": "hello"}, control=True)

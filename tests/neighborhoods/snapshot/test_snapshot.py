@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
+from neighborhoods.snapshot.diff import compare_snapshots
 from neighborhoods.snapshot.errors import SnapshotRunningError
 from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
@@ -118,6 +119,17 @@ def test_unchanged_twin_is_not_read_again_and_changed_one_is(desk: Machine, pi: 
         assert sum(name.endswith(".tar.gz") for name in archive.namelist()) == 2
     with open_egg(Path(later.record.path)) as opened:
         assert opened.seal.whole
+
+
+def test_diff_names_what_was_copied_and_differs(desk: Machine, pi: Machine) -> None:
+    first = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], name="one").record
+    later = NOW + timedelta(hours=1)
+    same = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], name="two", now=later).record
+    assert compare_snapshots(Path(first.path), Path(same.path)).files == ()
+    baker = pi.twin("baker").key
+    other = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], name="three", now=later).record
+    (found,) = compare_snapshots(Path(first.path), Path(other.path)).files
+    assert (found.what, found.target) == ("added", f"peers/pi/twins/{baker}.tar.gz")
 
 
 def test_machine_without_answer_is_missing_and_others_are_taken(desk: Machine, pi: Machine) -> None:

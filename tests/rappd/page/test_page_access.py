@@ -21,6 +21,7 @@ EVERYWHERE = (
     "twins/archived",
     "machines",
     "machines/outbox",
+    "machines/neighborhood",
     "devices",
     "activity",
     "activity/threads",

@@ -24,6 +24,8 @@ export function drillState({ there, drill, restorable, missing }) {
   return [missing.length ? "!" : "✓", missing.length ? "warn" : "good", `restorable, tried ${when(drill.at)}${lacks}`];
 }
 
-/** "2 machines, 6 twins, 412 MB" */
-export const sizes = ({ machines, twins, size }) =>
-  `${count(machines, "machine")}, ${count(twins, "twin")}, ${bytes(size)}`;
+/** "3 machines, 6 twins, 412 MB"; "2 of 3 machines, …" when one is missing */
+export function sizes({ machines, twins, size, missing }) {
+  const all = machines + missing.filter((path) => !path.includes("/")).length;
+  return `${all > machines ? `${machines} of ` : ""}${count(all, "machine")}, ${count(twins, "twin")}, ${bytes(size)}`;
+}

@@ -135,7 +135,7 @@ function chooser(options, again) {
   };
   return h(
     "fieldset",
-    { class: "choices" },
+    { class: "choices nb-restore" },
     h("legend", {}, "Where to"),
     Object.entries(TARGETS).map(radio),
     h("details", { class: "fold" }, h("summary", {}, "What is there stays, unless…"), Object.entries(FLAGS).map(box)),

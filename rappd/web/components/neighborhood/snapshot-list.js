@@ -66,7 +66,7 @@ function comparison(snapshots) {
   const [before, after] = [pick("Before", 1), pick("After", 0)];
   const compare = () =>
     attemptIn(errorPlace, async () => {
-      const diff = await post("/neighborhood/diff", { before: before.value, after: after.value });
+      const { diff } = await post("/neighborhood/diff", { before: before.value, after: after.value });
       fill(result, differences(diff));
       announce(summary(diff));
     });

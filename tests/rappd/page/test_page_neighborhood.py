@@ -1,0 +1,73 @@
+"""Machines › Neighborhood in Chromium: hostile names, narrow screens, work that somebody else began."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from tests.rappd.page.machine_rows import listing, sent
+from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+PROBE = {"reachable": True, "detail": "", "free_bytes": 12_000_000_000, "twins": 1}
+SNAPSHOT = {"path": "/e/home.egg", "name": "home", "taken_at": "2026-11-21T10:00:00Z", "size": 9, "sha256": "a",
+            "machines": 2, "twins": 3, "missing": [], "restorable": True, "there": True,
+            "drill": {"at": "2026-11-21T10:00:00Z", "files": 9, "problem": ""}}  # fmt: skip
+
+
+def member(name: str, **more: Any) -> dict[str, Any]:
+    row = {"name": name, "fingerprint": "", "paired": False, "presence": "", "self": False, "way": "ssh"}
+    return row | {"trouble": "", "probe": PROBE | {"named": ["gardener"]}} | more
+
+
+def shown(site: Any, *members: dict[str, Any], work: Any = None, snapshots: Any = (SNAPSHOT,)) -> None:
+    rows = [member("desk", self=True), *members]
+    sent(site, "GET", "/peers", 200, listing())
+    sent(site, "GET", "/neighborhood", 200, {"members": rows, "snapshots": list(snapshots), "work": work})
+    sent(site, "POST", "/neighborhood/probe", 200, {"members": rows})
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+async def test_hostile_names_stay_words(site: Any, width: int) -> None:
+    names = ["<img src=x onerror=alert(1)><b>bold</b>", "\u202egnp.exe\u2066 pi\u2069", "n" * 60]
+    twins = PROBE | {"named": ["<script>alert(1)</script>", "\u202eesor", "w" * 90] + ["x"] * 20}
+    drill = {"at": "2026-11-21T10:00:00Z", "files": 0, "problem": "<b>\u202e" + "p" * 200}
+    bad = SNAPSHOT | {"name": "<i>" + "s" * 90, "drill": drill, "restorable": False}
+    shown(site, *(member(name, probe=twins) for name in names), snapshots=[bad])
+    async with site.opened("#/machines/neighborhood", viewport={"width": width, "height": 700}) as page:
+        await expect(page.locator(".nb-other")).to_have_count(3)
+        await expect(page.locator(".nb-other").first).to_contain_text("and 11 more")
+        await expect(page.locator(".nb-snapshot")).to_contain_text("✗ cannot be restored: <b>ppp")
+        assert await page.locator("main :is(img, b, i, script)").count() == 0
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", await page.locator("#main").inner_text())
+        for wrong in (SIDEWAYS, SMALL, NAMELESS):
+            assert await page.evaluate(wrong) == []
+
+
+async def test_work_that_somebody_else_began_is_followed_to_its_end(site: Any) -> None:
+    machines = [{"name": "pi", "state": "reading", "done": 61, "whole": 100}]
+    parts = {"done": 0, "whole": 0, "last": "", "problems": []}
+    work = {"id": "w", "kind": "snapshot", "phase": "reading", "machines": machines, "parts": parts}
+    work |= {"can_cancel": True}
+    shown(site, member("pi"), work=work, snapshots=[])
+    sent(site, "GET", "/neighborhood/work", 200, {"work": work})
+    async with site.opened("#/machines/neighborhood") as page:
+        bars = page.get_by_role("group", name="Progress")
+        await expect(bars.locator("li")).to_contain_text("61 %")
+        await expect(page.get_by_role("button", name="Take a snapshot")).to_be_disabled()
+        shown(site, member("pi"))
+        sent(site, "GET", "/neighborhood/work", 200, {"work": None})
+        await expect(page.locator(".nb-snapshot")).to_contain_text("✓ restorable, tried 21 Nov")
+        await expect(bars).to_be_hidden()
+        await expect(page.get_by_role("button", name="Take a snapshot")).to_be_enabled()
+
+
+async def test_only_the_operator_sees_the_neighborhood(site: Any) -> None:
+    site.daemon.operator = False
+    async with site.opened("#/machines/neighborhood") as page:
+        await expect(page.locator(".operator-line")).to_be_visible()
+        assert site.daemon.requests("/neighborhood/probe") == []
