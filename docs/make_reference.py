@@ -58,6 +58,7 @@ DO = {
     "member_unreachable": "Wake it or look at the network, then rerun.",
     "member_refused": "Do what the message says: it names the command that shows why.",
     "member_disk_full": "Free space on that machine, rerun.",
+    "member_busy": "Wait until the other snapshot is done, then rerun.",
     "no_such_snapshot": "`rappd neighborhood snapshots` lists them; or give the file's path.",
     "not_a_snapshot": "Hatch it with `rappd egg hatch`.",
     "snapshot_running": "Wait until the other snapshot or restore is done, then rerun.",

@@ -20,7 +20,12 @@ Row = dict[str, Any]
 
 @click.command()
 @click.argument("name", required=False, default="", metavar="[NAME | ADDRESS]")
-@click.option("--mine", "whose", flag_value="mine", help="It is yours: it may use every approved agent.")
+@click.option(
+    "--mine",
+    "whose",
+    flag_value="mine",
+    help="It is yours: it may use every approved agent, and take snapshots.",
+)
 @click.option(
     "--friend", "whose", flag_value="friend", help="Somebody else's: it may use only what you share."
 )

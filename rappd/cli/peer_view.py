@@ -32,6 +32,7 @@ _HEADER = ("PEER", "PRESENCE", "REACHED BY", "AGENTS", "WAITING")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PASSING = re.compile(r" is (away|busy)( \(\d+\))?\.$")
 _EGG = "EGG"
+_SNAPSHOT = "SNAPSHOT"
 _WIDE = 76
 _SOURCES = {
     "nearby": "local network",
@@ -89,6 +90,7 @@ def show_peer(row: Row) -> None:
         ("Paired", _day(row["paired_at"])),
         ("May here", may_here(row)),
         ("", "\n".join(row["scopes"]) if set(row["scopes"]) - {"*", _EGG} else ""),
+        ("Snapshots", "it may read every twin here" if {"*", _SNAPSHOT} & set(row["scopes"]) else ""),
         ("Agents", ", ".join(agents)),
         ("Twins", ", ".join(map(str, row.get("twins_here", ())))),
         ("Offered", "its agents are tools of the brainstem here" if row["offered"] else ""),

@@ -100,7 +100,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
 
     A change counts from its next request on.
     HELP.brainstem.Clock is one agent, HELP.brainstem a talk, HELP.brainstem.* both and every agent,
-    EGG sending eggs. "mine" is everything, "friend" only eggs.
+    EGG sending eggs, SNAPSHOT reading every twin. "mine" is everything, "friend" only eggs.
     """
     daemon = ControlClient(Home.here())
     if not given and how:

@@ -132,7 +132,7 @@ class RappdTransport:
 
 
 def _checked(twin: MemberTwin) -> MemberTwin:
-    """What a peer lists, within bounds."""
+    """The twin as a peer lists it, within bounds."""
     return msgspec.structs.replace(
         twin,
         rappid_json=rappid_fields(orjson.dumps(twin.rappid_json)),

@@ -93,6 +93,15 @@ async def test_entry_without_url_troubles_nobody_else(tmp_path: Path) -> None:
     await written.check()
 
 
+@pytest.mark.parametrize("whose", ["mine", "friend"])
+def test_member_paired_is_read_by_its_rappd_and_a_friends_only_by_name(tmp_path: Path, whose: str) -> None:
+    paired = row("pi", PI, "10.0.0.2:7443", paired=True, whose=whose)
+    for entries in ([], [{"name": "pi", "url": "https://10.0.0.2:7443", "fingerprint": PI}]):
+        found = roster(tmp_path, [paired], *entries)["pi"]
+        assert (found.way, found.is_mine) == ("rappd", whose == "mine")
+    assert roster(tmp_path, [row("pi", PI, "10.0.0.2:7443")])["pi"].way == ""
+
+
 def test_find_member_by_name_or_key(tmp_path: Path) -> None:
     found = list(roster(tmp_path, [row("pi", PI), row("shed", SHED)]).values())
     assert find_member(found, "Pi").name == "pi"

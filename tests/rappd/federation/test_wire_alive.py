@@ -181,3 +181,20 @@ def test_page_hides_a_closed_listener() -> None:
     served = {row[0].partition(" ")[2] for row in rows("Route", "Who", "What")}
     for route in re.findall(r"`(?:GET|POST) (/(?:envelopes|agents/\{id\}|eggs)[^`]*)`", mapped):
         assert route in served, route
+
+
+def test_twins_are_listed_as_the_page_says(node: Node, mine: PlainMachine, filled: Filled) -> None:
+    said = filled("response-snapshot-twins-200", mine)
+    (twin,) = said["twins"]
+    folder = node.daemon.home / "twins" / twin["hash"]
+    (folder / "agents").mkdir(parents=True)
+    (folder / "rappid.json").write_text(json.dumps(twin["rappid_json"]))
+    (folder / "soul.md").write_text("You are a gardener.")
+    (folder / "agents" / "water_agent.py").write_text("")
+    got = mine.request("GET", "/snapshot/twins").json
+    listed = next(one for one in got["twins"] if one["hash"] == twin["hash"])
+    assert got.keys() == said.keys()
+    assert (got["host"], "clock_agent.py" in got["agent_files"]) == ("pi", True)
+    changing = ("workspace_bytes", "workspace_files", "fingerprint")
+    assert {**listed, **{name: twin[name] for name in changing}} == twin
+    assert all(type(listed[name]) is type(twin[name]) for name in changing)

@@ -26,7 +26,7 @@ from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.federation import active_requests, inbound
 from rappd.http import request_body
-from rappd.http.federation import admission, eggs
+from rappd.http.federation import admission, eggs, snapshots
 from rappd.http.federation import envelopes as envelope_routes
 from rappd.http.federation import pairing as pairing_routes
 from rappd.operations import received_eggs
@@ -101,7 +101,7 @@ def reasons() -> set[tuple[str, str]]:
 
 
 def test_documented_routes_are_the_listeners() -> None:
-    tables = (envelope_routes.routes, pairing_routes.routes, eggs.routes)
+    tables = (envelope_routes.routes, pairing_routes.routes, eggs.routes, snapshots.routes)
     served = {f"{route.method} {route.path}" for table in tables for route in table}  # type: ignore[attr-defined]
     assert {row[0] for row in rows("Route", "Who", "What")} == served
 

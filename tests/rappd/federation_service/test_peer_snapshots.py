@@ -84,7 +84,9 @@ def test_snapshot_and_restore_of_a_paired_machine(
     assert not [one for one in (desk.home / "eggs").rglob("*") if "outgoing_twins/" in str(one)]
 
 
-def test_probe_of_friend_says_what_to_type_there(machines: tuple[Machine, Machine, Machine]) -> None:
+def test_friend_is_read_when_shared_and_gets_nothing_back_by_its_name(
+    machines: tuple[Machine, Machine, Machine], tmp_path: Path
+) -> None:
     desk, _, shed = machines
     refused = run(desk, "probe", "shed")
     assert refused.returncode == 7
@@ -92,6 +94,13 @@ def test_probe_of_friend_says_what_to_type_there(machines: tuple[Machine, Machin
     assert "rappd peers scopes" in refused.stdout
     shed.owner("POST", "/peers/desk/scopes", {"scopes": ["EGG", "SNAPSHOT"]})
     assert "✓ shed: 1 twins" in run(desk, "probe", "shed").stdout
+    egg = tmp_path / "shed.egg"
+    assert run(desk, "snapshot", "--only", "shed", "--out", str(egg)).returncode == 0
+    shutil.rmtree(shed.home / "twins" / homes.TWIN)
+    restored = run(desk, "hatch", str(egg), "--yes", "--json")
+    assert restored.returncode == 7
+    assert parsed(restored)["hatched"]["staged"] == []
+    assert shed.owner("GET", "/eggs/arrived")["arrived"] == []
 
 
 def test_probe_peer_away_or_daemon_down_says_so_in_one_line(

@@ -3,7 +3,7 @@
 import { fill, h } from "../../lib/dom.js";
 
 const CHOICES = [
-  ["mine", "Mine", "It may use every agent that you approved here."],
+  ["mine", "Mine", "It may use every agent that you approved here, and read this machine for snapshots."],
   ["friend", "A friend's", "It may send you eggs; the rest only when you share it."],
 ];
 

@@ -9,6 +9,7 @@ import { toast } from "../ui/toast.js";
 
 const ALL = "*";
 const EGGS = "EGG";
+const SNAPSHOTS = "SNAPSHOT";
 const TURN = "HELP.brainstem";
 
 let count = 0;
@@ -52,7 +53,7 @@ export function peerScopes(peer, cards, saved) {
       "fieldset",
       { class: "whose" },
       h("legend", { class: "visually-hidden" }, `How much ${nameOf(peer)} may do here`),
-      line(all, "Everything approved", "As a machine of yours: every agent that you approved here."),
+      line(all, "Everything approved", "As a machine of yours: every agent that you approved here, and snapshots of this machine."),
       line(eggs, "Eggs alone", "As a friend's: it may send you eggs, which wait until you open them."),
       line(some, "What is ticked", "Nothing else."),
     ),
@@ -96,6 +97,7 @@ function choices(cards, given) {
     }));
   const known = [
     { scope: EGGS, title: "Send eggs", meaning: "They wait until you open them." },
+    { scope: SNAPSHOTS, title: "Take snapshots", meaning: "It reads every twin here, without keys." },
     { scope: TURN, title: `Chat with ${daemon.name}`, meaning: "Its turns use the agents that are ticked." },
     ...agents,
   ];
