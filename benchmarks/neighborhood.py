@@ -20,9 +20,9 @@ from benchmarks.ssh_peers import missing as missing
 
 _MB = 1_000_000
 _PEERS = 5
-_EACH = 12 * _MB
+_EACH = 30 * _MB
 """Octets of a peer's only twin: sources, JSON lines and noise, a third each."""
-_ROUNDS = 1
+_ROUNDS = 2
 _RAPPD = Path(sys.executable).with_name("rappd")
 
 
