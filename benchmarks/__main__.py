@@ -11,7 +11,16 @@ import time
 
 import benchmarks
 
-_HELPERS = {"__main__", "a2a_peer", "bare_line", "bare_steps", "daemon", "ruled_steps", "simulated_peers"}
+_HELPERS = {
+    "__main__",
+    "a2a_peer",
+    "bare_line",
+    "bare_steps",
+    "daemon",
+    "ruled_steps",
+    "simulated_peers",
+    "ssh_peers",
+}
 
 
 def main(wanted: list[str]) -> int:

@@ -34,6 +34,7 @@ _REST = 1.0
 _MOST_AGENTS = 64 << 20
 _MOST_BESIDE = 2 << 30
 """Octets of a stream beside its files: headers, and what a tar without exclusions sends and is dropped here."""
+_BATCH = 1 << 20
 _SILENCE = 60.0
 """Seconds without a byte after which a stream counts as broken."""
 
@@ -254,13 +255,17 @@ class PeerReader:
 
 
 class _Bridge:
-    """A stream of the event loop, read by a thread, which looks at each piece before the next is asked for."""
+    """A stream of the event loop, read by a thread. While the thread looks at one batch, the next one is read.
+
+    Batches are large: each costs a change of threads, which takes long while the other one computes.
+    """
 
     def __init__(self, stream: AsyncIterator[bytes], count: Callable[[int], None]) -> None:
         self._stream = stream
         self._count = count
         self._loop = asyncio.get_running_loop()
-        self._asked: Future[bytes | None] | None = None
+        self._asked: Future[bytes] | None = None
+        self._reading: asyncio.Task[Any] | None = None
         self._is_stopped = False
 
     async def consume(self, work: Callable[[], None]) -> None:
@@ -275,23 +280,40 @@ class _Bridge:
             await asyncio.wait({worker})
             raise
         finally:
+            await self._end_reading()
             close = getattr(self._stream, "aclose", None)
             if close is not None:
                 await close()
 
     def pieces(self) -> Iterator[bytes]:
         """Called in the thread."""
+        self._asked = asyncio.run_coroutine_threadsafe(self._batch(), self._loop)
         while not self._is_stopped:
-            self._asked = asyncio.run_coroutine_threadsafe(self._following(), self._loop)
-            piece = self._asked.result()
-            if piece is None:
+            batch = self._asked.result()
+            if not batch:
                 return
-            self._count(len(piece))
-            yield piece
+            self._asked = asyncio.run_coroutine_threadsafe(self._batch(), self._loop)
+            self._count(len(batch))
+            yield batch
 
-    async def _following(self) -> bytes | None:
-        async with asyncio.timeout(_SILENCE):
-            return await anext(self._stream, None)
+    async def _batch(self) -> bytes:
+        self._reading = asyncio.current_task()
+        batch = bytearray()
+        while len(batch) < _BATCH:
+            async with asyncio.timeout(_SILENCE):
+                piece = await anext(self._stream, None)
+            if piece is None:
+                break
+            batch += piece
+        return bytes(batch)
+
+    async def _end_reading(self) -> None:
+        if self._asked is not None:
+            self._asked.cancel()
+        await asyncio.sleep(0)  # one that was just asked for begins now, or never
+        if self._reading is not None and not self._reading.done():
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
 
 
 def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None:

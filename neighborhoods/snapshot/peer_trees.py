@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.member_paths import in_workspace
 from twins.errors import BadEggError
 from twins.workspace.identity_file import Identity
+from twins.zip import deflate
 
 _PIECE = 1 << 18
 
@@ -65,13 +65,13 @@ def write_checked(twin: PeerTwin, spool: Spool, target: IO[bytes]) -> None:
 
 def gunzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a gzip stream in pieces of bounded size. Raises ``BadMemberStreamError``."""
-    stream = zlib.decompressobj(31)
+    stream = deflate.gunzipping()
     for piece in pieces:
         rest = piece
         while rest and not stream.eof:
             try:
                 content = stream.decompress(rest, _PIECE)
-            except zlib.error as error:
+            except deflate.InflateError as error:
                 raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
             rest = stream.unconsumed_tail
             if content:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Self
 
 from neighborhoods.snapshot.tar_guard import BLOCK, TarEntry
+from twins.zip import deflate
 
 _PIECE = 1 << 18
 _END = bytes(2 * BLOCK)
@@ -70,10 +70,23 @@ def write_tar_gz(
 
     GNU form, which every tar reads. Raises ``ValueError`` for files out of order or of another size than said.
     """
-    compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for piece in tar_pieces(files, root=root):
+    compressor = deflate.gzipping()
+    for piece in _even(tar_pieces(files, root=root)):
         target.write(compressor.compress(piece))
     target.write(compressor.flush())
+
+
+def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same octets in pieces of one size, on which the archive's bytes depend."""
+    batch = bytearray()
+    for piece in pieces:
+        batch += piece
+        at = 0
+        while len(batch) - at >= _PIECE:
+            yield bytes(batch[at : at + _PIECE])
+            at += _PIECE
+        del batch[:at]
+    yield bytes(batch)
 
 
 def tar_pieces(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tarfile
 import time
-import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
 from twins.byte_sizes import format_bytes
 from twins.eggs.writers import exclusions
 from twins.errors import HostileEggError
+from twins.zip import deflate
 from twins.zip.names import NameSet, safe_path, shown
 
 BLOCK = 512
@@ -276,7 +276,7 @@ async def read_tar_async(pieces: AsyncIterable[bytes], guard: TarGuard) -> Async
 
 def gunzipped(archive: Path) -> Iterator[bytes]:
     """The content of a gzip file in pieces of bounded size. Raises ``BadMemberStreamError``, ``OSError``."""
-    decompressor = zlib.decompressobj(31)
+    decompressor = deflate.gunzipping()
     with archive.open("rb") as file:
         while piece := file.read(_PIECE):
             while piece:
@@ -284,7 +284,7 @@ def gunzipped(archive: Path) -> Iterator[bytes]:
                     return  # what follows the first gzip member is no part of the archive
                 try:
                     content = decompressor.decompress(piece, _PIECE)
-                except zlib.error as error:
+                except deflate.InflateError as error:
                     raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
                 piece = decompressor.unconsumed_tail
                 if content:

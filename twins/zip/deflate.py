@@ -66,6 +66,19 @@ def plain_piece(content: bytes) -> bytes:
     return b"".join(parts)
 
 
+def gzipping() -> Any:
+    """A writer of one gzip file without a name or time, with the methods of ``zlib.compressobj``.
+
+    Its bytes follow from the content and from the pieces in which it comes.
+    """
+    return _compressor(_LEVEL, zlib.DEFLATED, 31)
+
+
+def gunzipping() -> Any:
+    """A reader of one gzip file, with the methods of ``zlib.decompressobj``; raises ``InflateError``."""
+    return _decompressor(31)
+
+
 def inflating() -> Any:
     """A reader of one raw deflate stream, with the methods of ``zlib.decompressobj``."""
     return _decompressor(-15)
