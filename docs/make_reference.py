@@ -60,6 +60,8 @@ DO = {
     "member_disk_full": "Free space on that machine, rerun.",
     "no_such_snapshot": "`rappd neighborhood snapshots` lists them; or give the file's path.",
     "not_a_snapshot": "Hatch it with `rappd egg hatch`.",
+    "partial_snapshot": "Do what the message says; the next one tries again, or `rappd neighborhood snapshot`.",
+    "drill_failed": "`rappd neighborhood drill NAME` says which file; take another.",
     "snapshot_running": "Wait until the other snapshot or restore is done, then rerun.",
     "no_such_member": "`rappd neighborhood members` names them.",
     "bad_member": "Correct the entry in `peers.json`.",

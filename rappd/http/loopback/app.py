@@ -14,6 +14,7 @@ from rappd.http.loopback import (
     chat,
     devices,
     eggs,
+    fleet,
     health,
     http_tools,
     legacy,
@@ -54,7 +55,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, peers, broadcast, legacy, tokens, anchors, notices]
+    tables += [twins, cartridges, eggs, snapshots, fleet, peers, broadcast, legacy, tokens, anchors, notices]
     tables += [devices, session_eggs, sessions, workflows]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
