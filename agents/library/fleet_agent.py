@@ -38,7 +38,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Fleet",
     "description": "Tells how all machines of the owner are, and archives twins on every one of them.",
-    "summary": "Tells how your machines are; archives on all of them.",
+    "summary": "Tells how all your machines are.",
     "author": "rappd",
     "tags": ["machines", "neighborhood", "lifecycle"],
     "category": "core",
@@ -60,9 +60,9 @@ class FleetAgent(BasicAgent):
         text = {"type": "string"}
         self.metadata: dict[str, Any] = {
             "name": self.name,
-            "description": "Looks after the fleet, all machines of the person at once: tells how each machine is, and "
-            "archives twins on every one (archive_estate). Use it when the person asks how the machines or the "
-            "fleet are, or wants to archive twins on all machines.",
+            "description": "Tells how the fleet is, all machines of the person at once: health, version, disk, twins, "
+            "last snapshot; and archives twins on every machine (archive_estate). Use it for "
+            '"how are my machines?", "how is my fleet?", or to archive twins on all machines.',
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -75,7 +75,7 @@ class FleetAgent(BasicAgent):
                     "confirm": {"type": "boolean", "description": "True only after the person said yes"},
                     "text": {**text, "description": "The filter in words, like kind=project"},
                 },
-                "required": ["action"],
+                "required": [],
             },
         }
         super().__init__(self.name, self.metadata)
@@ -97,7 +97,7 @@ class FleetAgent(BasicAgent):
                 if not chosen:
                     return "Error: archive_estate needs a filter, like kind=project or stopped_for_days=30."
                 done = request("fleet.archive_estate", filter=chosen, confirm=kwargs.get("confirm") is True)
-                answer = _archived(done)
+                answer = _archived(done, chosen)
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
         return json.dumps({"status": "ok", **answer}, ensure_ascii=False, default=str)
@@ -138,7 +138,7 @@ def _in_words(row: dict[str, Any]) -> str:
     return f"{name}: {', '.join([*said, *row['problems']])}"
 
 
-def _archived(found: dict[str, Any]) -> dict[str, Any]:
+def _archived(found: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
     is_dry = found["mode"] == "dry-run"
     lines = []
     for row in found["per_peer"]:
@@ -151,8 +151,17 @@ def _archived(found: dict[str, Any]) -> dict[str, Any]:
         wrong = "".join(f"; {one['name']}: {one['error']}" for one in row["errors"][:_NAMES])
         later = "".join(f"; {one['name']} follows" for one in row.get("put_off", ()))
         lines.append(f"{name}: {named or 'none'}{wrong}{later}")
-    head = "Nothing was done yet. It would be:" if is_dry else "Set aside, whole:"
-    return {"message": "\n".join([head, *lines]), **found}
+    head = "Set aside, whole:"
+    if is_dry:
+        again = " ".join(f"{clause}={_word(value)}" for clause, value in chosen.items())
+        head = f'Nothing was done yet: "archive estate {again} confirm" does it. It would be:'
+    missing = "" if found["ok"] else "Not every machine could. "
+    return {"message": "\n".join([f"{missing}{head}", *lines]), **found}
+
+
+def _word(value: object) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"'{text}'" if re.search(r"\s", text) else text
 
 
 if __name__ == "__main__":

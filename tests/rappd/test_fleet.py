@@ -22,13 +22,10 @@ Servers = dict[str, SshServer]
 def serve(folder: Path, *twins: str) -> SshServer:
     """An SSH server whose home has these twins."""
     server = SshServer(folder)
-    (server.home).rmdir()
+    server.home.rmdir()
+    machine = Machine(server.home, folder.name)
     for twin in twins:
-        if server.home.exists():
-            Machine.twin(machine, twin)
-        else:
-            machine = Machine(server.home, folder.name)
-            machine.twin(twin)
+        machine.twin(twin)
     server.start()
     return server
 
@@ -182,6 +179,26 @@ def test_archive_estate_wrong_or_missing_filter_asks_nobody(desk: RunningDaemon)
         assert done.returncode == 2, words
         assert done.stdout == ""
     assert archived_by(desk.home) == {}
+
+
+def test_fleet_agent_works_by_conversation_for_the_operator_alone(
+    desk: RunningDaemon, servers: Servers
+) -> None:
+    desk.environment.pop("LLM_FAKE")
+    desk.start()
+    told = desk.cli("chat", "how are my machines?").stdout
+    assert "pi: stopped, rappd" in told
+    assert "gone: gone is there, and takes no SSH connections." in told
+    dry = desk.cli("chat", "archive estate name_prefix=it's").stdout
+    assert "Nothing was done yet" in dry
+    assert "shed: it's a twin" in dry
+    everyday = desk.post("/chat", {"user_input": "archive estate name_prefix=it's confirm"}).json()
+    assert "Fleet" not in json.dumps(everyday)
+    assert archived_by(servers["shed"].home) == {}
+    done = desk.cli("chat", "archive estate name_prefix=it's confirm").stdout
+    assert "Set aside, whole:" in done
+    assert archived_by(servers["shed"].home) == {"it's a twin": "fleet:archive_estate"}
+    assert archived_by(desk.home) == {"it's here": "fleet:archive_estate"}
 
 
 def test_status_tells_of_every_machine(desk: RunningDaemon, servers: Servers) -> None:
