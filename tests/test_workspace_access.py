@@ -107,6 +107,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/transports/ssh_connections.py",
         "neighborhoods/snapshot/transports/twin_folder.py",
         "rappd/federation/outgoing_eggs.py",
+        "rappd/operations/member_eggs.py",
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
         "rappd/operations/session_packing.py",

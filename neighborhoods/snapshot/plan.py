@@ -102,6 +102,11 @@ class PeerPlan:
     steps: list[PeerStep] = field(default_factory=list)
     problem: str = ""
 
+    @property
+    def agents_kept(self) -> list[str]:
+        """Agent files of its brainstem, which stay in the egg: nobody but its owner puts code into a brainstem."""
+        return [part.name.partition("/brainstem/agents/")[2] for part in self.block.agents]
+
     def of(self, action: str) -> list[PeerStep]:
         """The steps of one action."""
         return [step for step in self.steps if step.action == action]
@@ -192,6 +197,7 @@ class RestorePlan:
                     "name": peer.block.name,
                     "way": peer.way,
                     "twins": [step.as_json() for step in peer.steps],
+                    "agents_kept": peer.agents_kept,
                     **({"problem": peer.problem} if peer.problem else {}),
                 }
                 for peer in self.peers

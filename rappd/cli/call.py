@@ -96,8 +96,15 @@ class NoSuchAgentError(NotFoundError):
     "--wait", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds to wait."
 )
 @click.option("--yes", is_flag=True, help="Send over plain http without asking.")
-@click.option("--first", "many", flag_value="first", help="Ask PEER,PEER or all; the first answer counts.")
-@click.option("--all", "many", flag_value="all", help="Ask PEER,PEER or all; every answer within --wait.")
+@click.option(
+    "--first",
+    "many",
+    flag_value="first",
+    help="Ask PEER,PEER, @NEIGHBORHOOD or all; the first answer counts.",
+)
+@click.option(
+    "--all", "many", flag_value="all", help="Ask PEER,PEER, @NEIGHBORHOOD or all; every answer within --wait."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def call(
     target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, many: str | None, as_json: bool
@@ -106,7 +113,9 @@ def call(
 
     pi is its brainstem, pi/gardener a twin there, pi:Clock one agent.
     """
-    if many and not text and " " in target.strip():  # a sentence alone: it is for everybody
+    if (
+        many and not text and " " in target.strip() and not target.startswith("@")
+    ):  # a sentence alone: it is for everybody
         target, text = "all", (target,)
     where, agent = (target, "") if "://" in target else target.partition(":")[::2]
     peer, twin = (where, "") if "://" in where else where.partition("/")[::2]

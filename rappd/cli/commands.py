@@ -20,6 +20,7 @@ COMMANDS = {
     "outbox": ("rappd.cli.outbox:outbox", "What waits for machines that are away."),
     "token": ("rappd.cli.token:token", "Let a program call this machine."),
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
+    "estate": ("rappd.cli.estate:estate", "What is yours, by its rappid; as one egg."),
     "neighborhood": ("rappd.cli.neighborhood:neighborhood", "Your machines together: snapshot, plan, hatch."),
     "fleet": ("rappd.cli.fleet:fleet", "All your machines at once: status, archive_estate."),
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),

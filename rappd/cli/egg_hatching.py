@@ -12,6 +12,7 @@ import click
 from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
 from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched_by_daemon
+from rappd.cli.estate_view import show_hatched_members, show_planned_members
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.neighborhood_restore import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 from rappd.cli.tables import table
@@ -21,6 +22,8 @@ from rappd.errors import RefusedError
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggOperations
+
+_PARTIAL = 7
 
 _OVERWRITE = click.option(
     "--overwrite",
@@ -52,6 +55,7 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
+        show_planned_members(found["plan"])
         show_plan(found["plan"], file=str(file))
 
 
@@ -99,7 +103,8 @@ def hatch(
         print_json(found)
     else:
         show_hatched(found["hatched"])
-    return None
+        show_hatched_members(found["hatched"])
+    return _PARTIAL if found["hatched"].get("partial") else None
 
 
 @click.command("hatch-text", context_settings={"ignore_unknown_options": True})  # a text may begin with -

@@ -101,14 +101,14 @@ def snapshots(as_json: bool) -> None:
         [
             one["name"],
             ago(now - datetime.fromisoformat(one["taken_at"]).timestamp()),
+            _state(one),
             format_bytes(one["size"]),
             str(one["machines"]),
             str(one["twins"]),
-            _state(one),
         ]
         for one in found["snapshots"]
     ]
-    table(["SNAPSHOT", "TAKEN", "SIZE", "MACHINES", "TWINS", "STATE"], rows, shrink=0)
+    table(["SNAPSHOT", "TAKEN", "STATE", "SIZE", "MACHINES", "TWINS"], rows, shrink=5)
 
 
 @click.command()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
@@ -14,6 +14,7 @@ from agents.providers.selection import ProviderSelector
 from agents.storage.file_pool import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import IdentityKey
+from neighborhoods.places.memberships import Memberships
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
@@ -37,13 +38,15 @@ from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
+from rappd.operations.estate import EstateOperations
 from rappd.operations.fleet import FleetOperations
 from rappd.operations.fleet_twins import DaemonTwins
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
-from rappd.operations.neighborhood_members import NeighborhoodMembers, members_of_daemon
+from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
+from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
@@ -66,6 +69,9 @@ from rappd.workflows.library import WorkflowLibrary
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +141,7 @@ class Daemon:
             model=settings.text("provider.model"),
             is_running=True,
         )
-        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants)
+        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants, self.members, self.notices)
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
@@ -147,6 +153,17 @@ class Daemon:
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
         self.anchoring = Anchoring(home.database, identity, store)
+        self.memberships = Memberships(home.root)
+        estate = EstateOperations(
+            home,
+            workspace,
+            machine=self.name,
+            github=settings.text("estate.github"),
+            private_pointer=settings.text("estate.private"),
+        )
+        self.places = PlaceOperations(
+            home, workspace, verbs, estate, self.memberships, identity=lambda: identity, machine=self.name
+        )
         self.federation = FederationService(
             LocalNode(home, settings, identity, self.name),
             store,
@@ -154,6 +171,7 @@ class Daemon:
             self.tenants,
             self.anchoring,
             self.notices,
+            self.memberships,
         )
         self.readiness = Readiness(store, self.federation)
         self.activity.watched["machines"] = self.federation.looks
@@ -182,7 +200,13 @@ class Daemon:
             home.root, self.name, self.members, DaemonTwins(twin_api, self.twins), is_running=True
         )
         operations = HostOperations(
-            self.dispatcher, self.tenants, self.twins, twin_api, self.eggs, self.fleet
+            self.dispatcher,
+            self.tenants,
+            self.twins,
+            twin_api,
+            self.eggs,
+            NeighborhoodHostApi(self.snapshots),
+            self.fleet,
         )
         self.services.perform = operations.perform
         self.dispatcher.watch(partial(operations.on_event, self.spawn))
@@ -253,7 +277,10 @@ class Daemon:
 
     async def members(self) -> NeighborhoodMembers:
         """The roster of the neighborhood, read anew."""
-        return await members_of_daemon(self.home, await self.peers.listing(), self.settings)
+        from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+        listing = await self.peers.listing()
+        return await asyncio.to_thread(NeighborhoodMembers.of, self.home, self.settings, listing)
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
@@ -281,6 +308,7 @@ class Daemon:
         await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
+        await self.snapshots.close()
         await self.eggs.close()
         for task in list(self._background):
             task.cancel()

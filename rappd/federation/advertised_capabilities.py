@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from agents.contract.agent import Agent
@@ -21,7 +21,16 @@ MOST_KEPT = 64
 class CapabilityCatalog:
     """One catalogue, cut to who asks. What a caller may not use does not exist for him."""
 
-    def __init__(self, tenants: Tenants, name: str, introduction: NodeCard) -> None:
+    def __init__(
+        self,
+        tenants: Tenants,
+        name: str,
+        introduction: NodeCard,
+        *,
+        public: Callable[[], list[str]],
+    ) -> None:
+        """``public``: the names of the agents that the owner published for everybody to read of."""
+        self._public = public
         self._tenants = tenants
         self._name = name
         self._introduction = introduction
@@ -40,7 +49,21 @@ class CapabilityCatalog:
         if caller.peer or caller.caps:
             data["agents"] = agents
             data["twins"] = [tenant.title for tenant in self._twins(caller)]
+        if public := self._published():
+            data["public"] = public
         return data
+
+    def _published(self) -> list[dict[str, str]]:
+        """Name and description of what is public and answers now. To read of it lets nobody call it."""
+        names = self._public()
+        if not names:
+            return []
+        serving = self._tenants.host.registry.serving(structural=False)
+        return [
+            {"name": agent.tool_name, "description": agent.description}
+            for agent in serving
+            if agent.tool_name in names
+        ]
 
     def _offered(self, caller: Caller) -> list[dict[str, Any]]:
         """The rows of the brainstem's agents; many peers have the same permissions, and all ask again and again."""

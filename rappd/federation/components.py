@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.peer_store import PeerStore
+from neighborhoods.places.memberships import Memberships
 from rappd.daemon.home import Home
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.federation.advertised_capabilities import own_id
@@ -96,6 +97,7 @@ class FederationBase:
     tables: FederationTables
     peer_store: PeerStore
     outgoing_eggs: OutgoingEggs
+    memberships: Memberships
     announced: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The data of each peer's last HELLO, by fingerprint."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
@@ -30,6 +31,8 @@ WITHOUT_LIMIT = 1 << 53
 NOTED_EVERY = 60.0
 """Seconds between two notes of when a token was last used."""
 
+Published = Callable[[str], tuple[str, ...]]
+
 STRANGER = Caller("federation", caps=())
 
 
@@ -43,9 +46,12 @@ class RequestAuthenticator:
         rows: TokenTable,
         inbox: InboxTable,
         revoked: dict[str, int],
+        published: Published,
     ) -> None:
+        """``published``: what a paired machine may do by what is published to it."""
         self._rows = rows
         self._inbox = inbox
+        self._published = published
         self.revoked = revoked
         self._bearer = CallerAuthenticator(identity.public, book.get, book.by_pin, revoked)
         self._counting = asyncio.Lock()
@@ -56,10 +62,15 @@ class RequestAuthenticator:
 
     @classmethod
     async def open(
-        cls, identity: IdentityKey, book: PeerStore, rows: TokenTable, inbox: InboxTable
+        cls,
+        identity: IdentityKey,
+        book: PeerStore,
+        rows: TokenTable,
+        inbox: InboxTable,
+        published: Published,
     ) -> RequestAuthenticator:
         """With what was taken back up to now."""
-        return cls(identity, book, rows, inbox, await rows.revoked())
+        return cls(identity, book, rows, inbox, await rows.revoked(), published)
 
     def who(self, token: str, certificate: bytes | None) -> tuple[Caller, str]:
         """The caller, and the name that its envelopes are from when they may not say so themselves.
@@ -70,7 +81,12 @@ class RequestAuthenticator:
         if shown is None:
             return STRANGER, ""
         if shown.peer is not None:
-            return Caller("federation", peer=shown.peer.fingerprint, caps=shown.peer.scopes), ""
+            peer = shown.peer
+            return Caller(
+                "federation",
+                peer=peer.fingerprint,
+                caps=(*peer.scopes, *self._published(peer.fingerprint)),
+            ), ""
         self._was_used(shown.jti)
         return Caller("federation", caps=shown.caps), f"{shown.name}_token-{shown.jti[:8]}"
 

@@ -17,6 +17,7 @@ from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
+from neighborhoods.places.memberships import Memberships
 from neighborhoods.storage import EGG, WAITING
 from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.context import Caller
@@ -74,8 +75,10 @@ class FederationService:
         tenants: Tenants,
         anchoring: Anchoring,
         notices: Notices,
+        memberships: Memberships,
     ) -> None:
         self.node, self.store, self.dispatcher, self.tenants = node, store, dispatcher, tenants
+        self.memberships = memberships
         self.notices = notices
         notices.applies["pairing"] = self._is_asking
         self.port = 0
@@ -88,7 +91,13 @@ class FederationService:
         self.peer_store = PeerStore(self.tables.peers)
         self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
         self._base = FederationBase(
-            node, dispatcher, tenants, self.tables, self.peer_store, self.outgoing_eggs
+            node,
+            dispatcher,
+            tenants,
+            self.tables,
+            self.peer_store,
+            self.outgoing_eggs,
+            memberships,
         )
         self.announced = self._base.announced
         self._parts: FederationComponents | None = None
@@ -211,7 +220,8 @@ class FederationService:
 
     def caller(self, peer: Peer) -> Caller:
         """A paired machine as the dispatcher knows it."""
-        return Caller("federation", peer=peer.fingerprint, caps=peer.scopes)
+        published = self.memberships.capabilities(peer.fingerprint)
+        return Caller("federation", peer=peer.fingerprint, caps=(*peer.scopes, *published))
 
     def requests(self, peer: Peer) -> Answer:
         """Works on what a peer asks over a line. Whether it is trusted still is asked each time."""

@@ -35,7 +35,7 @@ async def build_components(
     own = await asyncio.to_thread(material, node.home, node.identity)
     trust = await asyncio.to_thread(ServerTrust, own.tls, [peer.certificate for peer in peers.all()])
     introduction = own.introduction(node.identity, node.name, port or 7443)
-    catalogue = CapabilityCatalog(base.tenants, node.name, introduction)
+    catalogue = CapabilityCatalog(base.tenants, node.name, introduction, public=base.memberships.public)
     receiver = InboundHandler(
         base.dispatcher,
         base.tenants,
@@ -66,7 +66,9 @@ async def build_components(
     )
     return FederationComponents(
         trust=trust,
-        credentials=await RequestAuthenticator.open(node.identity, peers, tables.tokens, tables.inbox),
+        credentials=await RequestAuthenticator.open(
+            node.identity, peers, tables.tokens, tables.inbox, base.memberships.capabilities
+        ),
         catalogue=catalogue,
         receiver=receiver,
         carrier=carrier,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -30,7 +30,14 @@ Which = Literal["first", "all"]
 class BroadcastOperations:
     """``rappd call --first``, ``rappd call --all`` and ``rappd peers hello``."""
 
-    def __init__(self, machines: FederationService, calls: CallOperations) -> None:
+    def __init__(
+        self,
+        machines: FederationService,
+        calls: CallOperations,
+        members_of: Callable[[str], list[str]] | None = None,
+    ) -> None:
+        """``members_of``: the keys of the machines that are members of the neighborhood ``@NAME``; reads files."""
+        self._members_of = members_of
         self._machines = machines
         self._calls = calls
 
@@ -52,7 +59,7 @@ class BroadcastOperations:
         """
         m = self._machines
         await m.available()
-        peers = self._peers(selectors)
+        peers = self._peers(await self._without_neighborhoods(selectors))
         wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
         asked = {
             peer.fingerprint: self._calls.begin(
@@ -93,6 +100,23 @@ class BroadcastOperations:
 
         heard = await hello_all(m.peer_store.all(), say, within=PROBE_SECONDS + 1)
         return {"hello": [_hello_row(one) for one in heard]}
+
+    async def _without_neighborhoods(self, selectors: Sequence[str]) -> list[str]:
+        """``@NAME`` as its paired members. Raises ``NoSuchNeighborhoodError``, ``NotFoundError`` where none is paired."""
+        found: list[str] = []
+        for one in selectors:
+            if not one.startswith("@") or self._members_of is None:
+                found.append(one)
+                continue
+            keys = await asyncio.to_thread(self._members_of, one)
+            paired = [key for key in keys if self._machines.peer_store.get(key) is not None]
+            if not paired:
+                raise NotFoundError(
+                    f"No other member of {one} is paired with this machine.",
+                    do=f"rappd neighborhood show '{one.removeprefix('@')}'",
+                )
+            found += paired
+        return found
 
     def _peers(self, selectors: Sequence[str]) -> list[Peer]:
         """Whom that means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,10 @@ class DaemonEggOperations:
         """Returns when what is under way has come to its end."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
+    async def flush(self) -> None:
+        """Makes what was said up to now readable for a packing."""
+        await self._store.flush()
+
     async def pack(
         self, order: PackRequest, progress: Progress | None = None, *, work: str = ""
     ) -> dict[str, Any]:
@@ -97,7 +101,7 @@ class DaemonEggOperations:
             cancellation.check()  # others may have been first
             async with (
                 self._taken_in(path, expect_sha256) as kept,
-                self.resting(await asyncio.to_thread(self.verbs.key_of, kept)),
+                self._all_resting(await asyncio.to_thread(self.verbs.keys_of, kept)),
             ):
                 done = await asyncio.to_thread(
                     self.verbs.hatch,
@@ -181,8 +185,9 @@ class DaemonEggOperations:
         Then nothing is known of a receipt yet.
         """
         async with self._taken_in(path, expect_sha256) as kept:
-            key = await asyncio.to_thread(self.verbs.key_of, kept)
-            if not key or not self._tenants.is_answering(key):
+            keys = await asyncio.to_thread(self.verbs.keys_of, kept)
+            key = next(filter(self._tenants.is_answering, keys), "")
+            if not key:
                 return await self.hatch(kept, **how)
             planned = await asyncio.to_thread(self.verbs.plan, kept, overwrite=how["overwrite"])
         name = planned["plan"]["egg"]["name"]
@@ -245,6 +250,14 @@ class DaemonEggOperations:
         finally:
             if was_running:
                 await self._wake_again(key)
+
+    @asynccontextmanager
+    async def _all_resting(self, keys: Iterable[str]) -> AsyncIterator[None]:
+        """The same for several twins, one after the other."""
+        async with AsyncExitStack() as stack:
+            for key in sorted(keys):
+                await stack.enter_async_context(self.resting(key))
+            yield
 
     async def _wake_again(self, key: str) -> None:
         """Wakes a twin on the port that was held for it, if it still lives here."""

@@ -14,6 +14,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.operations.egg_json import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, PackRequest
+from rappd.operations.estate_hatching import EstateHatching, is_estate, touched_twins
 from rappd.operations.signer_trust import paired_machine
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
@@ -53,6 +54,7 @@ class EggOperations:
             pre_bond=self.lay_egg_before_bond,
             conversations=conversations,
         )
+        self._estates = EstateHatching(home, self.importer)
 
     def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile."""
@@ -84,17 +86,14 @@ class EggOperations:
     def look(self, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
         """``verify`` and ``plan`` in one reading."""
         with _opened(path, progress=progress) as opened:
-            return {
-                **seen(opened, self._home),
-                "plan": planned(self.importer.plan(opened), self._home),
-            }
+            return {**seen(opened, self._home), "plan": self._plan(opened, [])}
 
     def plan(
         self, path: Path, *, overwrite: Iterable[str] = (), progress: Progress | None = None
     ) -> dict[str, Any]:
         """Plans a hatching; writes nothing. ``plan.digest`` is the plan that an approval refers to."""
         with _opened(path, progress=progress) as opened:
-            return {"plan": planned(self.importer.plan(opened, overwrite=categories(overwrite)), self._home)}
+            return {"plan": self._plan(opened, categories(overwrite))}
 
     def hatch(
         self,
@@ -109,6 +108,15 @@ class EggOperations:
         """Carries the plan out, whole or not at all; the twin sleeps meanwhile. Raises ``WorkCancelledError``."""
         cancellation = cancellation or Cancellation()
         with _opened(path, progress=cancellation.watching(progress)) as opened:
+            if is_estate(opened):
+                return self._estates.hatch(
+                    opened,
+                    categories(overwrite),
+                    approved=approved,
+                    source=source or path.name,
+                    progress=progress,
+                    cancellation=cancellation,
+                )
             done = self.importer.hatch(
                 opened,
                 overwrite=categories(overwrite),
@@ -146,12 +154,19 @@ class EggOperations:
         with _opened(path) as opened:
             return {"extracted": extracted(opened, into)}
 
-    def key_of(self, path: Path) -> str:
-        """The folder of the twin that an egg would touch; "" for none. Raises ``TwinConflictError``."""
+    def keys_of(self, path: Path) -> list[str]:
+        """The folders of the twins that an egg would touch. Raises ``TwinConflictError``."""
         with _opened(path, check_up_to=0) as opened:
+            if is_estate(opened):
+                return touched_twins(opened, self._home.root)
             if opened.destination is not Destination.TWIN:
-                return ""
-            return install_target(opened, self._home.root, self._host).root.name
+                return []
+            return [install_target(opened, self._home.root, self._host).root.name]
+
+    def _plan(self, opened: ParsedEgg, overwrite: list[Category]) -> dict[str, Any]:
+        if is_estate(opened):
+            return self._estates.plan(opened, overwrite)
+        return planned(self.importer.plan(opened, overwrite=overwrite), self._home)
 
     def key_of_hatching(self, receipt: str) -> str:
         """The folder of the twin that a hatching touched; "" for none. Raises ``NoSuchHatchingError``."""

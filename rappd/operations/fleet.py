@@ -10,19 +10,20 @@ import shutil
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberStreamError, MemberError
-from neighborhoods.snapshot.roster import Member
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
-from rappd.operations.fleet_status import MemberStatus, status_row
-from rappd.operations.neighborhood_members import NeighborhoodMembers, no_way
 from rappd.version import __version__
 from twins.errors import BadFilterError
 from twins.lifecycle.selection import Selection
+
+if TYPE_CHECKING:
+    from neighborhoods.snapshot.roster import Member
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 SELF = "self"
 BY = "fleet:archive_estate"
@@ -94,6 +95,8 @@ class FleetOperations:
 
     async def status(self, *, seconds: float = STATUS_SECONDS) -> dict[str, Any]:
         """Every machine: ``{"fleet": [row]}``, this one first. ``seconds``: the time that each has."""
+        from rappd.operations.fleet_status import MemberStatus
+
         here = await self._members()
         others = [one for one in here.roster if not one.is_self]
         held = await asyncio.to_thread(self._held, [self._name, *(one.name for one in others)])
@@ -141,6 +144,8 @@ class FleetOperations:
         }
 
     async def _own_row(self) -> dict[str, Any]:
+        from rappd.operations.fleet_status import status_row
+
         usage = await asyncio.to_thread(shutil.disk_usage, self._home)
         return {
             **status_row(SELF, self._name, mine=True, reachable=True),
@@ -199,6 +204,8 @@ async def _archive_there(
 
 
 def _no_rappd(member: Member) -> str:
+    from rappd.operations.neighborhood_members import no_way
+
     if member.way == "rappd":
         return "Another machine archives for you over SSH alone. Add ssh_host to its entry in peers.json."
     if member.way in ("folder", "github"):

@@ -55,6 +55,8 @@ class MemberStatus:
         return row
 
     async def _health(self, *, has_rappd: bool) -> dict[str, Any]:
+        if self._member.way == "rappd":
+            return {"health": "awake"}  # it answered itself
         far = self._here.far_rappd(self._member)
         if far is None or not has_rappd:
             return {"health": "no rappd"}

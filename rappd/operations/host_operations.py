@@ -1,4 +1,4 @@
-"""Structural operations that approved agents call: ``twins.<verb>``, ``eggs.<verb>``, ``fleet.<verb>``, ``buddy.<action>``."""
+"""Structural operations that approved agents call: those of twins, eggs, buddies, the neighborhood and the fleet, by name."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.fleet import STATUS_SECONDS, FleetOperations
+from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.tenants.tenants import Tenants
 
 
 class HostOperations:
-    """Routes an operation by its name to the operations of twins, eggs and buddies."""
+    """Routes an operation by its name to the operations of twins, eggs, the neighborhood and buddies."""
 
     def __init__(
         self,
@@ -26,12 +27,14 @@ class HostOperations:
         twins: TwinOperations,
         twin_api: TwinHostApi,
         eggs: DaemonEggOperations,
+        neighborhood: NeighborhoodHostApi,
         fleet: FleetOperations,
     ) -> None:
         self._dispatcher = dispatcher
         self._tenants = tenants
         self._twins = twins
         self._eggs = eggs
+        self._neighborhood = neighborhood
         self._twin_api = twin_api
         self._fleet = fleet
 
@@ -52,6 +55,8 @@ class HostOperations:
             )
         if kind == "eggs":
             return await self._eggs.perform(verb, arguments)
+        if kind == "neighborhood":
+            return await self._neighborhood.perform(verb, arguments)
         raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     def on_event(self, spawn: Callable[[Any], None], envelope: Envelope, workspace: str) -> None:

@@ -58,7 +58,7 @@ class SnapshotSchedule:
     async def _run(self, row: TimerRow) -> None:
         """Takes one, and then removes old ones. Raises what makes it fail; a partial one has failed."""
         members = await self._members()
-        done = await self._snapshots.snapshot(members.snapshot_peers(), scheduled=True)
+        done = await self._snapshots.snapshot(members.to_read(), scheduled=True)
         _require_whole(done)
         keep = row.detail.get("keep")
         folder = self._snapshots.folder

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_tree
@@ -48,14 +48,22 @@ def count_files(files: LinkFreeFolder, folder: str) -> TwinFiles:
     return counted
 
 
-def tar_of(files: LinkFreeFolder, folder: str, *, mtime: int | None = None) -> Iterator[bytes]:
+def tar_of(
+    files: LinkFreeFolder,
+    folder: str,
+    *,
+    mtime: int | None = None,
+    travels: Callable[[str], bool] = lambda path: True,
+) -> Iterator[bytes]:
     """The tar stream of a folder, "" for all; with ``mtime`` every file has that time.
+
+    ``travels`` is asked for each path below ``folder``; what it refuses stays behind.
 
     Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile.
     """
     before = count_files(files, folder)
     try:
-        yield from tar_pieces(_members(files, folder, mtime), is_sorted=False)
+        yield from tar_pieces(_members(files, folder, mtime, travels), is_sorted=False)
     except (ValueError, FileNotFoundError) as error:  # a file grew, shrank or went away
         raise UnstableMemberError("A file changed while it was read.", do="Try again.") from error
     if count_files(files, folder).fingerprint != before.fingerprint:
@@ -140,9 +148,11 @@ def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executabl
 
 
 def _members(
-    files: LinkFreeFolder, folder: str, mtime: int | None
+    files: LinkFreeFolder, folder: str, mtime: int | None, travels: Callable[[str], bool]
 ) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
     for path, status in _walk(files, folder):
+        if not travels(path):
+            continue
         at = int(status.st_mtime) if mtime is None else mtime
         entry = TarEntry(path, status.st_size, bool(status.st_mode & 0o100), max(0, at))
         yield entry, files.chunks(f"{folder}/{path}" if folder else path)

@@ -22,7 +22,9 @@ from rappd.http.loopback import (
     notices,
     openapi,
     operator_routes,
+    peer_snapshots,
     peers,
+    places,
     rapps,
     services,
     session_eggs,
@@ -33,6 +35,7 @@ from rappd.http.loopback import (
     tokens,
     twins,
     voice_routes,
+    well_known,
     workflows,
 )
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
@@ -55,8 +58,8 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, fleet, peers, broadcast, legacy, tokens, anchors, notices]
-    tables += [devices, session_eggs, sessions, workflows]
+    tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
+    tables += [tokens, anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

@@ -22,7 +22,7 @@ _SHAPE = 'Send {"which": "first", "peers": ["pi", "shed"], "text": "…"}.'
 async def call(request: web.Request) -> web.Response:
     """Asks `peers`, a list or `all`, at once; `which`: the `first` that gets it done, or `all` within `wait` seconds.
 
-    `text`, `twin`, `agent` and `args` as with `/call`.
+    `@NAME` in the list is a neighborhood's paired members. `text`, `twin`, `agent` and `args` as with `/call`.
     """
     body = await json_object(request)
     text = {key: value for key, value in body.items() if isinstance(value, str)}
@@ -51,7 +51,7 @@ async def hello(request: web.Request) -> web.Response:
 
 def _verbs(request: web.Request) -> BroadcastOperations:
     daemon = request.app[DAEMON]
-    return BroadcastOperations(daemon.federation, daemon.calls)
+    return BroadcastOperations(daemon.federation, daemon.calls, daemon.places.members_of)
 
 
 def _which(found: object) -> Which:

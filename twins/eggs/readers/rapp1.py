@@ -226,7 +226,7 @@ def tell(kind: str, name: str, rappid: str, url: str, until: str) -> str:
     lines = [f"An invitation to the {kind} {name}" + (f", good until {until}" if until else "")]
     lines += [f"rappid {rappid}"] if rappid else []
     lines += [f"It is at {url}"] if url else []
-    return "\n".join([*lines, "It holds nothing to hatch, and joining is not done by hatching."])
+    return "\n".join([*lines, "It holds nothing to hatch. Join with: rappd neighborhood join FILE"])
 
 
 def seeds(found: DetectedEgg) -> ParsedEgg:

@@ -1,0 +1,194 @@
+"""``rappd estate``: what this home's owner made or belongs to, its doors, and its egg. Works with the daemon down."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.egg_hatching import hatch as hatch_egg
+from rappd.cli.egg_options import JSON, secrets_listed, verbs_here
+from rappd.cli.formatting import count, tilde
+from rappd.cli.progress import progress
+from rappd.cli.tables import table
+from rappd.daemon.home import Home, machine_name
+from twins.byte_sizes import format_bytes
+
+if TYPE_CHECKING:
+    from rappd.operations.estate import EstateOperations
+
+
+@click.group(cls=SuggestingGroup)
+def estate() -> None:
+    """List what is yours by its rappid, and pack it as one egg."""
+
+
+@estate.command()
+@JSON
+def show(as_json: bool) -> None:
+    """Show the estate, the doors derived from its rappids, and estates kept as data. Nothing is looked up."""
+    found = estate_here(writes=False).show()
+    if as_json:
+        print_json(found)
+        return
+    _show_own(found)
+    for row in found["kept"]:
+        print_out(
+            f"Kept as data: {row['key'][:16]}, {count(len(row['eggs']), 'egg')}, "
+            f"{count(row['created'] + row['member'], 'entry').replace('entrys', 'entries')}"
+        )
+        if row["trouble"]:
+            print_out(f"{status_mark('note')} {strip_control(row['trouble'])}")
+        elif row["eggs"]:
+            print_out(f"  {arrow()} {command('rappd estate hatch ' + row['key'][:16])}")
+
+
+@estate.command()
+@click.argument("rappid")
+@click.option("--member", is_flag=True, help="You belong to it, and did not make it.")
+@JSON
+def add(rappid: str, member: bool, as_json: bool) -> None:
+    """Add RAPPID to the estate."""
+    _changed(estate_here().add(rappid, "member" if member else "created"), as_json)
+
+
+@estate.command()
+@click.argument("rappid")
+@JSON
+def remove(rappid: str, as_json: bool) -> None:
+    """Take RAPPID, or the one that begins so, out of the estate. What it names stays where it is."""
+    _changed(estate_here().remove(rappid), as_json)
+
+
+@estate.command()
+@JSON
+def rebuild(as_json: bool) -> None:
+    """Add every twin and neighborhood of this home that is missing; make a damaged file anew."""
+    found = estate_here().rebuild()
+    _changed(found, as_json)
+    if found["aside"] and not as_json:
+        print_out(f"  The damaged one lies in {tilde(found['aside'])}")
+
+
+@estate.command()
+@click.option("--twin", "twins", multiple=True, metavar="NAME", help="Only this twin; may be given again.")
+@click.option("--no-twins", is_flag=True, help="The list alone, without any egg.")
+@click.option(
+    "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
+)
+@click.option("--exclude-memory", is_flag=True, help="Leave memories and conversations behind.")
+@click.option(
+    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+)
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@JSON
+def pack(
+    twins: tuple[str, ...],
+    no_twins: bool,
+    output: str,
+    exclude_memory: bool,
+    allow: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Pack the estate with the eggs of its twins. Of a private tier only the pointer travels."""
+    from rappd.cli.neighborhood_places import places_here
+
+    verbs = verbs_here()
+    chosen = () if no_twins else twins or None
+    with secrets_listed(unless=as_json), nullcontext() if as_json else progress() as line:
+        if line is not None:
+            line("Packing the estate…")
+        found = estate_here().pack(
+            verbs.pack,
+            places_here().pack,
+            key=Home.here().identity(),
+            twins=chosen,
+            into=output,
+            exclude_memory=exclude_memory,
+            allow=allow,
+            overwrite=force,
+        )
+    if as_json:
+        print_json(found)
+        return
+    done = found["packed"]
+    print_out(
+        f"{status_mark('good')} The estate: {count(len(done['members']), 'egg')} in it, {format_bytes(done['size'])}, signed"
+    )
+    print_out(f"  {tilde(done['path'])}")
+    if done["left_out"]:
+        print_out(dim(f"  left out: {count(len(done['left_out']), 'file')}; --json names them"))
+
+
+@estate.command()
+@click.argument("kept")
+@click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
+@JSON
+@click.pass_context
+def hatch(context: click.Context, kept: str, yes: bool, as_json: bool) -> Any:
+    """Hatch the eggs of the estate KEPT, which lies here as data. An egg file: rappd egg hatch FILE."""
+    with estate_here().kept_egg(kept) as path:
+        return context.invoke(
+            hatch_egg,
+            file=path,
+            overwrite="",
+            no_memory=False,
+            trust_signer=None,
+            yes=yes,
+            as_json=as_json,
+        )
+
+
+def estate_here(*, writes: bool = True) -> EstateOperations:
+    """The operations on this home's estate, whether a daemon runs or not."""
+    from rappd.cli.standalone import workspace_of
+    from rappd.operations.estate import EstateOperations
+    from rappd.settings.load import Settings
+
+    home = Home.here()
+    if writes:
+        home.create()
+    settings = Settings.load(home)
+    return EstateOperations(
+        home,
+        workspace_of(home, settings),
+        machine=machine_name(home, settings.text("name")),
+        github=settings.text("estate.github"),
+        private_pointer=settings.text("estate.private"),
+    )
+
+
+def _changed(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        print_out(f"{status_mark('good')} {strip_control(found['message'])}")
+
+
+def _show_own(found: dict[str, Any]) -> None:
+    estate = found["estate"]
+    if estate is None:
+        print_out("There is no estate yet.")
+        print_out(f"  {arrow()} {command('rappd estate rebuild')}")
+        return
+    print_out(f"Owner: {strip_control(estate['owner']['rappid'] or 'nobody yet')}")
+    doors = {one["rappid"]: one for one in found["doors"]}
+    rows = [
+        [
+            strip_control(entry["rappid"]),
+            "made" if part == "created" else "member",
+            entry["via"],
+            strip_control(doors[entry["rappid"]].get("front", "")),
+        ]
+        for part in ("created", "member")
+        for entry in estate[part]
+    ]
+    if rows:
+        table(["RAPPID", "AS", "BY", "DOOR"], rows, shrink=0)
+    else:
+        print_out("It is empty.")
+        print_out(f"  {arrow()} {command('rappd estate rebuild')}")

@@ -1,0 +1,260 @@
+"""``rappd neighborhood list``, ``create``, ``show``, ``invite``, ``join``, ``leave``, ``publish`` and ``pack``: places.
+
+They work with the daemon down, but for ``publish``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.egg_options import JSON, egg_at, secrets_listed, verbs_here
+from rappd.cli.formatting import count, tilde
+from rappd.cli.names import peer_names
+from rappd.cli.tables import table
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home, machine_name
+from twins.byte_sizes import format_bytes
+
+if TYPE_CHECKING:
+    from rappd.operations.places import PlaceOperations
+
+_DAYS = 14
+_PUBLISHED = {"neighborhood": "paired members may call it", "public": "every paired machine may call it"}
+
+
+@click.command("list")
+@JSON
+def list_(as_json: bool) -> None:
+    """List the neighborhoods that you joined, and those that lie here as data."""
+    daemon = ControlClient(Home.here())
+    found = daemon.get("/neighborhoods") if daemon.running() else places_here(writes=False).listing()
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        [
+            strip_control(row["name"]),
+            row["key"][:12],
+            "yes" if row["joined"] else "no",
+            str(row["count"]),
+            strip_control(row["about"]),
+        ]
+        for row in found["neighborhoods"]
+    ]
+    if rows:
+        table(["NEIGHBORHOOD", "KEY", "JOINED", "MEMBERS", "ABOUT"], rows, shrink=4)
+    else:
+        print_out("No neighborhood is here yet.")
+        print_out(f"  {arrow()} {command('rappd neighborhood create NAME')}, or join by an invite")
+    for one in found["unreadable"]:
+        print_out(f"{status_mark('bad')} {one['key'][:12]}: {strip_control(one['trouble'])}")
+    if found["trouble"]:
+        print_out(f"{status_mark('bad')} {strip_control(found['trouble'])}")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--about", default="", help="A sentence about it.")
+@JSON
+def create(name: str, about: str, as_json: bool) -> None:
+    """Create the neighborhood NAME; you are its first member."""
+    daemon = ControlClient(Home.here())
+    if daemon.running():
+        found = daemon.post("/neighborhoods", {"name": name, "about": about})
+    else:
+        found = places_here().create(name, about)
+    if _told(found, as_json):
+        _onward("rappd neighborhood invite", name)
+
+
+@click.command()
+@click.argument("name")
+@JSON
+def show(name: str, as_json: bool) -> None:
+    """Show one neighborhood: members with presence, what they share, what you published."""
+    daemon = ControlClient(Home.here())
+    if daemon.running():
+        found = daemon.get(f"/neighborhoods/{quote(name, safe='')}")
+    else:
+        found = places_here(writes=False).show(name, _peers())
+    if as_json:
+        print_json(found)
+        return
+    one = found["neighborhood"]
+    print_out(strip_control(f"{one['name']}, {one['about']}" if one["about"] else one["name"]))
+    print_out(dim(f"  {strip_control(one['rappid'])}"))
+    if not one["joined"]:
+        print_out(f"{status_mark('note')} You are no member.")
+        _onward("rappd neighborhood join", one["name"])
+    rows = [
+        [
+            strip_control(row["name"] or row["rappid"] or "somebody"),
+            strip_control(row["role"]),
+            "this machine" if row["self"] else strip_control(row["peer"]) or "not paired",
+            strip_control(row["presence"]) or "-",
+        ]
+        for row in one["members"]
+    ]
+    if rows:
+        table(["MEMBER", "ROLE", "PAIRED AS", "PRESENCE"], rows, shrink=0)
+    for agent, scope in one["published"].items():
+        print_out(f"  published: {strip_control(agent)}, {scope}: {_PUBLISHED[scope]}")
+    for path in one["agents"]:
+        print_out(f"  shared: {strip_control(path)}")
+    if one["agents"]:
+        print_out("  Nothing shared runs by itself. Read it, then:")
+        _onward("rappd agents add", f"{one['folder']}/{one['agents'][0]}")
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--peer", default="", shell_complete=peer_names, help="Count this paired machine among the members."
+)
+@click.option("--days", type=int, default=_DAYS, show_default=True, help="Days that it is good for.")
+@click.option(
+    "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
+)
+@JSON
+def invite(name: str, peer: str, days: int, output: str, as_json: bool) -> None:
+    """Write an invite to NAME into a file. It gives no rights; a machine has to be paired as well."""
+    into = str(Path(output).expanduser().absolute()) if output else ""
+    daemon = ControlClient(Home.here())
+    if daemon.running():
+        body = {"peer": peer, "days": days, "into": into}
+        found = daemon.post(f"/neighborhoods/{quote(name, safe='')}/invite", body)
+    else:
+        found = places_here().invite(name, into=into, days=days, peer=_peer(peer) if peer else None)
+    if _told(found, as_json) and peer:
+        _onward("rappd egg send", found["invite"]["path"], peer)
+
+
+@click.command()
+@click.argument("file")
+@JSON
+def join(file: str, as_json: bool) -> None:
+    """Join by the invite or egg FILE, or a neighborhood that lies here, by its name."""
+    path = Path(file).expanduser()
+    given = str(egg_at(path).absolute()) if path.is_file() else ""
+    daemon = ControlClient(Home.here())
+    if daemon.running():
+        found = daemon.post("/neighborhoods/join", {"path": given} if given else {"name": file})
+    else:
+        found = places_here().join(given or file)
+    if _told(found, as_json):
+        _onward("rappd neighborhood show", found["neighborhood"]["name"])
+
+
+@click.command()
+@click.argument("name")
+@JSON
+def leave(name: str, as_json: bool) -> None:
+    """Leave NAME. What you published in it ends at once; its files are set aside."""
+    daemon = ControlClient(Home.here())
+    if daemon.running():
+        found = daemon.post(f"/neighborhoods/{quote(name, safe='')}/leave", {})
+    else:
+        found = places_here().leave(name)
+    if _told(found, as_json):
+        print_out(f"  Its files lie in {tilde(found['left']['aside'])}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("agent")
+@click.option(
+    "--public",
+    "scope",
+    flag_value="public",
+    help="Every paired machine may call it; strangers read its name.",
+)
+@click.option("--personal", "scope", flag_value="personal", help="Take it back.")
+@JSON
+def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
+    """Let the paired members of NAME call AGENT of this machine."""
+    body = {"agent": agent, "scope": scope or "neighborhood"}
+    _told(ControlClient(Home.here()).post(f"/neighborhoods/{quote(name, safe='')}/publish", body), as_json)
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
+)
+@click.option(
+    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+)
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@JSON
+def pack(name: str, output: str, allow: tuple[str, ...], force: bool, as_json: bool) -> None:
+    """Pack the neighborhood NAME with all that its members share; rappd egg hatch brings it back."""
+    into = str(Path(output).expanduser().absolute()) if output else ""
+    with secrets_listed(unless=as_json):
+        found = places_here().pack(name, into=into, allow=allow, overwrite=force)
+    if as_json:
+        print_json(found)
+        return
+    done = found["packed"]
+    print_out(
+        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, "
+        f"{format_bytes(done['size'])}, signed"
+    )
+    print_out(f"  {tilde(done['path'])}")
+    for one in done["left_out"]:
+        print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
+
+
+def places_here(*, writes: bool = True) -> PlaceOperations:
+    """The operations on this home's neighborhoods, whether a daemon runs or not."""
+    from neighborhoods.places.memberships import Memberships
+    from rappd.cli.estate import estate_here
+    from rappd.cli.standalone import workspace_of
+    from rappd.operations.places import PlaceOperations
+    from rappd.settings.load import Settings
+
+    home = Home.here()
+    settings = Settings.load(home)
+    return PlaceOperations(
+        home,
+        workspace_of(home, settings),
+        verbs_here(writes=writes),
+        estate_here(writes=writes),
+        Memberships(home.root),
+        identity=home.identity,
+        machine=machine_name(home, settings.text("name")),
+    )
+
+
+def _peers() -> dict[str, Any]:
+    from rappd.cli.peers_offline import peers_on_disk
+
+    return {row["fingerprint"]: row for row in peers_on_disk(Home.here())["peers"] if row["paired"]}
+
+
+def _peer(name: str) -> dict[str, Any]:
+    from neighborhoods.errors import NoSuchPeerError
+
+    rows = [row for row in _peers().values() if name.lower() in (row["name"], row["fingerprint"])]
+    if not rows:
+        raise NoSuchPeerError(f'No peer "{name[:60]}".', do="rappd peers list")
+    return dict(rows[0])
+
+
+def _told(found: dict[str, Any], as_json: bool) -> bool:
+    """Shows the message of an answer; False when it was printed as JSON."""
+    if as_json:
+        print_json(found)
+        return False
+    print_out(f"{status_mark('good')} {strip_control(found['message'])}")
+    return True
+
+
+def _onward(text: str, *words: str) -> None:
+    """Shows the command to type next."""
+    print_out(f"  {arrow()} {command(' '.join((text, *map(shlex.quote, words))))}")

@@ -1,0 +1,269 @@
+"""The estate of this home's owner: shown, changed, rebuilt from what lives here, packed; and estates kept as data."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from agents.storage.safe_walk import LinkFreeFolder
+from envelopes.identity.keys import IdentityKey
+from neighborhoods.estate import estate_file
+from neighborhoods.estate.doors import door
+from neighborhoods.estate.errors import BadEstateError, NotInEstateError
+from neighborhoods.estate.estate_egg import SCHEMA, MemberEgg, write_estate_egg
+from neighborhoods.estate.estate_file import Estate, Part
+from neighborhoods.places.place import places
+from rappd.daemon.home import Home
+from rappd.operations.egg_packing import PackRequest
+from rappd.version import __version__
+from twins.byte_sizes import format_bytes
+from twins.eggs.nested_eggs import FOLDER
+from twins.eggs.writers.formats import EggMaker
+from twins.fs.atomic_file import atomic_file, settled
+from twins.workspace.identity_file import Identity, indented
+from twins.workspace.layout import TwinLayout
+from twins.workspace.listing import find, scan
+from twins.workspace.rappid import Rappid
+from twins.workspace.twin import adopt
+from twins.workspace.workspace import Workspace
+from twins.zip.writer import ArchiveWriter
+
+Pack = Callable[[PackRequest], dict[str, Any]]
+PackPlace = Callable[..., dict[str, Any]]
+
+
+class EstateOperations:
+    """One home's estate. Answers are JSON objects; raises ``ReportableError``. Blocks on the disk."""
+
+    def __init__(
+        self,
+        home: Home,
+        host: Workspace,
+        *,
+        machine: str,
+        github: str = "",
+        private_pointer: str = "",
+    ) -> None:
+        """``private_pointer``: the repository of the owner's private tier; only this text ever travels."""
+        self._home = home
+        self._host = host
+        self._machine = machine
+        self._github = github
+        self._pointer = private_pointer
+        self._twins = TwinLayout(home.root)
+
+    def show(self) -> dict[str, Any]:
+        """``{"estate": the file or None, "doors": […], "kept": estates of others, as data}``. Writes nothing."""
+        estate = Estate.read(self._home.root)
+        kinds = self._kinds()
+        doors = []
+        for part in estate_file.PARTS:
+            for entry in getattr(estate, part) if estate else ():
+                rappid = Rappid.parse(entry.rappid)
+                kind = kinds.get(rappid.identity) or rappid.kind or ("twin" if part == "created" else "")
+                doors.append({"part": part, **door(rappid, kind=kind)})
+        return {
+            "estate": estate.as_json() if estate else None,
+            "doors": doors,
+            "kept": [self._kept(folder) for folder in self._kept_folders()],
+        }
+
+    def add(self, rappid: str, part: Part = "created") -> dict[str, Any]:
+        """Adds one entry by hand."""
+        return self._change(
+            lambda estate, at: estate.with_entries(part, [rappid], via="manual", at=at), f"{rappid} is in"
+        )
+
+    def remove(self, text: str) -> dict[str, Any]:
+        """Removes one entry, by its rappid or the beginning of its tail. The thing itself stays where it is."""
+        return self._change(lambda estate, at: estate.without(text, at=at), "It is out of")
+
+    def note(self, rappid: str, part: Part, via: str) -> None:
+        """Adds what came into this home just now."""
+        self._change(lambda estate, at: estate.with_entries(part, [rappid], via=via, at=at), "")
+
+    def forget(self, rappid: str) -> None:
+        """Removes what left this home, where it is in the estate."""
+        with contextlib.suppress(NotInEstateError):
+            self.remove(rappid)
+
+    def owner(self) -> str:
+        """The rappid of this machine's owner: the brainstem's, minted where there is none yet."""
+        return self._owner()
+
+    def rebuild(self) -> dict[str, Any]:
+        """Adds whatever lives in this home and is missing. A damaged file is set aside and made anew."""
+        aside = None
+        with estate_file.changing(self._home.root):
+            try:
+                estate = Estate.read(self._home.root)
+            except BadEstateError:
+                aside, estate = estate_file.set_aside(self._home.root), None
+            changed = self._scanned(estate or self._new(), "rebuild")
+            changed = replace(changed, owner=changed.owner or self._owner())
+            estate_file.save(self._home.root, changed)
+        return {
+            "estate": changed.as_json(),
+            "aside": str(aside) if aside else "",
+            "message": f"The estate has {len(changed.created)} created and {len(changed.member)} member entries.",
+        }
+
+    def pack(
+        self,
+        packing: Pack,
+        pack_place: PackPlace,
+        *,
+        key: IdentityKey,
+        twins: Sequence[str] | None = None,
+        into: str = "",
+        exclude_memory: bool = False,
+        allow: Collection[str] = (),
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Packs the estate with the eggs of its ``twins`` (None: all that live here) and of its neighborhoods.
+
+        ``packing`` packs one twin, ``pack_place`` one neighborhood by its key. Raises ``SecretsFoundError`` like it.
+        """
+        at = datetime.now(UTC)
+        with estate_file.changing(self._home.root):
+            before = Estate.read(self._home.root)
+            estate = self._scanned(before or self._new(), "scan")
+            if estate != before:
+                estate_file.save(self._home.root, estate)
+        chosen = scan(self._twins).twins if twins is None else [find(self._twins, one) for one in twins]
+        target = Path(into).expanduser().absolute() if into else self._place(at)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        maker = EggMaker(version=__version__, host=self._machine)
+        self._twins.eggs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".packing-", dir=self._home.root / "eggs") as scratch:
+            members, left_out = [], []
+            for twin in chosen:
+                path = Path(scratch) / f"{twin.key}.egg"
+                request = PackRequest(
+                    twin=twin.key,
+                    into=str(path),
+                    exclude_memory=exclude_memory,
+                    allow=frozenset(allow),
+                )
+                done = packing(request)["packed"]
+                left_out += [{**one, "path": f"{twin.key}/{one['path']}"} for one in done["left_out"]]
+                members.append(MemberEgg(twin.rappid.key, twin.rappid.text, twin.name, path))
+            for place in self._places() if twins is None else ():
+                path = Path(scratch) / f"{place.rappid.key}.egg"
+                done = pack_place(place.rappid.key, into=str(path), allow=allow)["packed"]
+                left_out += [{**one, "path": f"{place.rappid.key}/{one['path']}"} for one in done["left_out"]]
+                members.append(MemberEgg(place.rappid.key, place.rappid.text, place.name, path))
+            with atomic_file(target, overwrite=overwrite) as file:
+                files = write_estate_egg(
+                    file, estate, members, at=at, key=key, maker=maker, private_pointer=self._pointer
+                )
+                size, digest = settled(file)
+        return {
+            "packed": {
+                "path": str(target),
+                "kind": "estate",
+                "owner": estate.owner,
+                "members": [{"hash": one.key, "rappid": one.rappid, "name": one.name} for one in members],
+                "files": files,
+                "size": size,
+                "sha256": digest,
+                "left_out": left_out,
+            },
+            "message": f"The estate is packed: {target}, {len(members)} eggs in it, {format_bytes(size)}.",
+        }
+
+    @contextmanager
+    def kept_egg(self, selector: str) -> Iterator[Path]:
+        """An estate that lies here as data, as an egg again; it is gone after the block. Raises ``NotInEstateError``."""
+        folders = [
+            one for one in self._kept_folders() if one.name.startswith(selector) and len(selector) >= 4
+        ]
+        if len(folders) != 1:
+            raise NotInEstateError(f'No estate "{selector[:60]}" is kept here.', do="rappd estate show")
+        eggs = self._home.root / "eggs"
+        eggs.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".kept-", dir=eggs) as scratch:
+            path = Path(scratch) / f"estate-{folders[0].name[:16]}.egg"
+            with path.open("xb") as file, ArchiveWriter(file) as writer, LinkFreeFolder(folders[0]) as tree:
+                names = [one for one in tree.files() if one.lower() != "hatch_receipt.json"]
+                if "manifest.json" not in names:
+                    manifest = {"schema": SCHEMA, "scale": "estate", "type": "estate", "members": []}
+                    writer.add("manifest.json", indented(manifest))
+                for name in names:
+                    writer.add(name, tree.content(name))
+                writer.finish()
+            yield path
+
+    def _change(self, change: Callable[[Estate, datetime], Estate], what: str) -> dict[str, Any]:
+        with estate_file.changing(self._home.root):
+            before = Estate.read(self._home.root)
+            estate = change(before or self._new(), datetime.now(UTC))
+            if estate != before:
+                estate_file.save(self._home.root, estate)
+        return {"estate": estate.as_json(), "message": f"{what} the estate."}
+
+    def _new(self) -> Estate:
+        return Estate(owner=self._owner(), github=self._github)
+
+    def _owner(self) -> str:
+        self._host.create()
+        twin = adopt(
+            self._host,
+            self._machine,
+            owner=self._github or self._machine,
+            host=self._machine,
+            platform=platform.system().lower(),
+        )
+        return twin.rappid.text
+
+    def _scanned(self, estate: Estate, via: str) -> Estate:
+        at = datetime.now(UTC)
+        twins = [twin.rappid.text for twin in scan(self._twins).twins]
+        places = [one.rappid.text for one in self._places()]
+        estate = estate.with_entries("created", twins, via=via, at=at)
+        return estate.with_entries("member", places, via=via, at=at)
+
+    def _places(self) -> list[Identity]:
+        return [Identity.read(one.folder) for one in places(self._home.root)[0]]
+
+    def _kinds(self) -> dict[str, str]:
+        kinds = {one.rappid.identity: "neighborhood" for one in self._places()}
+        kinds.update({one.rappid.identity: "twin" for one in scan(self._twins).twins})
+        return kinds
+
+    def _place(self, at: datetime) -> Path:
+        return self._twins.eggs / "estate" / f"{at.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}-estate.egg"
+
+    def _kept_folders(self) -> list[Path]:
+        return _folders(self._home.root / "estates")
+
+    def _kept(self, folder: Path) -> dict[str, Any]:
+        row: dict[str, Any] = {"key": folder.name, "folder": str(folder), "owner": "", "trouble": ""}
+        try:
+            estate = Estate.read(folder)
+        except BadEstateError as problem:
+            estate, row["trouble"] = None, str(problem)
+        row["owner"] = estate.owner if estate else ""
+        row["created"] = len(estate.created) if estate else 0
+        row["member"] = len(estate.member) if estate else 0
+        row["eggs"] = [one.name for one in _folders(folder / FOLDER) if (one / "manifest.json").is_file()]
+        return row
+
+
+def _folders(above: Path) -> list[Path]:
+    """The folders directly in one, without links and hidden ones."""
+    if not above.is_dir() or above.is_symlink():
+        return []
+    return sorted(
+        one
+        for one in above.iterdir()
+        if not one.name.startswith(".") and one.is_dir() and not one.is_symlink()
+    )

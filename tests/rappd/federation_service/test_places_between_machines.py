@@ -1,0 +1,172 @@
+"""A neighborhood across machines: invite, join, presence, scopes as capabilities, and a call to all members."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures.machines import Machine, pair
+from fixtures.running_daemon import agent_source
+
+from envelopes.codecs.emergence import encode
+from envelopes.envelope import HELLO, Envelope, new_id
+from rappd.federation.handshake_client import say_hello
+
+Three = tuple[Machine, Machine, Machine]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Three]:
+    """Desk and pi, which are friends and members of one neighborhood; shed, a friend of desk's and no member."""
+    folder = tmp_path_factory.mktemp("club")
+    desk, pi, shed = (Machine(folder / name, name, LLM_FAKE="1") for name in ("desk", "pi", "shed"))
+    for name in ("Clock", "Weather", "Mail"):
+        desk.drop(f"{name.lower()}_agent.py", agent_source(name, f'return "{name} of desk"'))
+    pi.drop("clock_agent.py", agent_source("Clock", 'return "Clock of pi"'))
+    try:
+        for one in (desk, pi, shed):
+            one.start()
+        pair(desk, pi, "friend")
+        pair(desk, shed, "friend")
+        desk.owner("POST", "/neighborhoods", {"name": "Book club"})
+        invite = folder / "invite.egg"
+        done(desk, "neighborhood", "invite", "Book club", "--peer", "pi", "-o", invite)
+        done(pi, "neighborhood", "join", invite)
+        yield desk, pi, shed
+    finally:
+        for one in (desk, pi, shed):
+            one.stop()
+
+
+def done(machine: Machine, *words: str | Path, code: int = 0) -> Any:
+    found = machine.cli(*words, "--json")
+    assert found.returncode == code, (found.stdout, found.stderr)
+    return json.loads(found.stdout or found.stderr)
+
+
+def call(machine: Machine, agent: str) -> tuple[int, Any]:
+    found = machine.cli("call", f"desk:{agent}", "--json")
+    return found.returncode, json.loads(found.stdout or found.stderr)
+
+
+def hello_of_a_stranger(machine: Machine) -> dict[str, Any]:
+    hello = Envelope(new_id(), "stranger_" + "0" * 16, "broadcast", HELLO, {"capabilities": []})
+    said, _ = asyncio.run(say_hello(machine.address, encode(hello)))
+    return said
+
+
+def test_members_see_each_other_with_presence(network: Three) -> None:
+    desk, pi, _ = network
+    for here, other in ((desk, "pi"), (pi, "desk")):
+        here.wait_for(lambda here=here, other=other: here.row(other)["presence"] == "here", 60, "the other")  # type: ignore[misc]
+        rows = done(here, "neighborhood", "show", "book club")["neighborhood"]["members"]
+        assert {(row["name"], row["self"], row["presence"]) for row in rows} >= {
+            (here.name, True, "here"),
+            (other, False, "here"),
+        }
+
+
+def test_agent_published_to_members_is_called_by_them_alone(network: Three) -> None:
+    desk, pi, shed = network
+    assert call(pi, "Clock")[0] == 5
+    done(desk, "neighborhood", "publish", "Book club", "clock")
+    code, found = call(pi, "Clock")
+    assert (code, found["call"]["result"]) == (0, "Clock of desk")
+    assert call(pi, "Mail")[0] == 5
+    assert call(shed, "Clock")[0] == 5
+    assert "public" not in hello_of_a_stranger(desk)
+    done(desk, "neighborhood", "publish", "Book club", "Clock", "--personal")
+    assert call(pi, "Clock")[0] == 5
+
+
+def test_public_agent_is_read_of_by_strangers_and_called_by_peers(network: Three) -> None:
+    desk, pi, shed = network
+    done(desk, "neighborhood", "publish", "Book club", "Weather", "--public")
+    said = hello_of_a_stranger(desk)
+    assert said["public"] == [{"name": "Weather", "description": "A test."}]
+    assert said["capabilities"] == []
+    assert "agents" not in said
+    for peer in (pi, shed):
+        assert call(peer, "Weather")[0] == 0
+    assert call(shed, "Mail")[0] == 5
+    done(desk, "neighborhood", "publish", "Book club", "Weather", "--personal")
+    assert "public" not in hello_of_a_stranger(desk)
+    assert call(shed, "Weather")[0] == 5
+
+
+def test_agent_that_changes_the_machine_is_never_published(network: Three) -> None:
+    desk, _, _ = network
+    assert done(desk, "neighborhood", "publish", "Book club", "Nobody", code=4)["code"] == "not_found"
+    rows = done(desk, "agents", "list")["agents"]
+    structural = next(row["name"] for row in rows if row.get("structural"))
+    found = done(desk, "neighborhood", "publish", "Book club", structural, "--public", code=5)
+    assert "never published" in found["error"]
+
+
+def test_call_to_a_neighborhood_reaches_its_paired_members(network: Three) -> None:
+    desk, pi, _ = network
+    done(pi, "neighborhood", "publish", "Book club", "Clock")
+    found = done(desk, "call", "--all", "@Book club:Clock")
+    assert [(row["peer"], row["result"]) for row in found["calls"]] == [("pi", "Clock of pi")]
+    found = done(desk, "call", "--first", "@book-club:Clock")
+    assert found["winner"] == "pi"
+    assert done(desk, "call", "--all", "@nobody", "x", code=4)["code"] == "no_neighborhood"
+
+
+def test_neighborhood_whose_members_are_not_paired_is_told(network: Three) -> None:
+    desk, _, _ = network
+    done(desk, "neighborhood", "create", "Alone")
+    found = done(desk, "call", "--all", "@Alone", "x", code=4)
+    assert "No other member" in found["error"]
+
+
+def test_who_leaves_publishes_nothing_any_more(network: Three) -> None:
+    desk, pi, _ = network
+    done(desk, "neighborhood", "create", "Short")
+    done(desk, "neighborhood", "invite", "Short", "--peer", "pi")
+    done(desk, "neighborhood", "publish", "Short", "Mail")
+    assert call(pi, "Mail")[0] == 0
+    left = done(desk, "neighborhood", "leave", "Short")["left"]
+    assert call(pi, "Mail")[0] == 5
+    assert (Path(left["aside"]) / "neighborhood.json").exists()
+
+
+def test_hatched_roster_lets_nobody_in(network: Three) -> None:
+    """Pi is a friend of desk's; an egg whose roster names pi gives it nothing, not even when it changes later."""
+    desk, pi, _ = network
+    done(desk, "neighborhood", "create", "Closed")
+    done(desk, "neighborhood", "publish", "Closed", "Mail")
+    place = done(desk, "neighborhood", "show", "Closed")["neighborhood"]
+    roster = Path(place["folder"]) / "members.json"
+    said = json.loads(roster.read_text())
+    said["members"].append({"name": "pi", "fingerprint": pi.fingerprint, "rappid": ""})
+    roster.write_text(json.dumps(said))
+    assert call(pi, "Mail")[0] == 5
+    desk.stop()
+    desk.start()
+    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
+    assert call(pi, "Mail")[0] == 5
+
+
+def test_bad_invites_join_nothing(network: Three, tmp_path: Path) -> None:
+    desk, pi, _ = network
+    path = tmp_path / "invite.egg"
+    done(desk, "neighborhood", "invite", "Book club", "-o", path)
+    said = json.loads(path.read_text())
+    before = (pi.home / "memberships.json").read_bytes()
+    names = sorted(one.name for one in (pi.home / "neighborhoods").iterdir())
+    other = f"rappid:@ada/other:{'f' * 64}"
+    for change, code in (
+        ({"rappid": other, "invite_expires_at": "2020-01-01T00:00:00Z"}, 8),
+        ({"rappid": other, "type": "payphone"}, 5),
+        ({"rappid": "../../outside"}, 5),
+        ({"schema": "brainstem-egg/2.3-session", "type": "session"}, 5),
+    ):
+        path.write_text(json.dumps({**said, **change}))
+        assert pi.cli("neighborhood", "join", path, "--json").returncode == code, change
+    assert (pi.home / "memberships.json").read_bytes() == before
+    assert sorted(one.name for one in (pi.home / "neighborhoods").iterdir()) == names
