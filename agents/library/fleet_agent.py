@@ -125,7 +125,7 @@ def _status(found: dict[str, Any]) -> dict[str, Any]:
 def _in_words(row: dict[str, Any]) -> str:
     name = f"{row['name']} (this machine)" if row["peer"] == "self" else str(row["name"])
     if not row["reachable"]:
-        return f"{name}: {row['detail'] or 'no answer'}"
+        return _said_of(name, row["detail"] or "no answer")
     said = [row["health"] or "here"]
     if row["rappd_version"]:
         said.append(f"rappd {row['rappd_version']}")
@@ -138,13 +138,17 @@ def _in_words(row: dict[str, Any]) -> str:
     return f"{name}: {', '.join([*said, *row['problems']])}"
 
 
+def _said_of(name: str, text: str) -> str:
+    return text if text.startswith((f"{name} ", f"{name}:", f"{name}'")) else f"{name}: {text}"
+
+
 def _archived(found: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
     is_dry = found["mode"] == "dry-run"
     lines = []
     for row in found["per_peer"]:
         name = "this machine" if row["peer"] == "self" else row["peer"]
         if "error" in row:
-            lines.append(f"{name}: {row['error']}")
+            lines.append(_said_of(name, row["error"]))
             continue
         twins = row["would_archive"] if is_dry else row["archived"]
         named = ", ".join(str(one["name"]) for one in twins[:_NAMES]) + (", …" if len(twins) > _NAMES else "")

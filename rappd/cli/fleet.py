@@ -163,7 +163,7 @@ def _show_status(rows: list[dict[str, Any]]) -> None:
             print_out(f"{status_mark('note')} {strip_control(row['name'])}: {strip_control(problem)}")
         if row["detail"]:
             mark = status_mark("note" if row["reachable"] or not row["mine"] else "bad")
-            print_out(f"{mark} {strip_control(row['name'])}: {strip_control(row['detail'])}")
+            print_out(f"{mark} {_said_of(row['name'], row['detail'])}")
     if any(row["mine"] and row["last_snapshot"] is None for row in rows):
         print_out(f"  {arrow()} {command('rappd neighborhood snapshot')}")
 
@@ -173,7 +173,7 @@ def _show_archived(found: dict[str, Any], clauses: tuple[str, ...]) -> None:
     for row in found["per_peer"]:
         name = "this machine" if row["peer"] == "self" else strip_control(row["peer"])
         if "error" in row:
-            print_out(f"{status_mark('bad')} {name}: {strip_control(row['error'])}")
+            print_out(f"{status_mark('bad')} {_said_of(name, row['error'])}")
             continue
         twins = row["would_archive"] if is_dry else row["archived"]
         mark = status_mark("good" if row["ok"] else "note")
@@ -186,6 +186,12 @@ def _show_archived(found: dict[str, Any], clauses: tuple[str, ...]) -> None:
         words = " ".join(f"--filter {_quoted(text)}" for text in clauses)
         onward = command(f"rappd fleet archive_estate {words} --confirm")
         print_out(f"Nothing was done. {arrow()} {onward}")
+
+
+def _said_of(name: str, text: str) -> str:
+    """A sentence about a machine, which it names once."""
+    text = strip_control(text)
+    return text if text.startswith((f"{name} ", f"{name}:", f"{name}'")) else f"{strip_control(name)}: {text}"
 
 
 def _named(twins: list[dict[str, Any]]) -> str:

@@ -19,7 +19,7 @@ def check_schedule(visit: CheckContext) -> Iterator[Finding]:
         return
     if found["outcome"]:
         what = f"scheduled snapshots fail since {found['failed_since'][:10]}: {found['outcome'].rstrip('.')}"
-        yield Finding("Schedule", "bad", what, "rappd neighborhood snapshot")
+        yield Finding("Schedule", "bad", what, "rappd neighborhood probe, and put right what it names")
     elif found["missed"]:
         yield Finding("Schedule", "note", f"the snapshot of {found['next'][:10]} was missed", "rappd start")
     else:

@@ -188,7 +188,7 @@ def test_fleet_agent_works_by_conversation_for_the_operator_alone(
     desk.start()
     told = desk.cli("chat", "how are my machines?").stdout
     assert "pi: stopped, rappd" in told
-    assert "gone: gone is there, and takes no SSH connections." in told
+    assert "gone is there, and takes no SSH connections." in told
     dry = desk.cli("chat", "archive estate name_prefix=it's").stdout
     assert "Nothing was done yet" in dry
     assert "shed: it's a twin" in dry
@@ -222,7 +222,7 @@ def test_status_tells_of_every_machine(desk: RunningDaemon, servers: Servers) ->
     assert "takes no SSH" in rows["gone"]["detail"]
     shown = desk.cli("fleet", "status").stdout
     assert "IN SNAPSHOT OF" in shown
-    assert "✗ gone: " in shown
+    assert "✗ gone is there, and takes no SSH" in shown
 
 
 def test_status_of_a_machine_whose_daemon_runs_is_awake(desk: RunningDaemon, servers: Servers) -> None:
