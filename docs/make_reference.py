@@ -61,6 +61,8 @@ DO = {
     "member_busy": "Wait until the other snapshot is done, then rerun.",
     "no_such_snapshot": "`rappd neighborhood snapshots` lists them; or give the file's path.",
     "not_a_snapshot": "Hatch it with `rappd egg hatch`.",
+    "partial_snapshot": "Do what the message says; the next one tries again, or `rappd neighborhood snapshot`.",
+    "drill_failed": "`rappd neighborhood drill NAME` says which file; take another.",
     "snapshot_running": "Wait until the other snapshot or restore is done, then rerun.",
     "bad_estate": "Put a good `estate.json` there, or make a new one: `rappd estate rebuild`.",
     "not_in_estate": "`rappd estate show` lists what is in it.",

@@ -197,7 +197,7 @@ def test_every_verb_and_setting_that_a_page_names_exists(page: Path) -> None:
 
 
 def verbs_named(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"\brappd ([a-z]+)(?: ([a-z]+))?", code_of(page))
+    return re.findall(r"\brappd ([a-z]+)(?: ([a-z_]+))?", code_of(page))
 
 
 def code_of(page: Path) -> str:

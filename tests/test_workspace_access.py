@@ -109,6 +109,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/stamps.py",
         "rappd/operations/neighborhood_snapshots.py",
         "neighborhoods/snapshot/tar_guard.py",
+        "neighborhoods/snapshot/transports/own_place.py",
         "neighborhoods/snapshot/transports/ssh.py",
         "neighborhoods/snapshot/transports/ssh_connections.py",
         "neighborhoods/snapshot/transports/twin_folder.py",

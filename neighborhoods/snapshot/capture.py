@@ -97,20 +97,21 @@ async def take_snapshot(
         members = {"local": local.row, "peers": [one.row for one in taken]}
         said = manifest(name, at, machine.name, options, members)
         size, digest = await _to_its_end(partial(_finish, writer, taken, previous, said, key, file))
-    names = [name for one in taken if (name := one.row["name"]) not in {bad.path for bad in one.failed}]
+    away = {bad.path for one in taken for bad in one.failed}
+    captured = [one.row["name"] for one in taken if one.row["name"] not in away]
     record = SnapshotRecord(
         path=str(target),
         name=name,
         taken_at=utc(at.astimezone(UTC)),
         size=size,
         sha256=digest,
-        machines=1 + len(names),
+        machines=1 + len(captured),
         twins=_captured(members),
         missing=(
             *(f"{machine.name}/{one.path}" for one in local.failed),
             *(bad.path for one in taken for bad in one.failed),
         ),
-        holds=(machine.name, *names),
+        holds=(machine.name, *captured),
         scheduled=scheduled,
     )
     await asyncio.to_thread(folder.put, record)

@@ -39,6 +39,8 @@ from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.estate import EstateOperations
+from rappd.operations.fleet import FleetOperations
+from rappd.operations.fleet_twins import DaemonTwins
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
@@ -46,6 +48,7 @@ from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
 from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
+from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.schedule.timers import Timers
@@ -192,13 +195,18 @@ class Daemon:
         self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.members)
         self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")
         self._background: set[asyncio.Task[Any]] = set()
+        twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
+        self.fleet = FleetOperations(
+            home.root, self.name, self.members, DaemonTwins(twin_api, self.twins), is_running=True
+        )
         operations = HostOperations(
             self.dispatcher,
             self.tenants,
             self.twins,
-            self.checkpoints,
+            twin_api,
             self.eggs,
             NeighborhoodHostApi(self.snapshots),
+            self.fleet,
         )
         self.services.perform = operations.perform
         self.dispatcher.watch(partial(operations.on_event, self.spawn))

@@ -104,7 +104,7 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
     if not path.exists() and not path.with_name(NAME).exists():
         return
     try:
-        with closing(_open_database(path)) as connection:
+        with closing(open_database(path)) as connection:
             check_journal(path, connection)
             anchor = _anchor_problems(visit, connection)
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -126,7 +126,7 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
         )
 
 
-def _open_database(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """The database for reading; an empty one for a file that is missing or empty."""
     if not path.exists():
         return open_reading(path)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.diagnostics.finding import CheckContext, Finding
+from rappd.diagnostics.home import open_database
 from rappd.schedule.snapshot_timer import schedule_view
-from rappd.store.timer_table import read_timers
+from rappd.store.timer_table import timers_in
 
 
 def check_schedule(visit: CheckContext) -> Iterator[Finding]:
     """Nothing, where no snapshots are scheduled."""
     now = None if visit.running else time.time()
-    found = schedule_view(read_timers(visit.home.database), now=now)
+    try:
+        with closing(open_database(visit.home.database)) as database:  # leaves no trace
+            found = schedule_view(timers_in(database), now=now)
+    except sqlite3.Error:
+        return  # the record's own check says so
     if found is None:
         return
     if found["outcome"]:
         what = f"scheduled snapshots fail since {found['failed_since'][:10]}: {found['outcome'].rstrip('.')}"
-        yield Finding("Schedule", "bad", what, "rappd neighborhood snapshot")
+        yield Finding("Schedule", "bad", what, "rappd neighborhood probe, and put right what it names")
     elif found["missed"]:
         yield Finding("Schedule", "note", f"the snapshot of {found['next'][:10]} was missed", "rappd start")
     else:

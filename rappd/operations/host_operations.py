@@ -1,4 +1,4 @@
-"""Structural operations that approved agents call: ``twins.<verb>``, ``eggs.<verb>``, ``neighborhood.<verb>``, ``buddy.<action>``."""
+"""Structural operations that approved agents call: those of twins, eggs, buddies, the neighborhood and the fleet, by name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from envelopes.envelope import ERROR, HELP, Envelope, new_id
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError
-from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.fleet import STATUS_SECONDS, FleetOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
@@ -25,16 +25,18 @@ class HostOperations:
         dispatcher: Dispatcher,
         tenants: Tenants,
         twins: TwinOperations,
-        checkpoints: CheckpointOperations,
+        twin_api: TwinHostApi,
         eggs: DaemonEggOperations,
         neighborhood: NeighborhoodHostApi,
+        fleet: FleetOperations,
     ) -> None:
         self._dispatcher = dispatcher
         self._tenants = tenants
         self._twins = twins
         self._eggs = eggs
         self._neighborhood = neighborhood
-        self._twin_api = TwinHostApi(tenants.layout, twins, checkpoints, tenants)
+        self._twin_api = twin_api
+        self._fleet = fleet
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """Returns the operation's result. Raises ``ReportableError``, ``NotFoundError`` for an unknown name."""
@@ -45,6 +47,12 @@ class HostOperations:
             return await self._twin_api.perform(verb, arguments)
         if kind == "buddy":
             return await self._twins.buddies.perform(verb, arguments)
+        if operation == "fleet.status":
+            return await self._fleet.status()
+        if operation == "fleet.archive_estate":
+            return await self._fleet.archive_estate(
+                arguments.get("filter"), confirm=arguments.get("confirm") is True, seconds=STATUS_SECONDS
+            )
         if kind == "eggs":
             return await self._eggs.perform(verb, arguments)
         if kind == "neighborhood":

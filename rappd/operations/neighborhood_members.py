@@ -14,6 +14,7 @@ from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport, MemberTwin
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
+from neighborhoods.snapshot.transports.far_rappd import FarRappd
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
 from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
@@ -127,6 +128,13 @@ class NeighborhoodMembers:
             )
         return None
 
+    def far_rappd(self, member: Member) -> FarRappd | None:
+        """The rappd of a member that has an SSH host; None where there is none, or where it is this machine."""
+        found = member.coordinates
+        if member.is_self or found is None or found.trouble or found.ssh is None:
+            return None
+        return FarRappd(member.name, found.ssh, self._connections, own_home=self._home.root)
+
     def by_ssh(self, name: str, host: str, user: str) -> MemberTransport | None:
         """The way by coordinates that an egg carries; None when they cannot be used."""
         try:
@@ -147,7 +155,7 @@ class NeighborhoodMembers:
             return _row(MemberProbe(True, "this machine itself; its own part of a snapshot holds it"))
         transport = self.transport(member)
         if transport is None:
-            return _row(MemberProbe(False, _no_way(member)))
+            return _row(MemberProbe(False, no_way(member)))
         found = await transport.probe()
         try:
             if found.reachable:
@@ -166,7 +174,8 @@ class NeighborhoodMembers:
         )
 
 
-def _no_way(member: Member) -> str:
+def no_way(member: Member) -> str:
+    """Says why a member without a transport has none."""
     if member.coordinates is not None and member.coordinates.trouble:
         return f"peers.json: {member.coordinates.trouble}"
     return "no way to read it: add ssh_host to its entry in peers.json"

@@ -116,20 +116,30 @@ class TwinHostApi:
         self._living.once_answered(twin.key, f"the way back to {at}", work)
         return _put_off(twin, f"{twin.name} is as it was at {at} as soon as it has answered.")
 
+    async def archive_matching(
+        self, selection: Selection, *, confirm: bool, reason: str = "", by: str = "operator"
+    ) -> dict[str, Any]:
+        """Archives all that a selection means; those that are answering, afterwards. A dry run unless confirmed."""
+        found = await self._verbs.lifecycle.archive_matching(
+            selection, confirm=confirm, reason=reason, by=by, put_off=self._living.is_answering
+        )
+        return self._archived_later(found, reason, by)
+
     async def _archive(
         self, selector: str, matching: object, *, confirm: bool, reason: str
     ) -> dict[str, Any]:
-        answering, lifecycle = self._living.is_answering, self._verbs.lifecycle
-        if selector:
-            found = await lifecycle.archive(selector, reason=reason, put_off=answering)
-        else:
-            selection = Selection.from_filter(matching)
-            found = await lifecycle.archive_matching(
-                selection, confirm=confirm, reason=reason, put_off=answering
+        if not selector:
+            return await self.archive_matching(
+                Selection.from_filter(matching), confirm=confirm, reason=reason
             )
+        answering = self._living.is_answering
+        found = await self._verbs.lifecycle.archive(selector, reason=reason, put_off=answering)
+        return self._archived_later(found, reason, "operator")
+
+    def _archived_later(self, found: dict[str, Any], reason: str, by: str) -> dict[str, Any]:
         waiting = found.get("put_off", [])
         for twin in waiting:
-            work = partial(lifecycle.archive, twin["hash"], reason=reason)
+            work = partial(self._verbs.lifecycle.archive, twin["hash"], reason=reason, by=by)
             self._living.once_answered(twin["hash"], "the archiving", work)
         if not waiting:
             return found

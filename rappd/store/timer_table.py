@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,14 @@ class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
 def read_timers(path: Path) -> list[TimerRow]:
     """Every timer of a database that need not be open, the next one first. Raises ``StoreError``."""
     with Reader(path) as reader:
-        return [_timer(row) for row in reader.rows(_ALL)] if reader.rows(_IS_THERE) else []
+        return [_timer(row) for row in reader.rows(_ALL)]
+
+
+def timers_in(database: sqlite3.Connection) -> list[TimerRow]:
+    """The same for a connection; none for a database of an older form."""
+    if database.execute(_IS_THERE).fetchone() is None:
+        return []
+    return [_timer(row) for row in database.execute(_ALL)]
 
 
 class TimerTable:

@@ -1,4 +1,4 @@
-"""The POSIX shell scripts that read and write twins on a machine where nothing of rappd need be.
+"""The POSIX shell scripts that read and write twins, and run rappd, on a machine where nothing of rappd need be.
 
 A script arrives over the standard input of ``COMMAND``, so that no name of ours is on a command line; each value is
 quoted into it. Lines for us begin with a mark that was made for this one run: banners and warnings have none.
@@ -7,6 +7,7 @@ quoted into it. Lines for us begin with a mark that was made for this one run: b
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 EXCLUDED = ("__pycache__", "*.pyc", "*.pyo", ".DS_Store", "._*", ".git", "node_modules", ".venv")
 """Names that the far side need not send; the guard here decides."""
@@ -173,6 +174,16 @@ if [ "$c" = 0 ] && [ "$ARCHIVED" = 1 ]; then "$D" twins archive "$T" </dev/null 
 err hatched "$c"
 """
 
+_RUN = r"""
+[ -n "$D" ] || fail no rappd
+set -- $(ls -di "$R" 2>/dev/null)
+case "$(cat /etc/machine-id 2>/dev/null) $1" in "$OWN"|" $OWN") fail itself ;; esac
+RAPP_HOME=$R; export RAPP_HOME
+out begin
+"$D" ARGUMENTS </dev/null
+err finished "$?"
+"""
+
 
 def command(script: str) -> str:
     """The command of the far side's login shell, whatever that is: it reads the script and no octet more."""
@@ -210,6 +221,12 @@ def hatch_egg(mark: str, twin: str, size: int, *, overwrite: bool, archived: boo
     """Takes an egg of ``size`` octets and hands it to the rappd there."""
     values = _values(mark, ARCHIVED=archived, TWIN=twin, OVERWRITE=overwrite, SIZE=str(size))
     return f'{values}{_PRELUDE}{_RAPPD}[ -n "$D" ] || fail no rappd\n{_HATCH}'
+
+
+def run_rappd(mark: str, arguments: Sequence[str], *, own_place: str = "") -> str:
+    """Runs the rappd there with these arguments, unless the home there is ``own_place``."""
+    words = " ".join(map(shlex.quote, arguments))
+    return f"{_values(mark, OWN=own_place)}{_PRELUDE}{_RAPPD}{_RUN.replace('ARGUMENTS', words)}"
 
 
 def _reading() -> str:

@@ -17,6 +17,7 @@ from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.listing_parser import ListingParser
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
+from neighborhoods.snapshot.transports.own_place import own_place
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SshRun
@@ -62,7 +63,7 @@ class SshTransport:
         if "end" not in said:
             return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
         if self._own_home is not None and said.get("place") == await asyncio.to_thread(
-            _place, self._own_home
+            own_place, self._own_home
         ):
             said_so = f"{self._member} is this machine itself. Take it out of peers.json."
             return MemberProbe(False, said_so, took_ms=_since(began))
@@ -185,18 +186,6 @@ def _pieces(file: Path) -> Iterator[bytes]:
     with file.open("rb") as opened:
         while piece := opened.read(_PIECE):
             yield piece
-
-
-def _place(home: Path) -> str:
-    """The machine's id and the home's number on its disk, as the far side tells its own."""
-    try:
-        machine = Path("/etc/machine-id").read_text().strip()  # the same in containers, whose homes differ
-    except OSError:
-        machine = ""
-    try:
-        return f"{machine} {home.stat().st_ino}".strip()
-    except OSError:
-        return "none"
 
 
 def _note(said: dict[str, str], text: str) -> None:

@@ -138,6 +138,13 @@ class SshRun:
             counts["create"] + waiting, counts["replace"], counts["keep"], detail=", ".join(notes)
         )
 
+    def finished(self, what: str) -> tuple[int, str]:
+        """The exit code and the errors of a rappd that ran there. Raises ``MemberError`` when it never ended."""
+        errors = "\n".join(self._complaints)
+        if not self._said.get("finished", "").isdigit():
+            raise far_failure(self._member, what, errors) if self._has_begun else self.no_shell()
+        return int(self._said["finished"]), errors
+
     def _refused_hatching(self) -> MemberError:
         errors = "\n".join(self._complaints)
         start = errors.find('{"')
@@ -165,6 +172,13 @@ class SshRun:
             return NoSuchMemberError(f"{self._member}: {what}: it is not there.", do="List its twins anew.")
         if cause == "no tar":
             return MemberError(f"{self._member} has no tar; {what}.", do="Install tar there, rerun.")
+        if cause == "no rappd":
+            return MemberError(
+                f"{self._member} has no rappd; {what}.",
+                do="Install rappd there, or put it into the PATH of SSH.",
+            )
+        if cause == "itself":
+            return MemberError(f"{self._member} is this machine itself.", do="Correct peers.json.")
         if cause == "cut":
             return MemberUnreachableError(
                 f"The connection to {self._member} broke; {what}.", do="Rerun; what was done stays."

@@ -14,6 +14,7 @@ from rappd.http.loopback import (
     chat,
     devices,
     eggs,
+    fleet,
     health,
     http_tools,
     legacy,
@@ -57,8 +58,8 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, peers, peer_snapshots, broadcast, legacy, tokens]
-    tables += [anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
+    tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
+    tables += [tokens, anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

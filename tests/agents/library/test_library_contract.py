@@ -15,11 +15,12 @@ from agents.providers.offline.suggest import imperative
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 
 
-def test_twelve_agents_come_with_rappd() -> None:
+def test_thirteen_agents_come_with_rappd() -> None:
     assert FILES == [
         "ask_peer_agent.py",
         "buddy_agent.py",
         "context_memory_agent.py",
+        "fleet_agent.py",
         "hacker_news_agent.py",
         "hatch_egg_agent.py",
         "lay_egg_agent.py",

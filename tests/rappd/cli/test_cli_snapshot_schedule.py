@@ -74,6 +74,7 @@ def test_missed_snapshot_runs_once_and_old_ones_are_removed(idle: RunningDaemon,
     made = snapshots(idle)
     assert len(made) == 2  # one for three missed days
     assert made[0]["restorable"]
+    assert Path(made[0]["path"]).name == f"{made[0]['name']}.egg"
     assert made[0]["holds"] == ["desk", "stick"]
     miss_and_run(idle)
     kept = snapshots(idle)

@@ -1,0 +1,247 @@
+"""All machines at once: how each of them is, and archiving twins on every one (RAPP v1 §18.13.6).
+
+Each machine answers for itself, within a time limit; one that fails stops no other, and nothing is rolled back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from envelopes.errors import ReportableError
+from neighborhoods.errors import BadMemberStreamError, MemberError
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
+from rappd.version import __version__
+from twins.errors import BadFilterError
+from twins.lifecycle.selection import Selection
+
+if TYPE_CHECKING:
+    from neighborhoods.snapshot.roster import Member
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+SELF = "self"
+BY = "fleet:archive_estate"
+STATUS_SECONDS = 20.0
+ARCHIVE_SECONDS = 60.0
+MOST_SECONDS = 600.0
+
+
+class LocalTwins(Protocol):
+    """This machine's twins, with a daemon or without one."""
+
+    async def count(self) -> int:
+        """The number of active twins."""
+        ...
+
+    async def archive(self, selection: Selection, *, confirm: bool, reason: str) -> dict[str, Any]:
+        """Archives as ``Lifecycle.archive_matching`` does, by ``fleet:archive_estate``."""
+        ...
+
+
+class _Twin(msgspec.Struct):
+    hash: str = ""
+    name: str = ""
+    kind: str = ""
+
+
+class _TwinError(msgspec.Struct):
+    name: str = ""
+    error: str = ""
+    hash: str = ""
+
+
+class _Archived(msgspec.Struct):
+    """One row of ``per_peer``, as another machine's rappd tells it. Other keys are dropped."""
+
+    ok: bool
+    archived_count: int = 0
+    archived: list[_Twin] = []
+    errors: list[_TwinError] = []
+    would_archive_count: int = 0
+    would_archive: list[_Twin] = []
+    put_off: list[_Twin] = []
+    error: str = ""
+
+
+class _Answer(msgspec.Struct):
+    per_peer: list[_Archived]
+
+
+class FleetOperations:
+    """The machines of one home's roster, and itself. Answers are JSON objects."""
+
+    def __init__(
+        self,
+        home: Path,
+        name: str,
+        members: Callable[[], Awaitable[NeighborhoodMembers]],
+        twins: LocalTwins,
+        *,
+        is_running: bool,
+    ) -> None:
+        """``is_running``: a daemon runs on this home."""
+        self._home = home
+        self._name = name
+        self._members = members
+        self._twins = twins
+        self._is_running = is_running
+        self._snapshots = SnapshotFolder(home)
+
+    async def status(self, *, seconds: float = STATUS_SECONDS) -> dict[str, Any]:
+        """Every machine: ``{"fleet": [row]}``, this one first. ``seconds``: the time that each has."""
+        from rappd.operations.fleet_status import MemberStatus
+
+        here = await self._members()
+        others = [one for one in here.roster if not one.is_self]
+        held = await asyncio.to_thread(self._held, [self._name, *(one.name for one in others)])
+        asked = [MemberStatus(here, one) for one in others]
+        work = [_limited(one.row(), one.late, seconds) for one in asked]
+        rows = [await self._own_row(), *await asyncio.gather(*work)]
+        for row, last in zip(rows, held, strict=True):
+            row["last_snapshot"] = last and {"name": last.name, "taken_at": last.taken_at, "path": last.path}
+        return {"fleet": rows}
+
+    async def archive_estate(
+        self,
+        filter: object,
+        *,
+        confirm: bool = False,
+        reason: str = "",
+        here_only: bool = False,
+        seconds: float = ARCHIVE_SECONDS,
+    ) -> dict[str, Any]:
+        """Archives on this machine and all members: ``{ok, action, mode, per_peer}``. A dry run unless confirmed.
+
+        A peer's row is ``{peer, ok, archived_count, errors, …}``, or ``{peer, ok: false, error}`` when it did not
+        answer. Raises ``BadFilterError``.
+        """
+        selection = Selection.from_filter(filter)
+        arguments = _arguments(selection, confirm=confirm, reason=reason)
+        work: list[Coroutine[Any, Any, dict[str, Any]]] = [self._archive_here(selection, confirm, reason)]
+        if not here_only:
+            members = await self._members()
+            work += [
+                _limited(
+                    _archive_there(members, one, arguments, confirm=confirm),
+                    partial(_failed, one.name),
+                    seconds,
+                )
+                for one in members.roster
+                if one.is_mine and not one.is_self
+            ]
+        rows = await asyncio.gather(*work)
+        return {
+            "ok": all(row["ok"] for row in rows),
+            "action": "archive_estate",
+            "mode": "execute" if confirm else "dry-run",
+            "per_peer": rows,
+        }
+
+    async def _own_row(self) -> dict[str, Any]:
+        from rappd.operations.fleet_status import status_row
+
+        usage = await asyncio.to_thread(shutil.disk_usage, self._home)
+        return {
+            **status_row(SELF, self._name, mine=True, reachable=True),
+            "health": "awake" if self._is_running else "stopped",
+            "rappd_version": __version__,
+            "free_bytes": usage.free,
+            "twins": await self._twins.count(),
+        }
+
+    def _held(self, names: Sequence[str]) -> list[SnapshotRecord | None]:
+        return [self._snapshots.last_restorable(name) for name in names]
+
+    async def _archive_here(self, selection: Selection, confirm: bool, reason: str) -> dict[str, Any]:
+        try:
+            found = await self._twins.archive(selection, confirm=confirm, reason=reason)
+        except ReportableError as error:
+            return _failed(SELF, f"{error} {error.do}".strip())
+        row: dict[str, Any] = {
+            "peer": SELF,
+            "ok": not found["errors"],
+            "archived_count": len(found["archived"]),
+            "archived": [_who(one) for one in found["archived"]],
+            "errors": found["errors"],
+        }
+        if not confirm:
+            row["would_archive_count"] = len(found["would_archive"])
+            row["would_archive"] = [_who(one) for one in found["would_archive"]]
+        if found.get("put_off"):
+            row["put_off"] = found["put_off"]
+        return row
+
+
+async def _archive_there(
+    here: NeighborhoodMembers, member: Member, arguments: Sequence[str], *, confirm: bool
+) -> dict[str, Any]:
+    far = here.far_rappd(member)
+    if far is None:
+        return _failed(member.name, _no_rappd(member))
+    try:
+        answer = await far.run(arguments, "nothing was archived there")
+        found = msgspec.convert(answer.json(), _Answer).per_peer
+        if len(found) != 1:
+            raise answer.refusal()
+    except msgspec.ValidationError:
+        wrong = BadMemberStreamError("its rappd gave an answer of another form.", do="Update rappd there.")
+        return _failed(member.name, f"{wrong} {wrong.do}")
+    except MemberError as error:
+        return _failed(member.name, f"{error} {error.do}".strip())
+    if found[0].error:
+        return _failed(member.name, found[0].error)
+    row = {"peer": member.name, **msgspec.to_builtins(found[0])}
+    unsaid = ["error", *(("would_archive", "would_archive_count") if confirm else ())]
+    if not found[0].put_off:
+        unsaid.append("put_off")
+    return {key: value for key, value in row.items() if key not in unsaid}
+
+
+def _no_rappd(member: Member) -> str:
+    from rappd.operations.neighborhood_members import no_way
+
+    if member.way == "rappd":
+        return "Another machine archives for you over SSH alone. Add ssh_host to its entry in peers.json."
+    if member.way in ("folder", "github"):
+        return "No rappd runs there, so nothing can be archived. Add ssh_host to its entry in peers.json."
+    return f"It cannot be reached: {no_way(member)}."
+
+
+def _arguments(selection: Selection, *, confirm: bool, reason: str) -> list[str]:
+    """The command for the rappd of another machine. Raises ``BadFilterError`` for what no command line can say."""
+    texts = [
+        f"{clause}={one}"
+        for clause, value in selection.as_filter().items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    if Selection.from_options(texts) != selection:
+        raise BadFilterError(
+            "The filter has a kind with commas or outer spaces, which other machines cannot be asked for.",
+            do="Leave that kind out.",
+        )
+    words = ["fleet", "archive_estate", "--here", "--json", *(f"--filter={text}" for text in texts)]
+    return [*words, *([f"--reason={reason}"] if reason else []), *(["--confirm"] if confirm else [])]
+
+
+async def _limited(
+    work: Coroutine[Any, Any, dict[str, Any]], late: Callable[[str], dict[str, Any]], seconds: float
+) -> dict[str, Any]:
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        return late(f"no answer within {seconds:g} s")
+
+
+def _failed(peer: str, error: str) -> dict[str, Any]:
+    return {"peer": peer, "ok": False, "error": error}
+
+
+def _who(twin: dict[str, Any]) -> dict[str, Any]:
+    return {key: twin[key] for key in ("hash", "name", "kind")}
