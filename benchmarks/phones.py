@@ -36,7 +36,7 @@ def missing() -> str:
 def run() -> list[tuple[str, str]]:
     """One daemon with the scripted model; three phones; two bare aiortc peers in the same run."""
     with tempfile.TemporaryDirectory() as folder:
-        with _daemon(Path(folder) / "desk") as daemon:
+        with phone_daemon(Path(folder) / "desk") as daemon:
             daemon.start()
             closed = _memory(daemon)
             rows, opened = asyncio.run(_phones(daemon))
@@ -53,7 +53,7 @@ def run() -> list[tuple[str, str]]:
 async def _phones(daemon: BenchDaemon) -> tuple[list[tuple[str, str]], tuple[int, int]]:
     first, phone = await _first_answer(daemon)
     resumed = await _resumes(phone)
-    others = [await _client(daemon).pair(name=f"phone {n}") for n in range(2, PHONES + 1)]
+    others = [await phone_client(daemon).pair(name=f"phone {n}") for n in range(2, PHONES + 1)]
     every = [phone, *others]
     bare, hub = await _bare(), await _Hub.open(PHONES)
     rates: dict[str, list[float]] = {_SAID: [], _ANSWERED: [], "bare": [], "hub": []}
@@ -90,7 +90,7 @@ async def _phones(daemon: BenchDaemon) -> tuple[list[tuple[str, str]], tuple[int
 
 async def _first_answer(daemon: BenchDaemon) -> tuple[float, AiortcClient]:
     """From the code that is shown to an answer, with both people as quick as they can be."""
-    phone = _client(daemon)
+    phone = phone_client(daemon)
     await asyncio.to_thread(daemon.chat, "hello")
     began = time.perf_counter()
     await phone.pair()
@@ -224,13 +224,15 @@ class _Computer:
         return self._found
 
 
-def _client(daemon: BenchDaemon) -> AiortcClient:
+def phone_client(daemon: BenchDaemon) -> AiortcClient:
+    """A phone that is not paired yet."""
     from tests.rappd.tether.aiortc_client import AiortcClient
 
     return AiortcClient(_Computer(daemon))
 
 
-def _daemon(home: Path) -> BenchDaemon:
+def phone_daemon(home: Path) -> BenchDaemon:
+    """A daemon with the scripted model and a free port for phones."""
     return BenchDaemon(home, LLM_FAKE="1", RAPPD_TETHER_PORT=str(free_port()))
 
 

@@ -218,6 +218,14 @@ class MemberDiskFullError(MemberError):
     status = 507
 
 
+class MemberBusyError(MemberError):
+    """A member is being read by this machine as often as it allows at the same time."""
+
+    code = "member_busy"
+    status = 429
+    exit_code = 8
+
+
 class NoSuchMemberError(MemberError):
     """No member goes by that name, or it has no twin of that hash."""
 

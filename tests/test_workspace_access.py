@@ -35,6 +35,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/http/loopback/static_files.py",
         "agents/rapps/make_bundles.py",
         "rappd/http/tether_listener.py",
+        "rappd/tether/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "rappd/workflows/library.py",
         "agents/runtime/services.py",  # the part that runs a service
@@ -50,7 +51,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/started_processes.py",
         "agents/runtime/programs.py",
         "agents/workers/cgroup_limit.py",
-        "agents/workers/limits.py",
+        "agents/workers/process_limits.py",
         "agents/workers/syscalls.py",
         "agents/workers/protected_paths.py",
         "agents/workers/tcp_owners.py",
@@ -112,8 +113,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/transports/ssh_connections.py",
         "neighborhoods/snapshot/transports/twin_folder.py",
         "rappd/federation/outgoing_eggs.py",
+        "rappd/operations/member_eggs.py",
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
+        "rappd/operations/session_packing.py",
         "rappd/operations/sealed_eggs.py",
         "rappd/operations/uploaded_eggs.py",
         "twins/workspace/checkpoints.py",

@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 
 from agents.providers import local_servers, urls
+from agents.providers.circuit_breaker import CircuitBreaker, ManagedProvider
 from agents.providers.copilot import Copilot
 from agents.providers.copilot_session import CopilotSessions
 from agents.providers.github_login import GitHubLogin
 from agents.providers.github_token import GitHubToken
 from agents.providers.local_servers import WorkerServes, is_served_by_worker
-from agents.providers.managed_provider import CircuitBreaker, ManagedProvider
 from agents.providers.openai_sdk import Azure, OpenAIServer, RequestLimits, ServerAddress, ServerWording
 from agents.providers.settings import ProviderSettings
 

@@ -12,10 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.errors import AgentError, ModelUnavailableError
+from agents.providers.circuit_breaker import ManagedProvider
 from agents.providers.fake import FakeModel
 from agents.providers.github_login import GitHubLogin
 from agents.providers.local_servers import LocalServer, WorkerServes
-from agents.providers.managed_provider import ManagedProvider
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
 from agents.providers.settings import ProviderSettings

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from agents.workers import limits, privileges
+from agents.workers import privileges, process_limits
 from agents.workers.channel import WorkerChannel, use_channel
 from agents.workers.namespaces import MountNamespace
 from agents.workers.protected_paths import MachinePaths
@@ -116,7 +116,7 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, share
     for name in _THREADS_OF_LIBRARIES:
         os.environ.setdefault(name, "1")
     time.tzset()
-    limits.apply(plan["limits"], shared_account=shared_account)
+    process_limits.apply(plan["limits"], shared_account=shared_account)
     privileges.let_the_daemon_go_on()
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()

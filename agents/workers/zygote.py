@@ -16,10 +16,10 @@ import orjson
 
 from agents.workers import (
     cgroup_limit,
-    limits,
     namespaces,
     preload,
     privileges,
+    process_limits,
     sandbox,
     started_processes,
     worker_watch,
@@ -153,7 +153,7 @@ class Zygote:
         self._spawner.machine.refresh()
         shared = None
         if LINUX and os.geteuid() != 0 and not chosen.own_account:
-            shared = limits.processes_of_account()
+            shared = process_limits.processes_of_account()
         view = view_of(plan, read_only, self._spawner)
         view.access()  # remembered by all who are forked
         return fork(chosen.namespaces, lambda: serve_worker(order, self._spawner, plan, view, shared))

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -17,14 +18,17 @@ from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import Omission
 from neighborhoods.snapshot.local_capture import LocalCapture, LocalMachine, capture_local
 from neighborhoods.snapshot.manifest import OVERSIZE, SnapshotOptions, default_name, manifest, peer_folders
-from neighborhoods.snapshot.peer_capture import PeerCapture, PeerReader, SnapshotPeer
+from neighborhoods.snapshot.peer_capture import TRIES, PeerCapture, PeerReader, PeerTell, SnapshotPeer
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from neighborhoods.snapshot.staged_parts import PeerParts, discard
 from twins.fs.atomic_file import atomic_file, settled
+from twins.work_progress import Cancellation
 from twins.workspace.identity_file import utc
 
 _AT_ONCE = 8
+
+T = TypeVar("T")
 
 Tell = Callable[[dict[str, Any]], None]
 """Is told each event, from any thread: ``{"event": "machine", "machine", "state", "done", "whole"}``."""
@@ -38,12 +42,13 @@ class SnapshotResult:
     left_out: list[Omission] = field(default_factory=list)
     oversize: list[Omission] = field(default_factory=list)
     failed: list[Omission] = field(default_factory=list)
+    unstable: list[Omission] = field(default_factory=list)
     reused: int = 0
 
     @property
     def is_partial(self) -> bool:
-        """True when a machine or a twin that was wanted is missing."""
-        return bool(self.failed)
+        """True when a machine or a twin that was wanted is missing, or is not of one moment."""
+        return bool(self.failed or self.unstable)
 
     def as_json(self) -> dict[str, Any]:
         """For the command line and the page."""
@@ -52,6 +57,7 @@ class SnapshotResult:
             "left_out": [one.as_json() for one in self.left_out],
             "oversize": [one.as_json() for one in self.oversize],
             "failed": [one.as_json() for one in self.failed],
+            "unstable": [one.as_json() for one in self.unstable],
             "reused": self.reused,
             "partial": self.is_partial,
         }
@@ -68,6 +74,7 @@ async def take_snapshot(
     options: SnapshotOptions | None = None,
     allow: Collection[str] = (),
     overwrite: bool = False,
+    scheduled: bool = False,
     now: datetime | None = None,
     tell: Tell = lambda event: None,
 ) -> SnapshotResult:
@@ -89,16 +96,22 @@ async def take_snapshot(
         local, taken = await _all(machine, peers, options, writer, folder, previous, allow, at, tell)
         members = {"local": local.row, "peers": [one.row for one in taken]}
         said = manifest(name, at, machine.name, options, members)
-        size, digest = await asyncio.to_thread(_finish, writer, taken, previous, said, key, file)
+        size, digest = await _to_its_end(partial(_finish, writer, taken, previous, said, key, file))
+    names = [name for one in taken if (name := one.row["name"]) not in {bad.path for bad in one.failed}]
     record = SnapshotRecord(
         path=str(target),
         name=name,
         taken_at=utc(at.astimezone(UTC)),
         size=size,
         sha256=digest,
-        machines=1 + sum(one.row["name"] not in {bad.path for bad in one.failed} for one in taken),
+        machines=1 + len(names),
         twins=_captured(members),
-        missing=tuple(one.path for one in (*local.failed, *(bad for one in taken for bad in one.failed))),
+        missing=(
+            *(f"{machine.name}/{one.path}" for one in local.failed),
+            *(bad.path for one in taken for bad in one.failed),
+        ),
+        holds=(machine.name, *names),
+        scheduled=scheduled,
     )
     await asyncio.to_thread(folder.put, record)
     await asyncio.to_thread(discard, folder.parts)
@@ -133,12 +146,25 @@ async def _all(
     ]
     try:
         async with asyncio.TaskGroup() as group:
-            work = asyncio.to_thread(_local, machine, options, writer, folder, previous, allow, tell)
-            local = group.create_task(work)
+            stop = Cancellation()
+            work = partial(_local, machine, options, writer, folder, previous, allow, tell, stop)
+            local = group.create_task(_to_its_end(work, stop))
             tasks = [group.create_task(_read(slots, reader)) for reader in readers]
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
     return local.result(), [task.result() for task in tasks]
+
+
+async def _to_its_end(work: Callable[[], T], stop: Cancellation | None = None) -> T:
+    """Runs ``work`` in a thread; when the caller is cancelled, it has ended before this does: it writes into the egg."""
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        if stop is not None:
+            stop.cancel()
+        await asyncio.wait({thread})
+        raise
 
 
 async def _read(slots: asyncio.Semaphore, reader: PeerReader) -> PeerCapture:
@@ -146,9 +172,10 @@ async def _read(slots: asyncio.Semaphore, reader: PeerReader) -> PeerCapture:
         return await reader.read()
 
 
-def _teller(tell: Tell, machine: str) -> Callable[[str, int, int], None]:
-    def told(state: str, done: int, whole: int) -> None:
-        tell({"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole})
+def _teller(tell: Tell, machine: str) -> PeerTell:
+    def told(state: str, done: int, whole: int, attempt: int) -> None:
+        event = {"event": "machine", "machine": machine, "state": state, "done": done, "whole": whole}
+        tell({**event, "try": attempt, "tries": TRIES} if attempt else event)
 
     return told
 
@@ -161,17 +188,19 @@ def _local(
     previous: PreviousSnapshot | None,
     allow: Collection[str],
     tell: Tell,
+    stop: Cancellation,
 ) -> LocalCapture:
     read = 0
     told = _teller(tell, machine.name)
 
     def count(octets: int) -> None:
         nonlocal read
+        stop.check()
         read += octets
-        told("reading", read, 0)
+        told("reading", read, 0, 0)
 
     done = capture_local(machine, options, writer, folder.root, previous=previous, allow=allow, tell=count)
-    told("failed" if done.failed else "done", writer.octets, writer.octets)
+    told("failed" if done.failed else "done", writer.octets, writer.octets, 0)
     return done
 
 
@@ -208,7 +237,7 @@ def _captured(members: dict[str, Any]) -> int:
 def _result(
     record: SnapshotRecord, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
 ) -> SnapshotResult:
-    done = SnapshotResult(record)
+    done = SnapshotResult(record, unstable=local.unstable)
     parts: list[LocalCapture | PeerCapture] = [local, *taken]
     for part in parts:
         done.left_out += part.left_out

@@ -21,6 +21,7 @@ from twins.work_progress import Progress
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid
 
+_COORDINATES = ("url", "ssh_user", "ssh_host")
 _ARCHIVE = "twins/.archive/"
 _JUNK = re.compile(r"(?:.*/)?(?:\._[^/]*|\.DS_Store|\.keep)")
 _TARBALL = re.compile(r"peers/([^/]+)/twins/(\.archive/)?([^/]+)\.tar\.gz")
@@ -86,6 +87,11 @@ class SnapshotContents:
         except BaseException:
             opened.close()
             raise
+
+    def forget_coordinates(self) -> None:
+        """Takes the addresses out of the rows: an egg of a stranger sends nobody anywhere."""
+        for block in self.peers:
+            block.row = {key: value for key, value in block.row.items() if key not in _COORDINATES}
 
     @classmethod
     def of(cls, opened: ParsedEgg) -> SnapshotContents:

@@ -13,6 +13,7 @@ from pathlib import Path
 from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import SnapshotContents
+from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
 from neighborhoods.snapshot.peer_trees import as_egg, spooled
 from neighborhoods.snapshot.plan import (
@@ -50,7 +51,7 @@ async def drill(path: Path, beside: Path, fingerprint: str, *, now: datetime | N
     except ReportableError as error:
         return DrillResult(at, 0, str(error))
     except OSError as error:
-        return DrillResult(at, 0, error.strerror or str(error))
+        return DrillResult(at, 0, f"it could not be tried: {disk_problem(error)}")
     finally:
         await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
     return DrillResult(at, files, problem)

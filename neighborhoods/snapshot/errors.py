@@ -27,3 +27,18 @@ class NotASnapshotError(NeighborhoodError):
     code = "not_a_snapshot"
     status = 400
     exit_code = 5
+
+
+class PartialSnapshotError(NeighborhoodError):
+    """A scheduled snapshot was taken and lacks a machine or a twin."""
+
+    code = "partial_snapshot"
+    status = 502
+    exit_code = 7
+
+
+class DrillFailedError(NeighborhoodError):
+    """A scheduled snapshot was taken and cannot be restored."""
+
+    code = "drill_failed"
+    status = 500

@@ -4,34 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from neighborhoods.snapshot.spool import Spool, SpooledFile
 from twins.eggs.writers.contents import Content, EggContents
 from twins.eggs.writers.secret_scan import SecretScan
+from twins.fs.portable_names import shown, why_not_portable
+
+RENAME: Final = "Rename it, rerun."
+"""Advice about a file that stays behind for its name."""
 
 
 class Omission(msgspec.Struct, frozen=True):
-    """A file that stays behind, or could not be read. ``id`` lets a likely secret travel when it is allowed."""
+    """A file that stays behind, or could not be read. ``id`` lets a likely secret travel when it is allowed.
+
+    ``do`` is what its owner can do about it; without it, such files always stay behind.
+    """
 
     path: str
     why: str
     id: str = ""
+    do: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The object for a screen; without ``id`` where there is none."""
-        return {"path": self.path, "why": self.why, **({"id": self.id} if self.id else {})}
+        """The object for a screen; without ``id`` and ``do`` where there is none."""
+        more = {"id": self.id, "do": self.do}
+        return {"path": self.path, "why": self.why, **{key: text for key, text in more.items() if text}}
 
 
 def omissions(row: Mapping[str, Any]) -> list[Omission]:
     """The files that stayed behind, as a twin's row of a manifest lists them."""
-    return [Omission(one["path"], one["why"], one.get("id", "")) for one in row.get("left_out", [])]
+    return [
+        Omission(one["path"], one["why"], one.get("id", ""), one.get("do", ""))
+        for one in row.get("left_out", [])
+    ]
 
 
 class SecretFilter:
-    """Takes files into a spool unless they hold a likely secret whose id is not in ``allow``."""
+    """Takes files into a spool unless they hold a likely secret whose id is not in ``allow``.
+
+    A file whose name no installer takes stays behind too: a snapshot holds what can be restored.
+    """
 
     def __init__(
         self, spool: Spool, *, known: Mapping[bytes, str] | None = None, allow: Collection[str] = ()
@@ -45,6 +60,9 @@ class SecretFilter:
         self, name: str, pieces: Iterable[bytes], *, path: str = "", mtime: int = 0, executable: bool = False
     ) -> SpooledFile | None:
         """One file; None when it stays behind. ``path`` is what a person calls it."""
+        if why := why_not_portable(name):
+            self.left_out.append(Omission(shown(path or name), why, do=RENAME))
+            return None
         before = len(self._scan.findings)
         watched = self._scan.watch((path or name).removeprefix("agents/"), pieces)
         added = self._spool.add(name, watched, mtime=mtime, executable=executable)

@@ -11,10 +11,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
-from neighborhoods.snapshot.filtering import Omission, SecretFilter
+from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter
 from neighborhoods.snapshot.manifest import CORE_FILES, OVERSIZE, UNREADABLE, SnapshotOptions
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
@@ -23,11 +25,13 @@ from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import known_values
 from twins.eggs.writers.workspaces import whole_workspace
-from twins.errors import TwinError
+from twins.errors import HostileEggError, TwinError
+from twins.fs.portable_names import shown, why_not_portable
 from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence, scan
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
+from twins.zip.names import NameSet, safe_path
 
 _MEMORY, _DATA = ".brainstem_data/", "data/"
 _PASSES = 3
@@ -58,6 +62,7 @@ class LocalCapture:
     row: dict[str, Any]
     left_out: list[Omission] = field(default_factory=list)
     failed: list[Omission] = field(default_factory=list)
+    unstable: list[Omission] = field(default_factory=list)
     reused: int = 0
 
 
@@ -85,10 +90,14 @@ class _Taken:
     names: list[str]
     fingerprint: str
     left_out: list[Omission]
+    is_unstable: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """The fields by which the next snapshot finds it unchanged."""
-        return {"fingerprint": self.fingerprint, "left_out": [one.as_json() for one in self.left_out]}
+        """The fields by which the next snapshot finds it unchanged; one that was unstable is read anew."""
+        left = [one.as_json() for one in self.left_out]
+        if self.is_unstable:
+            return {"fingerprint": "", "left_out": left, "unstable": True}
+        return {"fingerprint": self.fingerprint, "left_out": left}
 
 
 class _Capture:
@@ -147,11 +156,14 @@ class _Capture:
         except (TwinError, OSError) as problem:
             self._done.failed.append(Omission("brainstem", _said(problem)))
             return [], {}
-        self._leave("brainstem", taken.left_out)
+        self._note("brainstem", taken)
         return taken.names, taken.as_json()
 
-    def _leave(self, owner: str, left_out: list[Omission]) -> None:
-        self._done.left_out += [Omission(f"{owner}/{one.path}", one.why, one.id) for one in left_out]
+    def _note(self, owner: str, taken: _Taken) -> None:
+        self._done.left_out += [replace(one, path=f"{owner}/{one.path}") for one in taken.left_out]
+        if taken.is_unstable:
+            why = f"changed each of the {_PASSES} times it was read; it is in the snapshot as last read"
+            self._done.unstable.append(Omission(owner, why, do="Let it rest, rerun."))
 
     def _twins(self) -> list[dict[str, Any]]:
         places = TwinLayout(self._machine.home)
@@ -191,7 +203,7 @@ class _Capture:
         except (TwinError, OSError) as problem:
             self._done.failed.append(Omission(twin.name, _said(problem)))
             return row | {"captured": False, "reason": UNREADABLE}
-        self._leave(twin.name, taken.left_out)
+        self._note(twin.name, taken)
         return row | taken.as_json()
 
     def _workspace(
@@ -213,20 +225,24 @@ class _Capture:
                 names = [name.removeprefix(prefix) for name in kept]
                 return _Taken(names, before, self._previous.left_out(prefix))
             with Spool(self._scratch) as spool, ExitStack() as held:
-                load = self._gathered(workspace, held, memory)
+                load, odd = self._gathered(workspace, held, memory)
                 taken = SecretFilter(spool, known=known_values(workspace), allow=self._allow)
                 taken.take_all(load)
-                if self._fingerprint(workspace, key, memory) != before and attempt < _PASSES - 1:
+                is_unstable = self._fingerprint(workspace, key, memory) != before
+                if is_unstable and attempt < _PASSES - 1:
                     continue
                 for file in spool.files:
                     stamp = (file.mtime, file.executable)
                     self._writer.add(f"{prefix}{rename(file.name)}", spool.chunks(file), stamp=stamp)
                     self._tell(file.size)
-                left = [Omission(one.path, one.why.value) for one in load.left_out] + taken.left_out
-                return _Taken([rename(file.name) for file in spool.files], before, left)
+                left = [Omission(one.path, one.why.value) for one in load.left_out] + odd + taken.left_out
+                return _Taken([rename(file.name) for file in spool.files], before, left, is_unstable)
         raise AssertionError("the last pass returns")
 
-    def _gathered(self, workspace: Workspace, held: ExitStack, memory: bool) -> EggContents:
+    def _gathered(
+        self, workspace: Workspace, held: ExitStack, memory: bool
+    ) -> tuple[EggContents, list[Omission]]:
+        """The files that travel, and those whose names cannot."""
         source = self._machine.conversations
         load = whole_workspace(
             workspace,
@@ -237,8 +253,9 @@ class _Capture:
         )
         if self._machine.is_held is not None:
             load.leave_held(self._machine.is_held)
+        odd = _without_odd_names(load)
         load.settle()
-        return load
+        return load, odd
 
     def _fingerprint(self, workspace: Workspace, key: str, memory: bool) -> str:
         """Changes with any name, size or mtime below the folder, and with anything said."""
@@ -333,6 +350,20 @@ def _contents(names: list[str]) -> dict[str, Any]:
         "has_rappid_json": "rappid.json" in names,
         "has_own_brainstem": "brainstem.py" in names,
     }
+
+
+def _without_odd_names(load: EggContents) -> list[Omission]:
+    """Takes out files whose name no egg may carry, or is another one's on some disk: each alone, not the twin."""
+    names, kept, odd = NameSet(), [], []
+    for member in load.members:
+        try:
+            names.add(safe_path(member.name))
+            kept.append(member)
+        except HostileEggError:
+            why = why_not_portable(member.name) or "another file has this name on some disks"
+            odd.append(Omission(shown(member.path), why, do=RENAME))
+    load.members = kept
+    return odd
 
 
 def _is_denied(path: str, denied: tuple[str, ...]) -> bool:

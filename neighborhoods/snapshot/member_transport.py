@@ -5,21 +5,28 @@ Each transport carries tar streams; what they hold is checked by the reader of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
+EggMaker = Callable[[Path, str], Path]
+"""(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
+
 
 class MemberProbe(msgspec.Struct, frozen=True):
-    """The answer of one member: reachable or not, and why. Sizes are octets; -1 is unknown."""
+    """The answer of one member: reachable or not, and why. Sizes are octets; -1 is unknown.
+
+    ``is_away``: it did not answer at all, and may do so in a moment.
+    """
 
     reachable: bool
     detail: str = ""
     rappd_version: str = ""
     free_bytes: int = -1
     took_ms: float = 0.0
+    is_away: bool = False
 
 
 class MemberTwin(msgspec.Struct, frozen=True):

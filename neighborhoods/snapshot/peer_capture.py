@@ -10,9 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from envelopes.errors import ReportableError
 from neighborhoods.errors import MemberError, UnstableMemberError
-from neighborhoods.snapshot.filtering import Omission, SecretFilter, omissions
+from neighborhoods.snapshot.disk_problem import disk_problem
+from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
 from neighborhoods.snapshot.previous import PreviousSnapshot
@@ -24,6 +27,13 @@ from twins.zip.names import safe_component
 
 _TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
 _PASSES = 3
+TRIES = 3
+"""Times that a machine without an answer is asked."""
+_REST = 1.0
+"""Seconds until a machine that does not answer is asked again; after each time, twice as long."""
+_MOST_AGENTS = 64 << 20
+_MOST_BESIDE = 2 << 30
+"""Octets of a stream beside its files: headers, and what a tar without exclusions sends and is dropped here."""
 _SILENCE = 60.0
 """Seconds without a byte after which a stream counts as broken."""
 
@@ -57,8 +67,8 @@ class PeerCapture:
     reused: int = 0
 
 
-PeerTell = Callable[[str, int, int], None]
-"""(state, bytes read, bytes in all)"""
+PeerTell = Callable[[str, int, int, int], None]
+"""(state, bytes read, bytes in all, number of the try of ``TRIES``, or 0)"""
 
 
 class PeerReader:
@@ -74,7 +84,7 @@ class PeerReader:
         at: datetime,
         previous: PreviousSnapshot | None = None,
         allow: Collection[str] = (),
-        tell: PeerTell = lambda state, done, whole: None,
+        tell: PeerTell = lambda state, done, whole, attempt: None,
     ) -> None:
         """``folder``: the machine's folder in the egg."""
         self._peer = peer
@@ -107,18 +117,18 @@ class PeerReader:
         if peer.transport is None:
             done.failed.append(Omission(peer.name, "no way to read it is known"))
             return done
-        self._tell("asking", 0, 0)
-        probe = await peer.transport.probe()
+        self._tell("asking", 0, 0, 0)
+        probe = await self._probed(peer.transport)
         row |= {"health": peer.health or _health(probe), "ssh_ok": probe.reachable and bool(peer.ssh_host)}
         if not probe.reachable:
             done.failed.append(Omission(peer.name, probe.detail or "no answer"))
-            self._tell("failed", 0, 0)
+            self._tell("failed", 0, 0, 0)
             return done
         try:
             listing = await peer.transport.list(include_archived=self._options.include_archived)
         except MemberError as problem:
             done.failed.append(Omission(peer.name, str(problem)))
-            self._tell("failed", 0, 0)
+            self._tell("failed", 0, 0, 0)
             return done
         twins = sorted(listing.twins, key=lambda twin: (twin.lifecycle, twin.hash))
         wanted = [twin for twin in twins if twin.workspace_bytes <= self._options.max_twin_bytes]
@@ -127,8 +137,19 @@ class PeerReader:
             row["twins"].append(await self._twin(twin, done))
         if listing.agent_files:
             row["agent_files"] = await self._agents(done)
-        self._tell("failed" if done.failed else "done", self._done, self._whole)
+        self._tell("failed" if done.failed else "done", self._done, self._whole, 0)
         return done
+
+    async def _probed(self, transport: MemberTransport) -> MemberProbe:
+        """The answer; a machine that gives none, and may be waking, is asked again."""
+        probe = await transport.probe()
+        for attempt in range(2, TRIES + 1):
+            if probe.reachable or not probe.is_away:
+                break
+            self._tell("no answer", 0, 0, attempt)
+            await asyncio.sleep(_REST * (attempt - 1))
+            probe = await transport.probe()
+        return probe
 
     async def _twin(self, twin: MemberTwin, done: PeerCapture) -> dict[str, Any]:
         row = _row(twin)
@@ -156,8 +177,8 @@ class PeerReader:
             done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem)))
             return row | {"captured": False, "reason": UNSTABLE, "detail": str(problem)}
         except (ReportableError, OSError, TimeoutError) as problem:
-            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem) or "no answer"))
-            return row | {"captured": False, "reason": TAR_FAILED, "detail": str(problem)}
+            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", _said(problem)))
+            return row | {"captured": False, "reason": TAR_FAILED, "detail": _said(problem)}
         done.parts[member] = part.path
         self._leave(done, part.left_out)
         return row | {
@@ -177,7 +198,7 @@ class PeerReader:
         return {key: old.get(key) for key in _TAKEN_OVER}
 
     def _leave(self, done: PeerCapture, left_out: Iterable[Omission]) -> None:
-        done.left_out += [Omission(f"{self._peer.name}/{one.path}", one.why, one.id) for one in left_out]
+        done.left_out += [replace(one, path=f"{self._peer.name}/{one.path}") for one in left_out]
 
     async def _read_twin(self, twin: MemberTwin, lifecycle: str) -> StagedPart:
         assert self._peer.transport is not None
@@ -194,7 +215,8 @@ class PeerReader:
     async def _keep(
         self, stream: AsyncIterator[bytes], twin: str, lifecycle: str, fingerprint: str
     ) -> StagedPart:
-        guard = TarGuard(root=twin, limits=TarLimits(file_bytes=2 * self._options.max_twin_bytes + (1 << 20)))
+        most = 2 * self._options.max_twin_bytes + (1 << 20)
+        guard = TarGuard(root=twin, limits=TarLimits(file_bytes=most, stream_bytes=most + _MOST_BESIDE))
         with Spool(self._kept.folder) as spool:
             left_out = await self._spooled(stream, guard, spool)
             return await asyncio.to_thread(
@@ -203,16 +225,17 @@ class PeerReader:
 
     async def _agents(self, done: PeerCapture) -> list[str]:
         assert self._peer.transport is not None
-        guard = TarGuard(root="agents", limits=TarLimits(file_bytes=64 << 20))
+        limits = TarLimits(file_bytes=_MOST_AGENTS, stream_bytes=_MOST_AGENTS + _MOST_BESIDE)
+        guard = TarGuard(root="agents", limits=limits)
         try:
             with Spool(self._kept.folder) as spool:
                 left_out = await self._spooled(self._peer.transport.read_agents(), guard, spool)
-                files = [file for file in sorted(spool.files) if "/" not in file.name]
+                files = sorted(spool.files)
                 for file in files:
                     path = await asyncio.to_thread(self._kept.keep_agent, file.name, spool.chunks(file))
                     done.parts[f"{self._folder}/brainstem/agents/{file.name}"] = path
         except (ReportableError, OSError, TimeoutError) as problem:
-            done.failed.append(Omission(f"{self._peer.name}/agents", str(problem) or "no answer"))
+            done.failed.append(Omission(f"{self._peer.name}/agents", _said(problem)))
             return []
         self._leave(done, left_out)
         return [file.name for file in files]
@@ -222,11 +245,12 @@ class PeerReader:
         taken = SecretFilter(spool, allow=self._allow)
         bridge = _Bridge(stream, self._count)
         await bridge.consume(lambda: _take(bridge.pieces(), guard, taken))
-        return [Omission(one.path, one.reason) for one in guard.left_out] + taken.left_out
+        odd = [Omission(one.path, one.reason, do=RENAME if one.is_odd else "") for one in guard.left_out]
+        return odd + taken.left_out
 
     def _count(self, octets: int) -> None:
         self._done += octets
-        self._tell("reading", min(self._done, self._whole), self._whole)
+        self._tell("reading", min(self._done, self._whole), self._whole, 0)
 
 
 class _Bridge:
@@ -274,6 +298,15 @@ def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None
     """Each file of a stream to the filter, in the thread that reads it."""
     for entry, content in stream_files(read_tar(pieces, guard)):
         taken.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
+
+
+def _said(problem: Exception) -> str:
+    """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
+    if isinstance(problem, TimeoutError):
+        return f"nothing came for {_SILENCE:g} s"
+    if isinstance(problem, OSError):
+        return disk_problem(problem)
+    return str(problem)
 
 
 def _row(twin: MemberTwin) -> dict[str, Any]:

@@ -102,6 +102,11 @@ class PeerPlan:
     steps: list[PeerStep] = field(default_factory=list)
     problem: str = ""
 
+    @property
+    def agents_kept(self) -> list[str]:
+        """Agent files of its brainstem, which stay in the egg: nobody but its owner puts code into a brainstem."""
+        return [part.name.partition("/brainstem/agents/")[2] for part in self.block.agents]
+
     def of(self, action: str) -> list[PeerStep]:
         """The steps of one action."""
         return [step for step in self.steps if step.action == action]
@@ -192,6 +197,7 @@ class RestorePlan:
                     "name": peer.block.name,
                     "way": peer.way,
                     "twins": [step.as_json() for step in peer.steps],
+                    "agents_kept": peer.agents_kept,
                     **({"problem": peer.problem} if peer.problem else {}),
                 }
                 for peer in self.peers
@@ -228,7 +234,13 @@ async def make_restore_plan(
     *,
     signer_name: str = "",
 ) -> RestorePlan:
-    """The plan for this moment. Other machines are listed, never written; a simulation does not even ask them."""
+    """The plan for this moment. Other machines are listed, never written; a simulation does not even ask them.
+
+    Addresses that the egg itself names count only when somebody trusted signed it.
+    """
+    standing = installer.standing(contents.opened)
+    if contents.opened.seal.whole is not True or standing not in (Standing.SELF, Standing.TRUSTED):
+        contents.forget_coordinates()
     units = [unit for unit in contents.local if options.restore_archived or not unit.is_archived]
     local = await asyncio.to_thread(lambda: [plan_unit(unit, options, installer) for unit in units])
     if options.target is Target.IN_PLACE:
@@ -240,7 +252,7 @@ async def make_restore_plan(
     made = RestorePlan(
         contents,
         options,
-        installer.standing(contents.opened),
+        standing,
         signer_name,
         local,
         peers,
@@ -300,7 +312,7 @@ async def _in_place(block: PeerBlock, options: RestoreOptions, transport_of: Tra
         return plan
     transport = transport_of(block)
     if transport is None:
-        plan.problem = "no way to it is known; write it to peers.json"
+        plan.problem = "no way to it is known: write it to peers.json, or trust who signed the egg"
     else:
         try:
             probe = await transport.probe()

@@ -13,7 +13,7 @@ from neighborhoods.discovery.interfaces import interfaces
 from neighborhoods.errors import BadMemberError, NoSuchMemberError
 from neighborhoods.snapshot.member_coordinates import MemberCoordinates
 
-Way = Literal["ssh", "folder", "rappd", "github", ""]
+Way = Literal["ssh", "folder", "github", "rappd", ""]
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -31,15 +31,22 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def way(self) -> Way:
-        """The best way that its coordinates allow; SSH and folders need nothing of the machine's own daemon."""
+        """The way that its coordinates name, else that of a paired machine: its own rappd."""
+        return self._written_way or ("rappd" if self.paired and not self._trouble else "")
+
+    @property
+    def _trouble(self) -> str:
+        return self.coordinates.trouble if self.coordinates is not None else ""
+
+    @property
+    def _written_way(self) -> Way:
+        """SSH and folders come first: they need nothing of the machine's own daemon."""
         found = self.coordinates
         if found is not None and not found.trouble:
             if found.folder:
                 return "folder"
             if found.ssh_host:
                 return "ssh"
-        if self.paired and self.whose == "mine":
-            return "rappd"
         if found is not None and found.github_neighborhood and not found.trouble:
             return "github"
         return ""
@@ -48,7 +55,7 @@ class Member(msgspec.Struct, frozen=True):
     def is_mine(self) -> bool:
         """True for a machine that a snapshot should hold: one of the same owner, or written down with a way to it."""
         found = self.coordinates
-        return self.whose == "mine" or (found is not None and bool(found.trouble or self.way))
+        return self.whose == "mine" or (found is not None and bool(found.trouble or self._written_way))
 
     def as_json(self) -> dict[str, Any]:
         """The row that screens and ``--json`` have."""

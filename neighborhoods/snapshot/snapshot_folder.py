@@ -7,6 +7,7 @@ the result of its restore drill.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -37,7 +38,10 @@ class DrillResult(msgspec.Struct, frozen=True):
 
 
 class SnapshotRecord(msgspec.Struct, frozen=True):
-    """One snapshot. ``missing`` names the machines and twins that it lacks."""
+    """One snapshot. ``missing`` names the machines and twins that it lacks, ``holds`` the machines that it has.
+
+    ``scheduled``: the schedule took it, and may remove it again.
+    """
 
     path: str
     name: str
@@ -48,6 +52,23 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
     twins: int
     missing: tuple[str, ...] = ()
     drill: DrillResult | None = None
+    holds: tuple[str, ...] = ()
+    scheduled: bool = False
+
+    @property
+    def is_restorable(self) -> bool:
+        """True when its drill passed and its file is there."""
+        return bool(self.drill and self.drill.passed) and self.is_there
+
+    @property
+    def is_whole(self) -> bool:
+        """True when it is restorable and lacks nothing."""
+        return self.is_restorable and not self.missing
+
+    def holds_whole(self, machine: str) -> bool:
+        """True when it has that machine, with every twin."""
+        lacks = any(one == machine or one.startswith(f"{machine}/") for one in self.missing)
+        return machine in self.holds and not lacks
 
     def as_json(self) -> dict[str, Any]:
         """One row of a list, with the state of its file now."""
@@ -81,7 +102,14 @@ class SnapshotFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Raises ``SnapshotRunningError`` when another process, or thread, takes a snapshot."""
+        """Sweeps, too. Raises ``SnapshotRunningError`` when another process, or thread, takes a snapshot."""
+        with self.locked():
+            self.sweep()
+            yield
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """``alone`` for an event loop, which calls ``sweep`` in a thread."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -91,13 +119,12 @@ class SnapshotFolder:
                 raise SnapshotRunningError(
                     "Another snapshot of this home is under way.", do="Wait until it is done."
                 ) from None
-            self._sweep()
             yield
         finally:
             os.close(handle)
 
-    def _sweep(self) -> None:
-        """Removes what a snapshot, drill or restore left that was killed; finished parts stay."""
+    def sweep(self) -> None:
+        """Called while locked. Removes what a snapshot, drill or restore left that was killed; finished parts stay."""
         for left in self.root.iterdir():
             if left.name.startswith(".drill-") or left.name == ".sending":
                 shutil.rmtree(left)
@@ -138,8 +165,26 @@ class SnapshotFolder:
                 return record
         return None
 
+    def last_restorable(self, machine: str = "") -> SnapshotRecord | None:
+        """The newest that is restorable, and holds ``machine`` where one is named."""
+        for record in self.listing():
+            if record.is_restorable and (not machine or record.holds_whole(machine)):
+                return record
+        return None
+
     def put(self, record: SnapshotRecord) -> None:
         """Notes a snapshot, in place of one at the same path."""
         kept = [one for one in self.listing() if one.path != record.path and one.is_there]
         content = _File(snapshots=[record, *kept])
         write_atomically(self._index, msgspec.json.format(msgspec.json.encode(content), indent=2))
+
+    def remove(self, record: SnapshotRecord) -> bool:
+        """Removes the file of a snapshot and forgets it. A file that is another by now stays: False."""
+        path = Path(record.path)
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != record.sha256:
+                return False
+        path.unlink()
+        content = _File(snapshots=[one for one in self.listing() if one.path != record.path])
+        write_atomically(self._index, msgspec.json.format(msgspec.json.encode(content), indent=2))
+        return True

@@ -24,12 +24,15 @@ BLOCK = 512
 _MOST_HEADER_BYTES = 1 << 20
 """Of one pax header or long name: a name has at most 1,024 bytes, and some carry file attributes beside it."""
 _MOST_NAMED = 1000
+_MOST_PADDING = 1 << 20
+"""Of what follows the end mark: each tar fills its last record, of 10 KB, with zeros."""
 _MAX_MTIME = 8**11 - 1
 _PIECE = 1 << 18
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _WITHOUT_CONTENT = (
     tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE,
 )  # fmt: skip
+_HOLES = "is stored with holes, which is not read"
 _LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
 _LONG = (
     tarfile.GNUTYPE_LONGNAME,
@@ -54,6 +57,8 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     path: str
     reason: str
+    is_odd: bool = False
+    """True for a file that its owner would miss: it stays out for its name or form alone."""
 
 
 class TarLimits(msgspec.Struct, frozen=True):
@@ -84,7 +89,7 @@ class TarGuard:
         self._header_type = b""
         self._pax: dict[bytes, bytes] = {}
         self._has_more_sparse = False
-        self._stream_bytes = self._entries = 0
+        self._stream_bytes = self._entries = self._after_end = 0
         self.is_over = False
         self.file_bytes = 0
         self.files = 0
@@ -99,6 +104,11 @@ class TarGuard:
         """
         self._count(len(piece))
         if self.is_over:
+            self._after_end += len(piece)
+            if self._after_end > _MOST_PADDING:
+                raise BadMemberStreamError(
+                    "The stream of files goes on after its end.", do="Look what tar is there."
+                )
             return []
         events: list[TarEntry | bytes] = []
         at = 0
@@ -221,31 +231,32 @@ class TarGuard:
         try:
             path = raw.decode("utf-8")
         except UnicodeDecodeError:
-            self._leave_out(raw.decode("utf-8", "backslashreplace"), "its name is not UTF-8")
+            self._leave_out(raw.decode("utf-8", "backslashreplace"), "its name is not UTF-8", is_odd=True)
             return None
         try:
             safe_path(path)
         except HostileEggError as error:
-            self._leave_out(path, _why_unsafe(error))
+            self._leave_out(path, _why_unsafe(error), is_odd=True)
             return None
         for component in path.split("/"):
             if (reason := exclusions.by_name(component)) is not None:
                 self._leave_out(path, reason.value)
                 return None
         if problem:
-            self._leave_out(path, problem)
+            self._leave_out(path, problem, is_odd=problem == _HOLES)
             return None
         try:
             self._names.add(path)
         except HostileEggError:
-            self._leave_out(path, "another file has this name, or one that some disks take for the same")
+            taken = "another file has this name, or one that some disks take for the same"
+            self._leave_out(path, taken, is_odd=True)
             return None
         return path
 
-    def _leave_out(self, path: str, reason: str) -> None:
+    def _leave_out(self, path: str, reason: str, *, is_odd: bool = False) -> None:
         self.left_out_count += 1
         if len(self.left_out) < _MOST_NAMED:
-            self.left_out.append(LeftOut(shown(path), reason))
+            self.left_out.append(LeftOut(shown(path), reason, is_odd))
 
 
 def read_tar(pieces: Iterable[bytes], guard: TarGuard) -> Iterator[TarEntry | bytes]:
@@ -289,7 +300,7 @@ def _kind_problem(kind: bytes, is_sparse: bool) -> str:
     if kind in _LINKS:
         return exclusions.ExclusionReason.LINK.value
     if is_sparse:
-        return "is stored with holes, which is not read"
+        return _HOLES
     return "" if kind in _REGULAR else exclusions.ExclusionReason.NO_FILE.value
 
 

@@ -55,6 +55,8 @@ SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.3, 2.0
 DOUBTS_APART = 5.0
 """Seconds: work that takes long is no reason to ask more often whether somebody is there."""
 LARGEST_ANSWER = 110 << 20
+SILENT_SECONDS = 90.0
+"""A peer that copies a large twin before it sends it may say nothing for so long."""
 
 Requests = Callable[[Peer], Answer]
 """Gives the function that works on what a peer asks over the line."""
@@ -208,6 +210,25 @@ class PeerClient:
         status, raw = await self._request(peer, "GET", f"/eggs/{id}", None)
         with self._counted(peer):
             return None if status in (404, 405) else arrived(peer, status, raw)
+
+    async def open_response(self, peer: Peer, path: str) -> aiohttp.ClientResponse:
+        """The response to a GET with its body unread, which the caller closes.
+
+        A body of which nothing comes for ``SILENT_SECONDS`` raises ``TimeoutError`` while it is read.
+        """
+        context = client_context(peer.certificate, self._own)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
+
+        async def ask(address: str) -> aiohttp.ClientResponse:
+            return await self._session().get(f"https://{address}{path}", ssl=context, timeout=limits)
+
+        with self._counted(peer):
+            response = await self._ways.first(peer, ask)
+            self._took(peer, response.status)
+            if response.status == 401:
+                response.close()
+                raise not_trusted(peer)
+        return response
 
     def adopt(self, peer: Peer, line: PeerConnection) -> None:
         """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""

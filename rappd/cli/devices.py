@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def devices() -> None:
-    """Phones that joined: list, show, rename, scopes, send-egg, revoke."""
+    """Phones that joined: list, show, rename, scopes, send, revoke."""
 
 
 @devices.command("list")
@@ -108,7 +108,7 @@ def scopes(
     print_status("good", f"{strip_control(row['name'])} may {_may(row)}; memory: {row['user']}.")
 
 
-@devices.command("send-egg")
+@devices.command("send")
 @click.argument("device")
 @click.argument("file", type=click.Path(path_type=Path))
 @_JSON

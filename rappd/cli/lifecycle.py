@@ -21,6 +21,7 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count, phones, tilde
+from rappd.cli.neighborhood_schedule import show_failing
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
     listener_status,
@@ -118,6 +119,8 @@ def status(as_json: bool) -> None:
         print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
     log_problems(found)
     waiting_files(found)
+    if not any(line.startswith("Scheduled snapshot") for line in found["notices"]):  # dismissed, and still so
+        show_failing(found["schedule"])
     notices(found)
     local_models(found)
     print_out()

@@ -10,8 +10,6 @@ from rappd.control_client import ControlClient
 from rappd.daemon.home import Home, machine_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.member_transport import MemberTransport
     from neighborhoods.snapshot.peer_capture import SnapshotPeer
@@ -41,7 +39,6 @@ def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
 
 def members_here() -> NeighborhoodMembers:
     """The roster of this home and the ways to its machines, whether a daemon runs or not."""
-    from rappd.operations.member_eggs import egg_maker
     from rappd.operations.neighborhood_members import NeighborhoodMembers
     from rappd.settings.load import Settings
 
@@ -53,47 +50,14 @@ def members_here() -> NeighborhoodMembers:
         from rappd.cli.peers_offline import peers_on_disk
 
         listing = peers_on_disk(home)
-    settings = Settings.load(home)
-    name = machine_name(home, settings.text("name"))
-
-    def make_egg(archive: Path, twin: str) -> Path:  # only then a key is made
-        return egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)(archive, twin)
-
-    return NeighborhoodMembers(
-        home, listing, ssh_config=settings.text("neighborhood.ssh_config"), make_egg=make_egg
-    )
+    return NeighborhoodMembers.of(home, Settings.load(home), listing)
 
 
 def peers_here(names: Sequence[str] = ()) -> list[SnapshotPeer]:
     """The other machines of the roster that a snapshot can read; with ``names``, those, readable or not."""
-    from neighborhoods.snapshot.peer_capture import SnapshotPeer
-
-    here = members_here()
-    found = []
-    for member in here.chosen(names):
-        transport = here.transport(member)
-        if member.is_self or (transport is None and not names and not member.is_mine):
-            continue
-        row = member.as_json()
-        found.append(
-            SnapshotPeer(
-                member.name, transport, url=row["url"], ssh_user=row["ssh_user"], ssh_host=row["ssh_host"]
-            )
-        )
-    return found
+    return members_here().to_read(names)
 
 
 def ways_here() -> Callable[[PeerBlock], MemberTransport | None]:
     """Finds the way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
-    here = members_here()
-
-    def transport_to(block: PeerBlock) -> MemberTransport | None:
-        for member in here.roster:
-            if member.name == block.name:
-                return here.transport(member)
-        host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
-        if isinstance(host, str) and host and isinstance(user, str):
-            return here.by_ssh(block.name, host, user)
-        return None
-
-    return transport_to
+    return members_here().way_to

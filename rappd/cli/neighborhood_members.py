@@ -11,6 +11,7 @@ import click
 from rappd.cli.console import arrow, command, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import JSON
 from rappd.cli.egg_peers import send_egg
+from rappd.cli.formatting import count
 from rappd.cli.names import peer_names
 from rappd.cli.neighborhood_home import members_here
 from rappd.cli.progress import progress
@@ -90,7 +91,7 @@ def _show_probe(row: dict[str, Any]) -> None:
         return
     said = [strip_control(probe["detail"])] if probe["detail"] else []
     if "twins" in probe:
-        said.append(f"{probe['twins']} twins")
+        said.append(count(int(probe["twins"]), "twin"))
     if probe["free_bytes"] >= 0:
         said.append(f"{format_bytes(probe['free_bytes'])} free")
     if not row["self"]:

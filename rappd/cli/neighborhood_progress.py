@@ -57,6 +57,7 @@ class _Bars:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._rows: dict[str, tuple[str, int, int, float]] = {}
+        self._tries: dict[str, str] = {}
         self._shown = redraws(sys.stderr)
         self._drawn = 0
         self._next = 0.0
@@ -67,6 +68,8 @@ class _Bars:
             if event["event"] == "machine":
                 begun = self._rows.get(event["machine"], ("", 0, 0, time.monotonic()))[3]
                 self._rows[event["machine"]] = (event["state"], event["done"], event["whole"], begun)
+                if "try" in event:
+                    self._tries[event["machine"]] = f"no answer, try {event['try']} of {event['tries']}"
             elif event["event"] == "drill":
                 self._line = "Trying whether it can be restored…"
             if self._shown and time.monotonic() >= self._next:
@@ -101,6 +104,8 @@ class _Bars:
         share = 1.0 if state == "done" else done / whole if whole else 0.0
         filled = min(_WIDTH, int(share * _WIDTH))
         bar = full * filled + empty * (_WIDTH - filled)
+        if state == "no answer":
+            return f"{strip_control(name):<{width}}  {bar}  {self._tries[name]}"
         said = {"done": "done", "failed": "failed", "asking": "asking"}.get(state) or (
             f"{int(100 * share):d} %" if whole else "reading"
         )

@@ -12,6 +12,7 @@ from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import ago
 from rappd.cli.neighborhood_home import peers_here, snapshots_here
 from rappd.cli.neighborhood_progress import machine_bars
+from rappd.cli.neighborhood_schedule import schedule_here, show_failing
 from rappd.cli.neighborhood_view import show_snapshot
 from rappd.cli.tables import table
 from twins.byte_sizes import format_bytes
@@ -87,10 +88,11 @@ def snapshots(as_json: bool) -> None:
     from datetime import datetime
     from time import time
 
-    found = snapshots_here().snapshots()
+    found, scheduled = snapshots_here().snapshots(), schedule_here()
     if as_json:
-        print_json(found)
+        print_json({**found, "schedule": scheduled})
         return
+    show_failing(scheduled)
     if not found["snapshots"]:
         print_out("There is no snapshot yet. → rappd neighborhood snapshot")
         return
@@ -99,14 +101,14 @@ def snapshots(as_json: bool) -> None:
         [
             one["name"],
             ago(now - datetime.fromisoformat(one["taken_at"]).timestamp()),
+            _state(one),
             format_bytes(one["size"]),
             str(one["machines"]),
             str(one["twins"]),
-            _state(one),
         ]
         for one in found["snapshots"]
     ]
-    table(["SNAPSHOT", "TAKEN", "SIZE", "MACHINES", "TWINS", "STATE"], rows, shrink=0)
+    table(["SNAPSHOT", "TAKEN", "STATE", "SIZE", "MACHINES", "TWINS"], rows, shrink=5)
 
 
 @click.command()

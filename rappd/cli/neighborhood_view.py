@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count, tilde
 from twins.byte_sizes import format_bytes
 
@@ -35,17 +35,27 @@ def show_snapshot(done: SnapshotResult) -> None:
     name = Path(record.path).name
     print_out(f"{mark} {machines} in {strip_control(name)}, {format_bytes(record.size)}, signed")
     for one in done.failed[:_SHOWN]:
-        print_out(f"  {status_mark('bad')} {strip_control(one.path)}: {strip_control(one.why)}")
+        why = strip_control(one.why).removeprefix(f"{strip_control(one.path)}: ")
+        print_out(wrapped(f"  {status_mark('bad')} {strip_control(one.path)}: {why}", 4))
     if done.failed:
         print_out(f"  {arrow()} rerun; only what is missing or changed is copied")
     for one in done.oversize[:_SHOWN]:
         print_out(dim(f"  Left out: {strip_control(one.path)} (larger than --max-twin-bytes)"))
+    for one in done.unstable[:_SHOWN]:
+        text = f"{strip_control(one.path)} {one.why} {arrow()} {one.do}"
+        print_out(wrapped(f"  {status_mark('note')} {text}", 4))
+    odd = [one for one in done.left_out if one.do]
+    for one in odd[:_SHOWN]:
+        text = f"left out: {strip_control(one.path)}: {strip_control(one.why)} {arrow()} {one.do}"
+        print_out(wrapped(f"  {status_mark('note')} {text}", 4))
+    if len(odd) > _SHOWN:
+        print_out(f"    and {len(odd) - _SHOWN} more (--json)")
     secrets = [one for one in done.left_out if one.id]
     for one in secrets[:_SHOWN]:
         print_out(
             f"  {status_mark('note')} left out: {strip_control(one.path)} {strip_control(one.why)}  {dim(f'--allow {one.id}')}"
         )
-    others = len(done.left_out) - len(secrets)
+    others = len(done.left_out) - len(secrets) - len(odd)
     if others:
         print_out(
             dim(f"  Left out: {count(others, 'file')} (keys, .env, caches and the like; all with --json)")
@@ -66,7 +76,7 @@ def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
     print_out(f"{strip_control(egg['name'])}, {format_bytes(egg['size'])}, {_signed(seal)}")
     _categories(plan)
     for peer in plan["peers"]:
-        _peer(peer)
+        _peer(peer, file)
     if plan["left_archived"]:
         print_out(
             dim(f"  {count(plan['left_archived'], 'archived twin')} stay in the egg (--restore-archived)")
@@ -86,7 +96,7 @@ def show_restored(done: dict[str, Any]) -> None:
     print_out(f"{mark} {strip_control(done['egg']['name'])} hatched.")
     _categories(done)
     for peer in done["peers"]:
-        _peer(peer)
+        _peer(peer, done["egg"]["file"])
     if done["booted"]:
         print_out(f"  {count(len(done['booted']), 'twin')} woke, or wakes with the next start")
     held = sum(one.get("quarantined", 0) for one in done["local"])
@@ -98,7 +108,7 @@ def show_restored(done: dict[str, Any]) -> None:
     if done["failed"]:
         print_out(f"  {arrow()} put that right and rerun; only what is left is done")
     for receipt in done["receipts"][:_SHOWN]:
-        print_out(dim(f"  Undo: rappd egg rollback {receipt}"))
+        print_out(f"  {dim('Undo:')} {command(f'rappd egg rollback {receipt}')}")
 
 
 def _categories(plan: dict[str, Any]) -> None:
@@ -110,19 +120,25 @@ def _categories(plan: dict[str, Any]) -> None:
             )
 
 
-def _peer(peer: dict[str, Any]) -> None:
+def _peer(peer: dict[str, Any], file: str) -> None:
     way = f" {arrow()} {tilde(peer['way'])}" if peer["way"] else ""
     print_out(f"  {strip_control(peer['name'])}{way}")
+    if not peer["twins"] and not peer["agents_kept"]:
+        print_out(dim("    nothing of it is in the egg"))
     for step in peer["twins"][:_SHOWN]:
         why = f", {strip_control(step['why'])}" if step.get("why") else ""
         print_out(f"    {step['action']:<10} {strip_control(step['name'])}{dim(why)}")
     if len(peer["twins"]) > _SHOWN:
         print_out(dim(f"    and {len(peer['twins']) - _SHOWN} more"))
+    if peer["agents_kept"]:
+        files = count(len(peer["agents_kept"]), "agent file")
+        text = f"{files} of its brainstem stay in the egg, and are not written there {arrow()} "
+        print_out(dim(wrapped(f"    {text}rappd egg extract {shlex.quote(file)} FOLDER", 4)))
 
 
 def _problems(problems: list[str]) -> None:
     for text in problems[:_SHOWN]:
-        print_out(f"  {status_mark('bad')} {strip_control(text)}")
+        print_out(wrapped(f"  {status_mark('bad')} {strip_control(text)}", 4))
     if len(problems) > _SHOWN:
         print_out(dim(f"    and {len(problems) - _SHOWN} more"))
 

@@ -27,7 +27,7 @@ def table(
     """Prints rows under a header, each after its mark where there are ``marks``.
 
     What does not fit narrows the column ``shrink``, down to 12 columns; then the rightmost columns go.
-    A narrowed cell loses its middle, or its end where the column is ``prose``. DirectoryColumns in ``whole``
+    A narrowed cell loses its middle, or its end where the column is ``prose``. Columns in ``whole``
     (codes, links, commands) are shown whole or not at all; other long ones keep two fifths of the width.
     """
     lines = [list(header), *[[_one_line(cell) for cell in row] for row in rows]]

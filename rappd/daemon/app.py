@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
@@ -41,10 +41,13 @@ from rappd.operations.eggs import EggOperations
 from rappd.operations.estate import EstateOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyOperations
+from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
 from rappd.operations.places import PlaceOperations
+from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.twins import TwinOperations
+from rappd.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.schedule.timers import Timers
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
@@ -63,6 +66,9 @@ from rappd.workflows.library import WorkflowLibrary
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +129,16 @@ class Daemon:
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
-        snapshots = NeighborhoodSnapshots(home, workspace, verbs, machine=self.name, is_running=True)
-        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants)
+        snapshots = NeighborhoodSnapshots(
+            home,
+            workspace,
+            verbs,
+            machine=self.name,
+            url=f"http://127.0.0.1:{self.port}",
+            model=settings.text("provider.model"),
+            is_running=True,
+        )
+        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants, self.members, self.notices)
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
@@ -175,8 +189,17 @@ class Daemon:
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )
         self.tether.workflows = self.coordinator
+        self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.members)
+        self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")
         self._background: set[asyncio.Task[Any]] = set()
-        operations = HostOperations(self.dispatcher, self.tenants, self.twins, self.checkpoints, self.eggs)
+        operations = HostOperations(
+            self.dispatcher,
+            self.tenants,
+            self.twins,
+            self.checkpoints,
+            self.eggs,
+            NeighborhoodHostApi(self.snapshots),
+        )
         self.services.perform = operations.perform
         self.dispatcher.watch(partial(operations.on_event, self.spawn))
 
@@ -244,6 +267,13 @@ class Daemon:
     async def _refresh_agents(self) -> None:
         self.tell(await self.host.refresh())
 
+    async def members(self) -> NeighborhoodMembers:
+        """The roster of the neighborhood, read anew."""
+        from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+        listing = await self.peers.listing()
+        return await asyncio.to_thread(NeighborhoodMembers.of, self.home, self.settings, listing)
+
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
         task = asyncio.ensure_future(work)
@@ -270,6 +300,7 @@ class Daemon:
         await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
+        await self.snapshots.close()
         await self.eggs.close()
         for task in list(self._background):
             task.cancel()

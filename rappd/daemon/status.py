@@ -31,6 +31,7 @@ async def describe(daemon: Daemon) -> dict[str, Any]:
         "machines": _machines(daemon),
         "phones": daemon.tether.summary(),
         "notices": [one.line for one in daemon.notices.waiting() if one.kind != "approval"],
+        "schedule": daemon.snapshot_schedule.show()["schedule"],
         "sandbox": daemon.supervisor.sandbox_report(),
         "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
     }

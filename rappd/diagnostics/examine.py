@@ -27,7 +27,7 @@ from rappd.diagnostics.home import (
 )
 from rappd.diagnostics.network import check_listener, check_nearby, check_peers
 from rappd.diagnostics.phones import check_phones
-from rappd.diagnostics.snapshots import check_snapshots
+from rappd.diagnostics.snapshots import check_schedule, check_snapshots
 
 
 def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:
@@ -71,5 +71,6 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Peers", check_peers),
     ("Phones", check_phones),
     ("Snapshot", check_snapshots),
+    ("Schedule", check_schedule),
     ("Python", check_python),
 )

@@ -1,11 +1,29 @@
-"""The check of the neighborhood's snapshots: the newest, and the newest that can be restored."""
+"""The checks of the neighborhood's snapshots: the newest, the newest that can be restored, and the schedule."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.diagnostics.finding import CheckContext, Finding
+from rappd.schedule.snapshot_timer import schedule_view
+from rappd.store.timer_table import read_timers
+
+
+def check_schedule(visit: CheckContext) -> Iterator[Finding]:
+    """Nothing, where no snapshots are scheduled."""
+    now = None if visit.running else time.time()
+    found = schedule_view(read_timers(visit.home.database), now=now)
+    if found is None:
+        return
+    if found["outcome"]:
+        what = f"scheduled snapshots fail since {found['failed_since'][:10]}: {found['outcome'].rstrip('.')}"
+        yield Finding("Schedule", "bad", what, "rappd neighborhood snapshot")
+    elif found["missed"]:
+        yield Finding("Schedule", "note", f"the snapshot of {found['next'][:10]} was missed", "rappd start")
+    else:
+        yield Finding("Schedule", "good", f"snapshots {found['rule']}, the next {found['next'][:16]}Z")
 
 
 def check_snapshots(visit: CheckContext) -> Iterator[Finding]:

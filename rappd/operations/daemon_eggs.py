@@ -53,6 +53,10 @@ class DaemonEggOperations:
         """Returns when what is under way has come to its end."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
+    async def flush(self) -> None:
+        """Makes what was said up to now readable for a packing."""
+        await self._store.flush()
+
     async def pack(
         self, order: PackRequest, progress: Progress | None = None, *, work: str = ""
     ) -> dict[str, Any]:

@@ -1,39 +1,244 @@
-"""The local part of a restore while the daemon runs: its twins rest meanwhile, and wake again."""
+"""Snapshots while the daemon runs: one piece of work at a time, which outlives the connection that began it."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from neighborhoods.snapshot.errors import SnapshotRunningError
+from rappd.errors import NotFoundError, UsageProblemError
+from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
+from rappd.operations.snapshot_work import DRILL, RESTORE, SNAPSHOT, SnapshotWork, Told
 from rappd.tenants.tenants import Tenants
+from twins.work_progress import WorkCancelledError
+
+if TYPE_CHECKING:
+    from neighborhoods.snapshot.hatch import LocalResult, RestoreHooks
+    from neighborhoods.snapshot.manifest import SnapshotOptions
+    from neighborhoods.snapshot.plan import RestoreOptions
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Roster = Callable[[], Awaitable["NeighborhoodMembers"]]
+"""The machines as they are known now."""
+
+_CHOICES = ("include_archived", "include_twin_workspaces", "include_stopped_twins", "include_brainstem_core",
+            "include_brainstem_data", "include_global_state", "max_twin_bytes")  # fmt: skip
+"""Options of a snapshot that a request may set; the lists of files that travel stay as published."""
 
 
 class DaemonSnapshots:
     """``NeighborhoodSnapshots`` for the event loop, around twins that are running."""
 
-    def __init__(self, verbs: NeighborhoodSnapshots, eggs: DaemonEggOperations, tenants: Tenants) -> None:
+    def __init__(
+        self,
+        verbs: NeighborhoodSnapshots,
+        eggs: DaemonEggOperations,
+        tenants: Tenants,
+        roster: Roster,
+        notices: Notices,
+    ) -> None:
         self.verbs = verbs
+        self.roster = roster
         self._eggs = eggs
         self._tenants = tenants
+        self._notices = notices
+        self._work: SnapshotWork | None = None
+        self._watched = False
+
+    async def close(self) -> None:
+        """Cancels a snapshot, whose finished parts stay; a restore comes to its end."""
+        if self._work is not None and (task := self._work.task) is not None:
+            if self._work.can_cancel:
+                task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def under_way(self) -> dict[str, Any] | None:
+        """The state of the work that is under way."""
+        return self._work.as_json() if self._work is not None else None
+
+    async def overview(self) -> dict[str, Any]:
+        """``{"members", "snapshots", "work"}``. Asks no machine anything."""
+        roster = await self.roster()
+        found = await asyncio.to_thread(self.verbs.snapshots)
+        rows = [member.as_json() for member in roster.roster]
+        return {"members": rows, **found, "work": self.under_way()}
+
+    async def probe(self) -> dict[str, Any]:
+        """Asks every machine whether it can be read now."""
+        return await (await self.roster()).probe()
+
+    async def begin_snapshot(
+        self, given: dict[str, Any], *, name: str = "", id: str = "", told: Told | None = None
+    ) -> SnapshotWork:
+        """Begins a snapshot of all machines. Raises ``SnapshotRunningError``, ``UsageProblemError``."""
+        options = snapshot_options(given)
+
+        async def run(work: SnapshotWork) -> dict[str, Any]:
+            await self._eggs.flush()
+            peers = (await self.roster()).to_read()
+            done = await self.verbs.snapshot(peers, name=name, options=options, tell=work.tell)
+            return done.as_json()
+
+        return self._begin(SNAPSHOT, run, id=id, told=told)
+
+    async def begin_drill(self, snapshot: str, *, id: str = "", told: Told | None = None) -> SnapshotWork:
+        """Begins a drill of a snapshot that is there. Raises ``NoSuchSnapshotError``."""
+        await asyncio.to_thread(self.verbs.folder.find, snapshot)
+
+        async def run(work: SnapshotWork) -> dict[str, Any]:
+            return {"snapshot": (await self.verbs.drill(snapshot)).as_json()}
+
+        return self._begin(DRILL, run, id=id, told=told)
+
+    async def plan(self, snapshot: str, given: dict[str, Any]) -> dict[str, Any]:
+        """See ``NeighborhoodSnapshots.plan``, of a snapshot by its name or path."""
+        options = restore_options(given)
+        path = await asyncio.to_thread(self.verbs.folder.find, snapshot)
+        return await self.verbs.plan(path, options, (await self.roster()).way_to)
+
+    async def begin_restore(
+        self,
+        snapshot: str,
+        given: dict[str, Any],
+        *,
+        approved: str,
+        id: str = "",
+        told: Told | None = None,
+    ) -> SnapshotWork:
+        """Begins to bring a snapshot back, here and elsewhere. ``approved``: digest of the plan that was said yes to."""
+        options = restore_options(given)
+        path = await asyncio.to_thread(self.verbs.folder.find, snapshot)
+
+        async def run(work: SnapshotWork) -> dict[str, Any]:
+            return await self.verbs.hatch(
+                path,
+                options,
+                (await self.roster()).way_to,
+                approved=approved,
+                local=partial(self._local_part, path, options, work.tell),
+                tell=work.tell,
+            )
+
+        return self._begin(RESTORE, run, id=id, told=told)
+
+    async def cancel(self, id: str) -> dict[str, Any]:
+        """Cancels the snapshot of that id, and returns once it has ended. Raises ``NotFoundError``, ``ConflictError``."""
+        if self._work is None or self._work.id != id:
+            raise NotFoundError("Nothing of that id is under way.", do="rappd neighborhood snapshots")
+        await self._work.cancel()
+        return {"cancelled": True}
+
+    async def wait(self, work: SnapshotWork, seconds: float | None = None) -> dict[str, Any] | None:
+        """The result of a work; None when it still lasts after ``seconds``. Then its end becomes a notice.
+
+        Raises what the work raises, ``WorkCancelledError`` when it was cancelled.
+        """
+        assert work.task is not None
+        await asyncio.wait({work.task}, timeout=seconds)
+        if not work.task.done():
+            self._watched = True
+            return None
+        if work.task.cancelled():
+            raise WorkCancelledError
+        return work.task.result()
 
     async def hatch_local(self, path: Path, options: dict[str, Any], *, approved: str) -> dict[str, Any]:
         """See ``NeighborhoodSnapshots.hatch_local``; goes on to its end when the caller disconnects."""
+        work = self.verbs.hatch_local(path, restore_options(options), self._hooks(), approved=approved)
+        return await self._eggs.to_the_end(self._eggs.alone(work))
+
+    async def _local_part(self, path: Path, options: RestoreOptions, tell: Told, digest: str) -> LocalResult:
         import msgspec
 
-        from neighborhoods.snapshot.hatch import RestoreHooks
-        from neighborhoods.snapshot.plan import RestoreOptions
-        from rappd.errors import UsageProblemError
+        from neighborhoods.snapshot.hatch import LocalResult
 
-        try:
-            chosen = msgspec.convert(options, RestoreOptions)
-        except msgspec.ValidationError as error:
-            raise UsageProblemError(f"These options cannot be read: {error}.", do="") from error
+        work = self.verbs.hatch_local(path, options, self._hooks(), approved=digest, tell=tell)
+        return msgspec.convert((await self._eggs.alone(work))["hatched"], LocalResult)
+
+    def _hooks(self) -> RestoreHooks:
+        from neighborhoods.snapshot.hatch import RestoreHooks
 
         async def boot(key: str, port: int | None) -> None:
             await self._tenants.boot(key)
 
-        hooks = RestoreHooks(self._eggs.resting, boot)
-        work = self.verbs.hatch_local(path, chosen, hooks, approved=approved)
-        return await self._eggs.to_the_end(self._eggs.alone(work))
+        return RestoreHooks(self._eggs.resting, boot)
+
+    def _begin(
+        self,
+        kind: str,
+        run: Callable[[SnapshotWork], Coroutine[Any, Any, dict[str, Any]]],
+        *,
+        id: str,
+        told: Told | None,
+    ) -> SnapshotWork:
+        if self._work is not None:
+            raise SnapshotRunningError(
+                f"A {self._work.kind} is under way.", do="Wait until it is done, or cancel it."
+            )
+        self._work = begun = SnapshotWork(id or uuid.uuid4().hex, kind)
+        self._watched = False
+        if told is not None:
+            begun.listeners.append(told)
+        begun.task = asyncio.create_task(run(begun), name=f"neighborhood {kind}")
+        begun.task.add_done_callback(partial(self._ended, begun))
+        return begun
+
+    def _ended(self, work: SnapshotWork, task: asyncio.Task[dict[str, Any]]) -> None:
+        self._work = None
+        if task.cancelled():
+            log.info("neighborhood %s: cancelled", work.kind)
+            return
+        error = task.exception()
+        if error is not None:
+            log.info("neighborhood %s: %s", work.kind, error)
+        if self._watched:  # somebody was told to wait, and is not there any more
+            what = f"The {work.kind} failed: {error}" if error is not None else ended_line(task.result())
+            self._notices.add(what, "rappd neighborhood snapshots", key="neighborhood:work")
+
+
+def ended_line(done: dict[str, Any]) -> str:
+    """One line about the result of a snapshot, drill or restore."""
+    if (restored := done.get("hatched")) is not None:
+        failed = f"; {len(restored['failed'])} failed: {restored['failed'][0]}" if restored["failed"] else ""
+        where = " as a simulation" if restored["target"] == "local-simulate" else ""
+        return f"{restored['egg']['name']} is restored{where}{failed}."
+    row = done["snapshot"]
+    lacks = f", without {', '.join(row['missing'])}" if row["missing"] else ""
+    state = "restorable" if row["restorable"] else "not restorable"
+    if row["drill"] and row["drill"]["problem"]:
+        state += f": {row['drill']['problem']}"
+    return f"The snapshot {row['name']} holds {row['machines']} machines and {row['twins']} twins{lacks}; it is {state}."
+
+
+def snapshot_options(given: dict[str, Any]) -> SnapshotOptions:
+    """The options of a snapshot from a request. Raises ``UsageProblemError``."""
+    from neighborhoods.snapshot.manifest import SnapshotOptions
+
+    return _converted({key: given[key] for key in _CHOICES if given.get(key) is not None}, SnapshotOptions)
+
+
+def restore_options(given: dict[str, Any]) -> RestoreOptions:
+    """The options of a restore from a request. Raises ``UsageProblemError``."""
+    from neighborhoods.snapshot.plan import RestoreOptions
+
+    return _converted(given, RestoreOptions)
+
+
+def _converted(given: dict[str, Any], kind: type[T]) -> T:
+    import msgspec
+
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise UsageProblemError(f"These options cannot be read: {error}.", do="") from error

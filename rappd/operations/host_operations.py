@@ -1,4 +1,4 @@
-"""Structural operations that approved agents call: ``twins.<verb>``, ``eggs.<verb>``, ``buddy.<action>``."""
+"""Structural operations that approved agents call: ``twins.<verb>``, ``eggs.<verb>``, ``neighborhood.<verb>``, ``buddy.<action>``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError
 from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.tenants.tenants import Tenants
 
 
 class HostOperations:
-    """Routes an operation by its name to the operations of twins, eggs and buddies."""
+    """Routes an operation by its name to the operations of twins, eggs, the neighborhood and buddies."""
 
     def __init__(
         self,
@@ -26,11 +27,13 @@ class HostOperations:
         twins: TwinOperations,
         checkpoints: CheckpointOperations,
         eggs: DaemonEggOperations,
+        neighborhood: NeighborhoodHostApi,
     ) -> None:
         self._dispatcher = dispatcher
         self._tenants = tenants
         self._twins = twins
         self._eggs = eggs
+        self._neighborhood = neighborhood
         self._twin_api = TwinHostApi(tenants.layout, twins, checkpoints, tenants)
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
@@ -44,6 +47,8 @@ class HostOperations:
             return await self._twins.buddies.perform(verb, arguments)
         if kind == "eggs":
             return await self._eggs.perform(verb, arguments)
+        if kind == "neighborhood":
+            return await self._neighborhood.perform(verb, arguments)
         raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     def on_event(self, spawn: Callable[[Any], None], envelope: Envelope, workspace: str) -> None:

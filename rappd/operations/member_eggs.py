@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.snapshot.transports.ssh import EggMaker
+from neighborhoods.snapshot.member_transport import EggMaker
 from neighborhoods.snapshot.transports.twin_folder import unpack_archive
 
 

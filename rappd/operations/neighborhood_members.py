@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from agents.runtime import programs
 from neighborhoods.errors import BadMemberError, MemberError
+from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.member_coordinates import read_coordinates
-from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
+from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport, MemberTwin
+from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.transports.folder import FolderTransport
-from neighborhoods.snapshot.transports.ssh import EggMaker, SshTransport
+from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
+from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
+from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from rappd.daemon.home import Home
+from rappd.daemon.home import Home, machine_name
+from rappd.member_source import DaemonPeerSource
+from rappd.operations.member_eggs import egg_maker
+from rappd.settings.load import Settings
 
 
 class NeighborhoodMembers:
@@ -27,11 +35,14 @@ class NeighborhoodMembers:
         listing: dict[str, Any],
         *,
         ssh_config: str = "",
+        github_write: GithubWrite = "off",
         make_egg: EggMaker | None = None,
+        source_of: Callable[[Member], PeerSource] | None = None,
     ) -> None:
-        """Raises ``BadPeersFileError``."""
+        """``source_of`` asks a paired machine's rappd. Raises ``BadPeersFileError``."""
         own = listing["self"]
-        self._home, self._make_egg = home, make_egg
+        self._github_write = github_write
+        self._home, self._make_egg, self._source_of = home, make_egg, source_of
         config = Path(ssh_config).expanduser() if ssh_config else None
         self._connections = SshConnections(home.root / ".ssh_control", config=config)
         self.roster = members(
@@ -41,6 +52,54 @@ class NeighborhoodMembers:
             own_names=(str(own.get("name", "")),),
         )
 
+    @classmethod
+    def of(cls, home: Home, settings: Settings, listing: dict[str, Any]) -> NeighborhoodMembers:
+        """The members as the settings have them. Raises ``BadPeersFileError``. Blocks on the disk."""
+        name = machine_name(home, settings.text("name"))
+
+        def make_egg(archive: Path, twin: str) -> Path:  # only then a key is made
+            return egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)(archive, twin)
+
+        return cls(
+            home,
+            listing,
+            ssh_config=settings.text("neighborhood.ssh_config"),
+            github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
+            make_egg=make_egg,
+            source_of=lambda member: DaemonPeerSource(home, member.name, member.fingerprint),
+        )
+
+    def to_read(self, names: Sequence[str] = ()) -> list[SnapshotPeer]:
+        """The other machines that a snapshot holds: all of the owner's; with ``names``, those, readable or not."""
+        found = []
+        for member in self.chosen(names):
+            transport = self.transport(member)
+            if member.is_self or (not names and not member.is_mine):
+                continue
+            row = member.as_json()
+            found.append(
+                SnapshotPeer(
+                    member.name,
+                    transport,
+                    url=row["url"],
+                    ssh_user=row["ssh_user"],
+                    ssh_host=row["ssh_host"],
+                )
+            )
+        return found
+
+    def way_to(self, block: PeerBlock) -> MemberTransport | None:
+        """The way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
+        for member in self.roster:
+            if member.name == block.name:
+                if member.way == "rappd" and member.whose != "mine":
+                    return None  # a name alone sends nothing of this owner's to a friend
+                return self.transport(member)
+        host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
+        if isinstance(host, str) and host and isinstance(user, str):
+            return self.by_ssh(block.name, host, user)
+        return None
+
     def chosen(self, names: Sequence[str] = ()) -> list[Member]:
         """The members of these names, all without any. Raises ``NoSuchMemberError``, ``BadMemberError``."""
         return [find_member(self.roster, name) for name in names] if names else list(self.roster)
@@ -48,12 +107,24 @@ class NeighborhoodMembers:
     def transport(self, member: Member) -> MemberTransport | None:
         """The way to a member; None where there is none, or where it is this machine."""
         found = member.coordinates
-        if member.is_self or found is None:
+        if member.is_self:
+            return None
+        if member.way == "rappd" and self._source_of is not None:
+            return RappdTransport(member.name, self._source_of(member), make_egg=self._make_egg)
+        if found is None:
             return None
         if member.way == "folder":
             return FolderTransport(member.name, Path(found.folder).expanduser())
         if member.way == "ssh" and found.ssh is not None:
             return self._by_ssh(member.name, found.ssh)
+        if member.way == "github":
+            return GithubTransport(
+                member.name,
+                found.github_neighborhood,
+                token=programs.from_owner(found.auth_token_env).get(found.auth_token_env, ""),
+                auth_url=found.auth_url,
+                write=self._github_write,
+            )
         return None
 
     def by_ssh(self, name: str, host: str, user: str) -> MemberTransport | None:
@@ -78,12 +149,15 @@ class NeighborhoodMembers:
         if transport is None:
             return _row(MemberProbe(False, _no_way(member)))
         found = await transport.probe()
-        if found.reachable:
-            try:
-                twins = len((await transport.list()).twins)
-            except MemberError as error:
-                return _row(MemberProbe(False, f"{error} {error.do}".strip()))
-            return {**_row(found), "twins": twins}
+        try:
+            if found.reachable:
+                twins = (await transport.list()).twins
+                return {**_row(found), "twins": len(twins), "named": [_name_of(twin) for twin in twins]}
+        except MemberError as error:
+            return _row(MemberProbe(False, f"{error} {error.do}".strip()))
+        finally:
+            if member.way != "ssh":  # that connection serves the next command
+                await transport.aclose()
         return _row(found)
 
     def _by_ssh(self, name: str, destination: SshDestination) -> SshTransport:
@@ -96,6 +170,11 @@ def _no_way(member: Member) -> str:
     if member.coordinates is not None and member.coordinates.trouble:
         return f"peers.json: {member.coordinates.trouble}"
     return "no way to read it: add ssh_host to its entry in peers.json"
+
+
+def _name_of(twin: MemberTwin) -> str:
+    found = twin.rappid_json.get("display_name") or twin.rappid_json.get("name")
+    return found if isinstance(found, str) else twin.hash[:8]
 
 
 def _row(probe: MemberProbe) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class NeighborhoodSnapshots:
         allow: Collection[str] = (),
         overwrite: bool = False,
         drill: bool = True,
+        scheduled: bool = False,
         tell: Tell = lambda event: None,
     ) -> SnapshotResult:
         """Takes a snapshot of this machine and ``peers``, and drills it.
@@ -79,7 +80,8 @@ class NeighborhoodSnapshots:
         """
         from neighborhoods.snapshot.capture import take_snapshot
 
-        with self.folder.alone():
+        with self.folder.locked():
+            await asyncio.to_thread(self.folder.sweep)
             done = await take_snapshot(
                 self.local_machine(),
                 peers,
@@ -90,6 +92,7 @@ class NeighborhoodSnapshots:
                 options=options,
                 allow=allow,
                 overwrite=overwrite,
+                scheduled=scheduled,
                 tell=tell,
             )
             if drill:
@@ -120,6 +123,13 @@ class NeighborhoodSnapshots:
     def snapshots(self) -> dict[str, Any]:
         """Every snapshot that was taken here, the newest first."""
         return {"snapshots": [record.as_json() for record in self.folder.listing()]}
+
+    async def inspect(self, path: Path) -> dict[str, Any]:
+        """The machines and twins that a snapshot holds or lacks, who signed it, and its last drill."""
+        from rappd.operations.snapshot_view import snapshot_view
+
+        known = {record.path: record for record in self.folder.listing()}
+        return await asyncio.to_thread(snapshot_view, path, known.get(str(path)), self._eggs.signers.name_of)
 
     def diff(self, before: str, after: str) -> Difference:
         """Compares two snapshots, by name or path, file by file."""
@@ -159,6 +169,12 @@ class NeighborhoodSnapshots:
             await asyncio.to_thread(self.recover)
             async with self._planned(path, options, transport_of) as plan:
                 check_approved(plan, approved, plan.digest)
+                tell(
+                    {
+                        "event": "planned",
+                        "parts": len(plan.local) + sum(len(peer.writes) for peer in plan.peers),
+                    }
+                )
                 if local is None:
                     hooks = self._without_daemon()
                     importer = self._eggs.importer
@@ -173,7 +189,13 @@ class NeighborhoodSnapshots:
                 return {"hatched": done.as_json()}
 
     async def hatch_local(
-        self, path: Path, options: RestoreOptions, hooks: RestoreHooks, *, approved: str = ""
+        self,
+        path: Path,
+        options: RestoreOptions,
+        hooks: RestoreHooks,
+        *,
+        approved: str = "",
+        tell: Tell = lambda event: None,
     ) -> dict[str, Any]:
         """Hatches this machine's part alone. ``approved``: digest of that part of the plan."""
         import msgspec
@@ -183,7 +205,7 @@ class NeighborhoodSnapshots:
         await asyncio.to_thread(self.recover)
         async with self._planned(path, options, None) as plan:
             check_approved(plan, approved, plan.local_digest)
-            done = await restore_local(plan, self._eggs.importer, hooks, source=path.name)
+            done = await restore_local(plan, self._eggs.importer, hooks, source=path.name, tell=tell)
             return {"hatched": msgspec.to_builtins(done)}
 
     @asynccontextmanager

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey, agent_id
@@ -15,7 +15,6 @@ from rappd.store.reader import Reader
 from rappd.store.records import Event
 from rappd.tenants.tenant import HOST
 from rappd.tether.participants import names_on_disk
-from rappd.tether.session_export import Cast, session_content
 from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
@@ -27,6 +26,9 @@ from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.tether.session_export import Cast
 
 SESSION_FORM = "session"
 _MOST_RECORDS = 200_000
@@ -45,6 +47,7 @@ class SessionPacking:
         Raises ``NotFoundError``, ``AmbiguousError``, ``SessionTooLargeError``, ``SecretsFoundError`` for what looks
         like a secret and is not allowed, ``TwinConflictError`` where there is such a file.
         """
+        from rappd.tether.session_export import session_content
         from twins.eggs.writers.secret_scan import SecretScan, SecretsFoundError
         from twins.eggs.writers.sessions import session_egg
 
@@ -92,4 +95,6 @@ class SessionPacking:
         with contextlib.suppress(TwinError):  # a brainstem that never packed has no rappid yet
             rappids[self._machine] = Twin.read(self._host.root).rappid.text
         host = agent_id(HOST, self._key.fingerprint)
+        from rappd.tether.session_export import Cast
+
         return Cast(self._machine, names_on_disk(places, host, self._machine, records), rappids)

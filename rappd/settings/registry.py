@@ -33,6 +33,7 @@ class Setting:
 
 LAST_PORT = 65535
 LOCAL_MODELS = ("ask", "on", "off")
+GITHUB_WRITES = ("off", "dry-run", "branch")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
 SETTINGS = (
@@ -85,6 +86,8 @@ SETTINGS = (
     Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True,
             least=1, most=8760),
     Setting("neighborhood.ssh_config", "RAPPD_SSH_CONFIG", "text", "", "SSH configuration for snapshots; empty takes your own.", live=True),
+    Setting("neighborhood.github_write", "RAPPD_GITHUB_WRITE", "choice", "off", "Restoring into a git neighborhood: off, dry-run, or as a branch.",
+            live=True, choices=GITHUB_WRITES),
     Setting("estate.beacon", "RAPPD_ESTATE_BEACON", "switch", "off", "Serve your beacon and estate at /.well-known/ to this machine.", live=True),
     Setting("estate.github", "RAPPD_ESTATE_GITHUB", "text", "", "Your GitHub name, for a new estate."),
     Setting("estate.private", "RAPPD_ESTATE_PRIVATE", "text", "", "Where your private tier lies; only this text travels.", live=True),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
 from rappd.store.operations import SqlStatement
+from rappd.store.reader import Reader
 from rappd.store.store import Store
 
 _SET = """INSERT INTO timers(id, kind, rule, zone, next, caller, detail, last, outcome, failed_since)
@@ -15,6 +17,7 @@ _SET = """INSERT INTO timers(id, kind, rule, zone, next, caller, detail, last, o
     rule = excluded.rule, zone = excluded.zone, next = excluded.next, caller = excluded.caller, detail = excluded.detail"""
 _ALL = """SELECT id, kind, rule, zone, next, caller, detail, last, outcome, failed_since
     FROM timers ORDER BY next, id"""
+_IS_THERE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'timers'"
 _END = "UPDATE timers SET next = ?, last = ?, outcome = ?, failed_since = ? WHERE id = ? AND next = ?"
 
 
@@ -36,6 +39,12 @@ class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
     failed_since: float = 0.0
 
 
+def read_timers(path: Path) -> list[TimerRow]:
+    """Every timer of a database that need not be open, the next one first. Raises ``StoreError``."""
+    with Reader(path) as reader:
+        return [_timer(row) for row in reader.rows(_ALL)] if reader.rows(_IS_THERE) else []
+
+
 class TimerTable:
     """All methods raise ``StoreError``; what they wrote is on the disk when they return."""
 
@@ -44,14 +53,7 @@ class TimerTable:
 
     async def all(self) -> list[TimerRow]:
         """Every timer, the next one first."""
-        rows = await self._store.rows(_ALL)
-        return [
-            TimerRow(
-                id=row[0], kind=row[1], rule=row[2], zone=row[3], next=row[4], caller=row[5],
-                detail=orjson.loads(row[6]), last=row[7], outcome=row[8], failed_since=row[9],
-            )
-            for row in rows
-        ]  # fmt: skip
+        return [_timer(row) for row in await self._store.rows(_ALL)]
 
     async def set(self, row: TimerRow) -> None:
         """Writes a timer down; the outcome of one that is there stays."""
@@ -67,3 +69,10 @@ class TimerTable:
     async def remove(self, id: str) -> None:
         """Removes a timer; nothing when there is none."""
         await self._store.change(SqlStatement("DELETE FROM timers WHERE id = ?", (id,)))
+
+
+def _timer(row: tuple[Any, ...]) -> TimerRow:
+    return TimerRow(
+        id=row[0], kind=row[1], rule=row[2], zone=row[3], next=row[4], caller=row[5],
+        detail=orjson.loads(row[6]), last=row[7], outcome=row[8], failed_since=row[9],
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rappd.tether.errors import TetherUnavailableError, WindowClosedError
-from rappd.tether.window import PairingWindow
+from rappd.tether.pairing_window import PairingWindow
 
 
 class AskingPhone(Protocol):

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from rappd.tether.host_key import HostKey
     from rappd.tether.pairing import Pairing
+    from rappd.tether.pairing_window import PairingWindow
     from rappd.tether.phone_eggs import EggStore
     from rappd.tether.phones import Phones, Workflows
-    from rappd.tether.window import PairingWindow
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class TetherService:
         self, *, name: str = "", seconds: float | None = None, scope: str = "talk", user: str = ""
     ) -> dict[str, Any]:
         """Shows a new code. Raises ``TetherUnavailableError`` while another one is shown, ``UsageProblemError``."""
-        from rappd.tether.window import LONGEST_SECONDS, PairingWindow
+        from rappd.tether.pairing_window import LONGEST_SECONDS, PairingWindow
 
         seconds = self._settings().number("tether.window_seconds") if seconds is None else seconds
         if not 0 < seconds <= LONGEST_SECONDS:

@@ -43,7 +43,7 @@ def described(content: SessionContent) -> dict[str, Any]:
 
 
 def replayed(content: SessionContent) -> dict[str, Any]:
-    """What a screen replays: ``events`` in one shape.
+    """The material of a replay: ``events`` in one shape.
 
     Where the egg brought a page of another maker, ``foreign`` is True and ``transcript`` is as that page takes it.
     """

@@ -46,8 +46,8 @@ class Machine:
 
     def __init__(self, lan: Lan, name: str, number: int, address: str, relayed: bool) -> None:
         self.lan, self.name, self.address, self.relayed = lan, name, address, relayed
-        self.namespace, self._port = f"{lan.tag}-{number}", f"p{number}"
-        self._entry, self._relay = self._port, None
+        self.namespace, self.port = f"{lan.tag}-{number}", f"p{number}"
+        self._entry, self._relay = self.port, None
         self._processes: list[subprocess.Popen[Any]] = []
         _ip("netns", "add", self.namespace)
         _ip(
@@ -55,7 +55,7 @@ class Machine:
             lan.switch,
             "link",
             "add",
-            self._port,
+            self.port,
             "type",
             "veth",
             "peer",
@@ -70,7 +70,7 @@ class Machine:
         if relayed:
             self._insert_relay(number)
         _ip("-n", lan.switch, "link", "set", self._entry, "master", "br0")
-        _ip("-n", lan.switch, "link", "set", self._port, "up")
+        _ip("-n", lan.switch, "link", "set", self.port, "up")
 
     def start(
         self, command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None, **options: Any
@@ -100,11 +100,11 @@ class Machine:
 
     def unplug(self) -> None:
         """Pulls the cable: no carrier, the address stays."""
-        _ip("-n", self.lan.switch, "link", "set", self._port, "down")
+        _ip("-n", self.lan.switch, "link", "set", self.port, "down")
 
     def plug(self) -> None:
         """Puts the cable back."""
-        _ip("-n", self.lan.switch, "link", "set", self._port, "up")
+        _ip("-n", self.lan.switch, "link", "set", self.port, "up")
 
     def add_address(self, address: str, bits: int = 24) -> None:
         """One more address; the first is ``address``."""
@@ -162,7 +162,7 @@ class Machine:
         for port in (inner, self._entry):
             _ip("-n", switch, "link", "set", port, "up")
         self._relay = subprocess.Popen(
-            ["ip", "netns", "exec", switch, sys.executable, RELAY, self._port, inner],
+            ["ip", "netns", "exec", switch, sys.executable, RELAY, self.port, inner],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

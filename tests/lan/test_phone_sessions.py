@@ -183,7 +183,7 @@ def test_session_of_5000_events_opens_quickly_on_both(screens: Screens) -> None:
     ):
         begun = time.monotonic()
         opened()
-        expect(screen.get_by_text("answer to sentence 2499", exact=True)).to_be_visible()
+        expect(screen.get_by_text("answer to sentence 2499", exact=True)).to_be_visible(timeout=10_000)
         assert time.monotonic() - begun < 10
         assert screen.get_by_text("sentence 1250", exact=True).count() == 1
     phone.write("and now")

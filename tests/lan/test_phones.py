@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -86,15 +88,18 @@ def test_phone_resumes_after_reload_cut_and_restart(place: Place) -> None:
 
 
 def test_phone_loses_and_repeats_nothing_over_twenty_cuts(place: Place) -> None:
+    seed = time.time_ns()
+    print(f"moments of the cuts: seed {seed}")
+    moments = random.Random(seed)
     phone = Phone(place.browser, place.desk)
     phone.pair()
     for number in range(20):
         phone.write(f"sentence {number}")
+        phone.page.wait_for_timeout(moments.uniform(0, 300))
+        place.machine.unplug()
+        phone.page.wait_for_timeout(moments.uniform(0, 800))
+        place.machine.plug()
         if number % 2:
-            place.machine.unplug()
-            phone.page.wait_for_timeout(40 * number)
-            place.machine.plug()
-        else:
             phone.page.evaluate("dispatchEvent(new Event('focus'))")
     phone.is_answered(20)
     assert phone.bubbles(".mine") == [f"sentence {number}" for number in range(20)]

@@ -46,7 +46,12 @@ def run(pi: SshServer, tmp_path: Path) -> Run:
     (home / "peers.json").write_text(json.dumps({"peers": entries}))
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "RAPP_HOME": str(home), "RAPPD_SSH_CONFIG": str(pi.config)}
+        environment = {
+            **os.environ,
+            "RAPP_HOME": str(home),
+            "RAPPD_SSH_CONFIG": str(pi.config),
+            "XDG_RUNTIME_DIR": str(pi.control),  # for sockets: the home's own path is too long
+        }
         return subprocess.run(
             [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=60
         )
@@ -80,7 +85,7 @@ def test_probe_one_machine_away_ends_partly_done(run: Run) -> None:
 async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:
     found = await pi.transport(own_home=pi.home).probe()
     assert not found.reachable
-    assert found.detail == "pi is this machine itself."
+    assert found.detail == "pi is this machine itself. Take it out of peers.json."
 
 
 async def test_write_twin_machine_with_rappd_hatches_there(pi: SshServer, tmp_path: Path) -> None:

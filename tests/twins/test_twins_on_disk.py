@@ -18,9 +18,10 @@ from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinConf
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import events, record_bond, record_event
 from twins.workspace.fork import fork
-from twins.workspace.identity_file import BadNameError, Identity, read_identity
+from twins.workspace.identity_file import BadNameError, Identity
 from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.listing import find, scan
+from twins.workspace.new_twin_staging import staged_twin
 from twins.workspace.souls import edit_soul, read_soul, soul_history
 from twins.workspace.twin import HOST_KIND, KINDS, Twin, adopt, mint, rename
 from twins.workspace.workspace import Workspace
@@ -174,7 +175,7 @@ def test_many_are_born_at_once(places: TwinLayout) -> None:
 
 
 def test_a_living_builder_is_not_swept(places: TwinLayout) -> None:
-    with places.stage("abcdef01") as staged:
+    with staged_twin(places, "abcdef01") as staged:
         (staged / "half").write_text("mine")
         mint(places, "Iris", owner="rose")
         assert (staged / "half").read_text() == "mine"
@@ -298,22 +299,6 @@ def test_keys_of_others_and_their_order_survive(extra: dict[str, Any], at: int) 
     assert [key for key, _ in items if key != "name"] == [key for key in again.fields if key != "name"]
     assert {**dict(items), "name": "New"} == again.fields
     assert again.name == "New" or "display_name" in extra
-
-
-def test_a_rappid_file_outweighs_a_manifest() -> None:
-    own, throw_away = f"rappid:@rose/iris:{HEX64}", "rappid:twin:@source/iris:0123456789abcdef"
-    hub = f"rappid:@rose/hub:{HEX64}"
-    manifest = {"rappid": throw_away, "source": {"rappid": hub, "rappid_uuid": throw_away}}
-    found = read_identity(json.dumps({"rappid": own}).encode(), manifest)
-    assert found is not None
-    assert found.text == own
-    assert str(read_identity(None, manifest)) == hub
-    assert str(read_identity(None, {"rappid": throw_away, "source": "https://x"})) == throw_away
-    assert read_identity(None, {"name": "nobody"}) is None
-    with pytest.raises(BadFileError):
-        read_identity(b"{}", manifest)
-    with pytest.raises(BadRappidError):
-        read_identity(None, {"rappid": ["?"]})
 
 
 @pytest.mark.parametrize("write", [record_bond, lambda workspace: record_event(workspace, "dock")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import re
 from typing import Any
 
 from twins.cartridges.json_documents import Document, canonical
@@ -59,13 +58,6 @@ def file_name(document: Document) -> str:
     organism = document["organism"]
     parts = [label(str(organism.get(key) or ""), otherwise=other) for key, other in _NAMES]
     return f"{parts[0]}.{parts[1]}.egg"
-
-
-def shell_name(document: Document) -> str:
-    """The name for the file of a hatched egg: its body's hash."""
-    digest = document["body"]["sha256"]
-    assert re.fullmatch("[0-9a-f]{64}", digest)
-    return f"{digest}.egg"
 
 
 _NAMES = (("instance", "egg"), ("species", "organism"))

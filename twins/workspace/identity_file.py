@@ -151,25 +151,6 @@ class Identity(msgspec.Struct, frozen=True):
         return value if isinstance(value, str) else ""
 
 
-def read_identity(identity_file: bytes | None, manifest: Mapping[str, Any]) -> Rappid | None:
-    """The owner of an egg: ``rappid.json`` decides; a manifest is asked only where there is none.
-
-    Manifests keep it in ``source.rappid``, ``source.rappid_uuid`` or ``rappid``, in this order of trust.
-    Raises ``BadFileError`` for a damaged file, ``BadRappidError`` for a manifest that names no rappid in its place.
-    """
-    if identity_file is not None:
-        return Identity.decode(identity_file).rappid
-    source = manifest.get("source")
-    inner = source if isinstance(source, Mapping) else {}
-    found = (
-        inner.get("rappid")
-        or inner.get("rappid_uuid")
-        or manifest.get("rappid")
-        or manifest.get("rappid_uuid")
-    )
-    return Rappid.parse(found) if found else None
-
-
 def read_regular(path: Path, limit: int, tree: SafeTree | None = None) -> bytes | None:
     """A file that agents may have laid there: None without one.
 

@@ -111,11 +111,6 @@ def soul_history(workspace: Workspace) -> list[SoulVersion]:
     ]
 
 
-def read_version(workspace: Workspace, number: int) -> str:
-    """The text of one earlier version. Raises ``NoSuchFileError``."""
-    return _read(workspace, _version(workspace, number).path)
-
-
 def restore_soul(workspace: Workspace, number: int, *, now: datetime | None = None) -> SoulVersion:
     """Puts an earlier text in force again; the present one joins the history. Returns which it was."""
     wanted = _version(workspace, number)

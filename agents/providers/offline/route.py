@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from agents.providers.offline.arguments import Filled, fill
 from agents.providers.offline.match import Evidence, Index, Mention, coverage, index_of
+from agents.providers.offline.neighborhood_commands import neighborhood_deed
 from agents.providers.offline.peer_prefix import ASKING, addressed
 from agents.providers.offline.recall import plain_order
 from agents.providers.offline.schema_check import fits
@@ -78,6 +79,9 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         return _decision(
             tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT
         )
+    neighborhood = _of_the_neighborhood(text, tools, index)
+    if neighborhood is not None:
+        return neighborhood
     deed = _of_a_twin(text, tools, index)
     if deed is not None and deed.score:
         return deed
@@ -128,6 +132,16 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
     if not _takes(tool, deed.arguments):
         return None
     return Decision(tool, dict(deed.arguments), [], _EXPLICIT if deed.plainly else 0.0, "call")
+
+
+def _of_the_neighborhood(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
+    """Routes a sentence about snapshots of all machines."""
+    deed = neighborhood_deed(text)
+    number = index.named(deed[0]) if deed is not None else None
+    if deed is None or number is None:
+        return None
+    tool = tools[index.places[number]]
+    return Decision(tool, deed[1], [], _EXPLICIT, "call") if _takes(tool, deed[1]) else None
 
 
 def _takes(tool: Tool, arguments: dict[str, Any]) -> bool:

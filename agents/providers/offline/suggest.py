@@ -12,9 +12,17 @@ from agents.providers.offline.schema import Param, Profile, parsed, profile_of, 
 from agents.providers.offline.tokens import FAINT, STOP, name_words, stem, word_set
 from agents.providers.provider import Tool
 
-NOT_AT_ONCE = frozenset({"AskPeer", "Buddy", "HatchEgg", "SwarmFactory"})
+NOT_AT_ONCE = frozenset({"AskPeer", "Buddy", "HatchEgg", "NeighborhoodRun", "SwarmFactory"})
 """Shipped agents that need something a new home has not: another machine, a buddy, an egg, a workshop."""
-SHIPPED_FIRST = ("ManageMemory", "ContextMemory", "Twin", "LayEgg", "LearnNew", "HackerNews")
+SHIPPED_FIRST = (
+    "ManageMemory",
+    "ContextMemory",
+    "Twin",
+    "LayEgg",
+    "LearnNew",
+    "HackerNews",
+    "NeighborhoodSnapshot",
+)
 """The other shipped agents, in the order in which their examples are offered."""
 
 _LONGEST_DESCRIBED = 6  # words of a description that still make a thing one would say
@@ -34,6 +42,8 @@ _SAYINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recall", ("what do you remember?",)),
     ("twin", ("who lives here?",)),
     ("layegg", ("pack this brainstem",)),
+    ("neighborhoodsnapshot", ("snapshot my machines",)),
+    ("neighborhoodrun", ("plan the restore of the last snapshot",)),
     ("memory", ("remember that my car is red", "what do you remember?")),
     ("translate", ("translate good morning to French",)),
     ("todo", ("add milk to my todo list",)),

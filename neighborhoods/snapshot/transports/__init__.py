@@ -1,1 +1,1 @@
-"""The ways to a member's twins: SSH, a folder, a paired peer, a git repository."""
+"""The ways to a member's twins: SSH, a folder, git repositories."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from itertools import chain
 from pathlib import Path
 
 from agents.runtime.streamed_program import StreamedProgram
-from neighborhoods.errors import MemberError
-from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, WriteOutcome
+from neighborhoods.errors import MemberError, MemberUnreachableError
+from neighborhoods.snapshot.member_transport import EggMaker, MemberListing, MemberProbe, WriteOutcome
 from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
 from neighborhoods.snapshot.transports import shell_scripts
@@ -21,9 +21,6 @@ from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SshRun
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
-
-EggMaker = Callable[[Path, str], Path]
-"""(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
 
 _MOST_ANSWER = 1 << 20
 _PIECE = 1 << 18
@@ -60,13 +57,15 @@ class SshTransport:
                 lines.finish()
                 await run.ended(program, "it did not say how it is")
         except MemberError as error:
-            return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began))
+            is_away = isinstance(error, MemberUnreachableError)
+            return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began), is_away=is_away)
         if "end" not in said:
             return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
         if self._own_home is not None and said.get("place") == await asyncio.to_thread(
             _place, self._own_home
         ):
-            return MemberProbe(False, f"{self._member} is this machine itself.", took_ms=_since(began))
+            said_so = f"{self._member} is this machine itself. Take it out of peers.json."
+            return MemberProbe(False, said_so, took_ms=_since(began))
         version = said.get("version", "").removeprefix("rappd").strip(" ,")
         self._has_rappd = bool(said.get("version"))
         detail = ""

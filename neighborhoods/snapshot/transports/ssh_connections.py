@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import stat
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -81,16 +82,33 @@ class SshConnections:
                     if checked.code == 0:
                         return
                     self._socket(destination).unlink(missing_ok=True)
-                done = await self._run(
-                    destination, "-o", "ControlMaster=yes", "-o", f"ControlPersist={_KEPT_SECONDS}", "-f", "-N", "--",
-                    destination.host, seconds=3 * CONNECT_SECONDS,
-                )  # fmt: skip
+                code, errors = await asyncio.to_thread(self._begin, destination)
             except programs.ProgramNotFoundError as error:
                 raise MemberError(_NO_PROGRAM, do="Install OpenSSH's client, rerun.") from error
             except TimeoutError:
                 raise ssh_failure(member, destination, "timed out") from None
-        if done.code != 0:
-            raise ssh_failure(member, destination, done.errors.decode("utf-8", "replace"))
+        if code != 0:
+            raise ssh_failure(member, destination, errors)
+
+    def _begin(self, destination: SshDestination) -> tuple[int, str]:
+        """Makes a connection that stays: the exit code of ``ssh`` and its errors. Raises ``TimeoutError``.
+
+        It leaves a process behind, which must not end with it; so ``programs.run`` is nothing for it.
+        """
+        persists = ["-o", "ControlMaster=yes", "-o", f"ControlPersist={_KEPT_SECONDS}", "-f", "-N"]
+        with tempfile.TemporaryFile() as errors:
+            program = programs.start(
+                [*self._options(destination), *persists, "--", destination.host],
+                environment=programs.from_owner("SSH_AUTH_SOCK"),
+                home=True,
+                errors=errors,
+            )
+            code = program.wait(3 * CONNECT_SECONDS)
+            if code is None:
+                program.end()
+                raise TimeoutError
+            errors.seek(0)
+            return code, errors.read(1 << 16).decode("utf-8", "replace")
 
     async def _run(self, destination: SshDestination, *arguments: str, seconds: float) -> programs.Finished:
         return await programs.run_async(

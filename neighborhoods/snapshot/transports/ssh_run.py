@@ -39,7 +39,7 @@ class SshRun:
     def __init__(self, member: str, destination: SshDestination) -> None:
         self.mark = secrets.token_hex(16)
         self.first = b""
-        """What came together with the beginning."""
+        """The octets that came together with the beginning."""
         self._member, self._destination = member, destination
         self._errors = MarkedLines(self.mark, self._marked, self._other)
         self._complaints: deque[str] = deque(maxlen=_KEPT_LINES)

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_tree
@@ -48,11 +48,22 @@ def count_files(files: LinkFreeFolder, folder: str) -> TwinFiles:
     return counted
 
 
-def tar_of(files: LinkFreeFolder, folder: str) -> Iterator[bytes]:
-    """The tar stream of a folder. Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile."""
+def tar_of(
+    files: LinkFreeFolder,
+    folder: str,
+    *,
+    mtime: int | None = None,
+    travels: Callable[[str], bool] = lambda path: True,
+) -> Iterator[bytes]:
+    """The tar stream of a folder, "" for all; with ``mtime`` every file has that time.
+
+    ``travels`` is asked for each path below ``folder``; what it refuses stays behind.
+
+    Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile.
+    """
     before = count_files(files, folder)
     try:
-        yield from tar_pieces(_members(files, folder), is_sorted=False)
+        yield from tar_pieces(_members(files, folder, mtime, travels), is_sorted=False)
     except (ValueError, FileNotFoundError) as error:  # a file grew, shrank or went away
         raise UnstableMemberError("A file changed while it was read.", do="Try again.") from error
     if count_files(files, folder).fingerprint != before.fingerprint:
@@ -136,10 +147,15 @@ def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executabl
         os.utime(file.fileno(), (mtime, mtime))
 
 
-def _members(files: LinkFreeFolder, folder: str) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
+def _members(
+    files: LinkFreeFolder, folder: str, mtime: int | None, travels: Callable[[str], bool]
+) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
     for path, status in _walk(files, folder):
-        entry = TarEntry(path, status.st_size, bool(status.st_mode & 0o100), max(0, int(status.st_mtime)))
-        yield entry, files.chunks(f"{folder}/{path}")
+        if not travels(path):
+            continue
+        at = int(status.st_mtime) if mtime is None else mtime
+        entry = TarEntry(path, status.st_size, bool(status.st_mode & 0o100), max(0, at))
+        yield entry, files.chunks(f"{folder}/{path}" if folder else path)
 
 
 def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -151,7 +167,7 @@ def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_res
     files.folder(folder)  # a missing one is no empty one
     for path, status in files.walk(folder, enters=enters, failed=_raise):
         if stat.S_ISREG(status.st_mode):
-            yield path.removeprefix(f"{folder}/"), status
+            yield path.removeprefix(f"{folder}/") if folder else path, status
 
 
 def _every(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -206,3 +222,29 @@ def unpack_archive(archive: Path, into: Path, twin: str) -> int:
             _write(files, entry.path, content, entry.executable, entry.mtime)
             count += 1
     return count
+
+
+def overlay_archive(root: Path, folder: str, twin: str, archive: Path, *, overwrite: bool) -> tuple[int, int]:
+    """Writes the files of a twin's archive into ``folder`` below ``root``, "" for itself: (created, overwritten).
+
+    Without ``overwrite`` a file that is there stays. Raises ``OSError``, also where a link is in the way, ``MemberError``.
+    """
+    created = overwritten = 0
+    with LinkFreeFolder(root, durable=False) as files:
+        for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=twin))):
+            path = f"{folder}/{entry.path}" if folder else entry.path
+            there = files.find(path).kind
+            if there is FileKind.BLOCKED:
+                raise NotADirectoryError(errno.ENOTDIR, "a link or a file is in the way", path)
+            if there is FileKind.NOTHING:
+                created += 1
+            elif overwrite and there in (FileKind.FILE, FileKind.LINK):
+                above, _, name = path.rpartition("/")
+                os.unlink(name, dir_fd=files.folder(above))
+                overwritten += 1
+            else:
+                for _ in content:  # what stays is read past
+                    pass
+                continue
+            _write(files, path, content, entry.executable, entry.mtime)
+    return created, overwritten

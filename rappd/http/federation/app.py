@@ -14,9 +14,10 @@ from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import pin_of
+from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.rate_limit import RateLimit
 from rappd.federation.service import FederationService
-from rappd.http.federation import eggs, envelopes, pairing
+from rappd.http.federation import eggs, envelopes, pairing, snapshots
 from rappd.http.federation.admission import (
     ENTRANCE,
     FEDERATION,
@@ -26,6 +27,7 @@ from rappd.http.federation.admission import (
 )
 from rappd.http.federation.envelopes import FOR_BATCHES
 from rappd.http.responses import plain, problem
+from twins.installer.quarantine import QuarantineList
 
 log = logging.getLogger(__name__)
 
@@ -99,8 +101,15 @@ def build(machines: FederationService) -> web.Application:
     app[SIGNED_LIMIT] = RateLimit(600, 60)
     app[pairing.PAIRING] = machines.parts.pairings
     app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
+    home, tenants = machines.node.home, machines.tenants
+    app[snapshots.SHARED_HOME] = SharedHome(
+        home.root,
+        machines.node.name,
+        is_held=QuarantineList(home.held, home.root).is_held,
+        is_answering=tenants.is_answering,
+    )
     app.on_shutdown.append(_hang_up)
-    for table in (envelopes, pairing, eggs):
+    for table in (envelopes, pairing, eggs, snapshots):
         app.add_routes(table.routes)
     return app
 

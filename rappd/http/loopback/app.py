@@ -21,6 +21,7 @@ from rappd.http.loopback import (
     notices,
     openapi,
     operator_routes,
+    peer_snapshots,
     peers,
     places,
     rapps,
@@ -56,8 +57,8 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, peers, broadcast, legacy, tokens, anchors, notices]
-    tables += [devices, session_eggs, sessions, workflows, well_known, places]
+    tables += [twins, cartridges, eggs, snapshots, peers, peer_snapshots, broadcast, legacy, tokens]
+    tables += [anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

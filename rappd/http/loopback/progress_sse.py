@@ -17,6 +17,7 @@ from rappd.http.responses import ok
 from twins.work_progress import Progress
 
 EVENTS = "text/event-stream"
+Tell = Callable[[dict[str, Any]], None]
 
 _PACE_SECONDS = 0.1
 
@@ -32,47 +33,72 @@ async def answering(
     ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The work goes on
     when the caller disconnects.
     """
-    if EVENTS not in request.headers.get("Accept", ""):
+    if not wants_events(request):
         return ok(await work(None))
-    far = _Far()
-    request.app[DAEMON].spawn(far.until_done(work))
+    events = _Events()
+
+    def moved(phase: str, done: int, whole: int) -> None:  # from the thread that works
+        events.post(phase, {"type": "progress", "phase": phase, "done": done, "whole": whole})
+
+    return await _following(request, events, work(moved))
+
+
+async def answering_events(
+    request: web.Request, work: Callable[[Tell], Awaitable[dict[str, Any]]]
+) -> web.StreamResponse:
+    """The same with events of the work's own, of which the latest counts; ``type`` is set by the work."""
+    if not wants_events(request):
+        return ok(await work(lambda event: None))
+    events = _Events()
+    return await _following(request, events, work(lambda event: events.post("", event)))
+
+
+def wants_events(request: web.Request) -> bool:
+    """True for a caller that accepts events."""
+    return EVENTS in request.headers.get("Accept", "")
+
+
+async def _following(
+    request: web.Request, events: _Events, work: Awaitable[dict[str, Any]]
+) -> web.StreamResponse:
+    request.app[DAEMON].spawn(events.until_done(work))
     response = web.StreamResponse(
         headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
     )
     await response.prepare(request)
     with contextlib.suppress(ConnectionError):
         while True:
-            await far.changed.wait()
-            far.changed.clear()
-            for phase, (done, whole) in far.taken().items():
-                await _tell(response, {"type": "progress", "phase": phase, "done": done, "whole": whole})
-            if far.ended is not None:
-                await _tell(response, far.ended)
+            await events.changed.wait()
+            events.changed.clear()
+            for event in events.taken():
+                await _tell(response, event)
+            if events.ended is not None:
+                await _tell(response, events.ended)
                 await response.write_eof()
                 return response
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(far.over.wait(), _PACE_SECONDS)
+                await asyncio.wait_for(events.over.wait(), _PACE_SECONDS)
     return response
 
 
-class _Far:
-    """The progress of a work for one caller. ``changed`` is set whenever there is something to send."""
+class _Events:
+    """The events of a work for one caller, of each key the latest. ``changed``: there is something to send."""
 
     def __init__(self) -> None:
-        self._amounts: dict[str, tuple[int, int]] = {}
+        self._latest: dict[str, dict[str, Any]] = {}
         self.ended: dict[str, Any] | None = None
         self.changed = asyncio.Event()
         self.over = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
-    def taken(self) -> dict[str, tuple[int, int]]:
-        """Returns the progress of each phase since the last look, in their order."""
-        found, self._amounts = self._amounts, {}
-        return found
+    def taken(self) -> list[dict[str, Any]]:
+        """Returns the events since the last look, in the order of their keys."""
+        found, self._latest = self._latest, {}
+        return list(found.values())
 
-    async def until_done(self, work: Callable[[Progress | None], Awaitable[dict[str, Any]]]) -> None:
+    async def until_done(self, work: Awaitable[dict[str, Any]]) -> None:
         try:
-            self.ended = {"type": "done", **await work(self._moved)}
+            self.ended = {"type": "done", **await work}
         except ReportableError as found:
             self.ended = {"type": "error", **found.as_json(), "status": found.status}
         except Exception:
@@ -83,13 +109,13 @@ class _Far:
             self.over.set()
             self.changed.set()
 
-    def _moved(self, phase: str, done: int, whole: int) -> None:
-        """Called from the thread that works."""
+    def post(self, key: str, event: dict[str, Any]) -> None:
+        """Called from any thread."""
         with contextlib.suppress(RuntimeError):  # the daemon stops, and nobody listens any more
-            self._loop.call_soon_threadsafe(self._move, phase, done, whole)
+            self._loop.call_soon_threadsafe(self._take, key, event)
 
-    def _move(self, phase: str, done: int, whole: int) -> None:
-        self._amounts[phase] = done, whole
+    def _take(self, key: str, event: dict[str, Any]) -> None:
+        self._latest[key] = event
         self.changed.set()
 
 

@@ -1,17 +1,127 @@
-"""``/neighborhood/hatch``: this machine's part of a snapshot, for the operator."""
+"""``/neighborhood``: the machines together, snapshots of them, and bringing one back, for the operator."""
 
 from __future__ import annotations
+
+import asyncio
+from typing import Any
 
 from aiohttp import web
 
 from rappd.errors import UsageProblemError
 from rappd.http.app_keys import DAEMON
+from rappd.http.loopback.progress_sse import Tell, answering_events
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
+from rappd.operations.snapshot_work import Told
+from rappd.schedule.snapshot_timer import KEEP
 
 routes = web.RouteTableDef()
+
+
+@routes.get("/neighborhood")
+@operator_only
+async def overview(request: web.Request) -> web.Response:
+    """The machines, the snapshots, the newest first, and the `work` that is under way. Asks no machine."""
+    return ok(await request.app[DAEMON].snapshots.overview())
+
+
+@routes.post("/neighborhood/probe")
+@operator_only
+async def probe(request: web.Request) -> web.Response:
+    """Asks every machine whether a snapshot can read it now, and which twins live there."""
+    return ok(await request.app[DAEMON].snapshots.probe())
+
+
+@routes.get("/neighborhood/work")
+@operator_only
+async def work(request: web.Request) -> web.Response:
+    """The snapshot, drill or restore that is under way, and how far it is; else null."""
+    return ok({"work": request.app[DAEMON].snapshots.under_way()})
+
+
+@routes.post("/neighborhood/snapshot")
+@operator_only
+async def snapshot(request: web.Request) -> web.StreamResponse:
+    """Takes a snapshot of all machines, called `name`, and drills it. `options` as in its manifest.
+
+    With `Accept: text/event-stream` it tells how far each machine is, `{"type": "work", "work": …}`, before it
+    answers. `work` is an id of your own, for `/neighborhood/cancel`. It goes on when the caller disconnects.
+    """
+    body = await json_object(request)
+    name, options, snapshots = _text(body, "name"), _options(body), request.app[DAEMON].snapshots
+
+    async def run(tell: Tell) -> dict[str, Any]:
+        begun = await snapshots.begin_snapshot(
+            options, name=name, id=_text(body, "work"), told=_telling(tell)
+        )
+        return await snapshots.wait(begun) or {}
+
+    return await answering_events(request, run)
+
+
+@routes.post("/neighborhood/cancel")
+@operator_only
+async def cancel(request: web.Request) -> web.Response:
+    """Cancels the snapshot that was begun with the id `work`, and answers once it has ended.
+
+    Machines that were read already are not read again by the next one. Once its egg is written it is refused.
+    """
+    return ok(await request.app[DAEMON].snapshots.cancel(text_field(await json_object(request), "work")))
+
+
+@routes.post("/neighborhood/drill")
+@operator_only
+async def drill(request: web.Request) -> web.StreamResponse:
+    """Hatches a `snapshot` (name or path) into a scratch folder and compares every file. Events as of a snapshot."""
+    body = await json_object(request)
+    wanted, snapshots = text_field(body, "snapshot"), request.app[DAEMON].snapshots
+
+    async def run(tell: Tell) -> dict[str, Any]:
+        begun = await snapshots.begin_drill(wanted, id=_text(body, "work"), told=_telling(tell))
+        return await snapshots.wait(begun) or {}
+
+    return await answering_events(request, run)
+
+
+@routes.post("/neighborhood/diff")
+@operator_only
+async def diff(request: web.Request) -> web.Response:
+    """The differences between two snapshots, `before` and `after`, each by its name or path."""
+    body = await json_object(request)
+    verbs = request.app[DAEMON].snapshots.verbs
+    found = await asyncio.to_thread(verbs.diff, text_field(body, "before"), text_field(body, "after"))
+    return ok(found.as_json())
+
+
+@routes.post("/neighborhood/plan")
+@operator_only
+async def plan(request: web.Request) -> web.Response:
+    """The plan for bringing a `snapshot` back with these `options`; writes nothing anywhere."""
+    body = await json_object(request)
+    return ok(await request.app[DAEMON].snapshots.plan(text_field(body, "snapshot"), _options(body)))
+
+
+@routes.post("/neighborhood/restore")
+@operator_only
+async def restore(request: web.Request) -> web.StreamResponse:
+    """Brings a `snapshot` back, here and on the other machines. Events as of a snapshot.
+
+    `approved`, which must be there, is the digest of the plan for these `options`; another one by now is
+    refused with `plan_changed`, and nothing is written.
+    """
+    body = await json_object(request)
+    wanted, approved = text_field(body, "snapshot"), text_field(body, "approved")
+    options, snapshots = _options(body), request.app[DAEMON].snapshots
+
+    async def run(tell: Tell) -> dict[str, Any]:
+        begun = await snapshots.begin_restore(
+            wanted, options, approved=approved, id=_text(body, "work"), told=_telling(tell)
+        )
+        return await snapshots.wait(begun) or {}
+
+    return await answering_events(request, run)
 
 
 @routes.post("/neighborhood/hatch")
@@ -23,9 +133,48 @@ async def hatch(request: web.Request) -> web.Response:
     one by now is refused with `plan_changed`.
     """
     body = await json_object(request)
+    options, path = _options(body), whole_path(text_field(body, "path"))
+    daemon = request.app[DAEMON]
+    return ok(await daemon.snapshots.hatch_local(path, options, approved=text_field(body, "approved")))
+
+
+def _telling(tell: Tell) -> Told:
+    return lambda state: tell({"type": "work", "work": state})
+
+
+def _text(body: dict[str, Any], field: str) -> str:
+    found = body.get(field)
+    return found[:100] if isinstance(found, str) else ""
+
+
+def _options(body: dict[str, Any]) -> dict[str, Any]:
     options = body.get("options", {})
     if not isinstance(options, dict):
         raise UsageProblemError("`options` must be an object.", do='Send {"options": {}}.')
-    path = whole_path(text_field(body, "path"))
-    daemon = request.app[DAEMON]
-    return ok(await daemon.snapshots.hatch_local(path, options, approved=text_field(body, "approved")))
+    return options
+
+
+@routes.get("/neighborhood/schedule")
+@operator_only
+async def schedule(request: web.Request) -> web.Response:
+    """The schedule of snapshots: its rule, next moment and last outcome; null when there is none."""
+    return ok(request.app[DAEMON].snapshot_schedule.show())
+
+
+@routes.put("/neighborhood/schedule")
+@operator_only
+async def set_schedule(request: web.Request) -> web.Response:
+    """Takes snapshots by `rule` in `zone`, and keeps the last `keep` whole ones of them."""
+    body = await json_object(request)
+    keep, zone = body.get("keep", KEEP), body.get("zone", "")
+    if not isinstance(keep, int) or isinstance(keep, bool) or not isinstance(zone, str):
+        raise UsageProblemError("`keep` must be a whole number and `zone` a text.", do='Send {"keep": 7}.')
+    rule = text_field(body, "rule")
+    return ok(await request.app[DAEMON].snapshot_schedule.set(rule, keep=keep, zone=zone))
+
+
+@routes.delete("/neighborhood/schedule")
+@operator_only
+async def switch_off(request: web.Request) -> web.Response:
+    """Takes no more snapshots; those that are there stay."""
+    return ok(await request.app[DAEMON].snapshot_schedule.switch_off())

@@ -70,17 +70,19 @@ export function chat(session, machine, { onLeave }) {
   let first = null;
   let live = false; // what was said before this page came is not read aloud
   const rows = new Map();
+  const offered = new Map(); // buttons "Ask again", by the sentence
   view.update = () => {
     if (first !== session.events[0]) {
       list.replaceChildren();
       rows.clear();
+      offered.clear();
       drawn = 0;
       live = false;
       first = session.events[0];
     }
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
     for (const event of session.events.slice(drawn)) {
-      addEvent(list, rows, event, session);
+      addEvent(list, rows, offered, event, session);
       if (live) aloud?.hear(event);
     }
     live ||= session.upToDate;
@@ -106,11 +108,12 @@ export function chat(session, machine, { onLeave }) {
   return view;
 }
 
-function addEvent(list, rows, event, session) {
+function addEvent(list, rows, offered, event, session) {
   if (event.kind === "operator_input") {
     const mine = event.by === session.device.name && !event.imported;
     const mark = element("span", { className: "mark" }, mine ? "delivered" : "");
-    for (const button of list.querySelectorAll(".again")) if (button.dataset.text === event.text) button.remove();
+    for (const button of offered.get(event.text) ?? []) button.remove();
+    offered.delete(event.text);
     const row = element("li", { className: mine ? "mine" : "other" },
       mine ? "" : element("span", { className: "by" }, event.by), element("p", {}, event.text), mark);
     row.dataset.id = event.event_id;
@@ -122,7 +125,7 @@ function addEvent(list, rows, event, session) {
     list.append(element("li", { className: event.error ? "other failed" : "other" },
       element("span", { className: "by" }, event.by),
       element("p", {}, event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text),
-      event.again && asked && !asked.on_behalf_of ? askAgain(asked, session) : ""));
+      event.again && asked && !asked.on_behalf_of ? askAgain(asked, offered, session) : ""));
   } else if (event.kind === "tool_dispatch") {
     list.append(element("li", { className: "aside" }, `${event.by} uses ${event.text}`));
   } else if (event.text) {
@@ -131,9 +134,9 @@ function addEvent(list, rows, event, session) {
 }
 
 /** Asks the same once more. It goes as soon as the same sentence stands in the conversation again. */
-function askAgain(asked, session) {
+function askAgain(asked, offered, session) {
   const button = element("button", { type: "button", className: "again" }, "Ask again");
-  button.dataset.text = asked.text;
+  offered.set(asked.text, [...(offered.get(asked.text) ?? []), button]);
   button.onclick = () => {
     button.remove();
     session.say(asked.text, asked.to);

@@ -14,7 +14,11 @@ export function eggs(session) {
   const line = element("div", { className: "transfer", hidden: true });
   let drawn = "";
 
-  const start = (words, work) => ask(line, words, async (ended) => {
+  const start = (words, work) => {
+    menu.closest("details")?.removeAttribute("open"); // it would cover the question
+    ask(line, words, (ended) => run(words, work, ended));
+  };
+  const run = async (words, work, ended) => {
     line.replaceChildren();
     line.hidden = false;
     const bar = element("progress", { max: 1, value: 0, ariaLabel: words });
@@ -31,7 +35,7 @@ export function eggs(session) {
     } catch (error) {
       finish(line, error.name === "AbortError" ? "Stopped. Nothing was kept." : error.message || "It did not work.");
     }
-  });
+  };
   save.onclick = () => start("Saving the conversation", (token, moved, signal) => fetchEgg("session", token, moved, signal));
   choose.onchange = () => {
     const [file] = choose.files;

@@ -106,13 +106,17 @@ export async function download(path, filename) {
  * A POST whose answer takes a while; `moved(phase, done, whole)` tells how far it is, as the daemon counts.
  * Raises as `ask` does.
  */
-export async function postWithProgress(path, json, moved) {
+export const postWithProgress = (path, json, moved) =>
+  postWithEvents(path, json, ({ phase, done, whole }) => moved(phase, done, whole));
+
+/** The same with every event that comes before the answer given to `told(event)`. */
+export async function postWithEvents(path, json, told) {
   const response = await send(path, { method: "POST", json, headers: { Accept: "text/event-stream" } });
   if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) return answerOf(response);
   for await (const { data } of eventsOf(response)) {
     if (data.type === "done") return data;
     if (data.type === "error") throw refused(data, data.status);
-    moved(data.phase, data.done, data.whole);
+    told(data);
   }
   throw lost();
 }

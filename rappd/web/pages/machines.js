@@ -1,9 +1,10 @@
-/** Machines: other computers on the network, pairing, calls, and the outbox. */
+/** Machines: other computers on the network, pairing, calls, the outbox, and all of them together. */
 
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
 import { listen } from "../lib/listen.js";
 import { machinesView } from "../components/machines/machines-view.js";
+import { neighborhoodView } from "../components/neighborhood/neighborhood-view.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { outbox } from "../components/outbox/outbox-state.js";
 import { outboxView } from "../components/outbox/outbox-view.js";
@@ -14,6 +15,7 @@ import { viewLinks } from "../components/layout/view-links.js";
 const VIEWS = [
   ["", "All"],
   ["outbox", "Outbox"],
+  ["neighborhood", "Neighborhood"],
 ];
 
 export function mount(main) {
@@ -50,6 +52,7 @@ export function mount(main) {
     if (!daemon.operator) return fill(body, operatorNotice("see and pair other machines"));
     ends = outbox.show();
     if (view === "outbox") open = outboxView(body);
+    else if (view === "neighborhood") open = neighborhoodView(body);
     else if (view === "peer" && key) open = peerPage(body, key);
     else open = machinesView(body);
   };

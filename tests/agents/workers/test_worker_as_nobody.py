@@ -26,7 +26,7 @@ import asyncio, json, os, sys, time
 from pathlib import Path
 from agents.errors import WorkerDiedError
 from agents.workers.started_processes import descendants, is_worker_process
-from agents.workers.limits import processes_of_account
+from agents.workers.process_limits import processes_of_account
 from agents.workers.config import Limits
 from agents.workers.errors import AgentRaisedError
 from agents.workers.supervisor import WorkerSupervisor

@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from neighborhoods.snapshot.capture import SnapshotResult
+from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.drill import drill
 from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import SnapshotOptions
@@ -151,7 +152,9 @@ def test_machine_without_answer_fails_and_the_rest_comes_back(
     assert done.failed == ["pi: no answer"]
     assert tree(laptop.root / "twins") == tree(desk.root / "twins")
     unknown = laptop.hatch(Path(taken.record.path))
-    assert unknown.failed == ["pi: no way to it is known; write it to peers.json"]
+    assert unknown.failed == [
+        "pi: no way to it is known: write it to peers.json, or trust who signed the egg"
+    ]
 
 
 def test_code_of_unknown_signer_is_held_here_and_in_simulation(taken: SnapshotResult, tmp_path: Path) -> None:
@@ -161,6 +164,21 @@ def test_code_of_unknown_signer_is_held_here_and_in_simulation(taken: SnapshotRe
     assert "brainstem/agents/clock_agent.py" in held
     assert sum(path.startswith("twins/") for path in held) == 1
     assert sum(path.startswith("simulated/pi/twins/") for path in held) == 2
+
+
+def test_addresses_in_the_egg_count_only_from_a_trusted_signer(
+    desk: Machine, pi: Machine, laptop: Machine, tmp_path: Path
+) -> None:
+    peer = SnapshotPeer("pi", FolderMember(pi.root), url="http://pi:7071", ssh_user="ada", ssh_host="pi")
+    egg = Path(desk.take([peer]).record.path)
+    seen: list[object] = []
+
+    def way(block: PeerBlock) -> None:
+        seen.append(block.row.get("ssh_host") or block.row.get("url"))
+
+    laptop.plan(egg, way)
+    Machine(tmp_path / "stranger", "stranger").plan(egg, way)
+    assert seen == ["pi", None]
 
 
 def test_archived_twins_come_back_into_the_archive_only_when_asked(desk: Machine, laptop: Machine) -> None:

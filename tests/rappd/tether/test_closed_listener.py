@@ -12,7 +12,7 @@ from fixtures.running_daemon import RunningDaemon
 from tests.rappd.tether.conftest import REACHABLE
 
 ALWAYS = {
-    "current_session", "devices", "errors", "events", "participants", "proofs", "screen", "sentence", "sentences",
+    "current_session", "devices", "errors", "events", "guests", "participants", "proofs", "screen", "sentence", "sentences",
     "service", "session_list", "session_record", "sessions", "webrtc",
 }  # fmt: skip
 """Modules of sessions, which the owner has without any phone, and of the list of devices."""

@@ -9,7 +9,7 @@ import pytest
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
 from rappd.tether.devices import IDLE_DAYS, DeviceRegistry
 from rappd.tether.errors import NoSuchDeviceError
-from rappd.tether.window import MOST_BAD_PROOFS, PairingWindow
+from rappd.tether.pairing_window import MOST_BAD_PROOFS, PairingWindow
 
 
 class Clock:

@@ -53,7 +53,7 @@ class Hostile:
 
 
 OUTSIDE = "writes outside its folder"
-_NAMES: list[tuple[str, bytes, str]] = [
+NAMES: list[tuple[str, bytes, str]] = [
     ("name-parent", b"../outside.txt", OUTSIDE),
     ("name-parent-inside", b"agents/../../outside.txt", OUTSIDE),
     ("name-parent-last", b"agents/..", OUTSIDE),
@@ -104,7 +104,7 @@ _KINDS: list[tuple[str, dict[str, int], str]] = [
     ("kind-dos-folder-without-slash", {"attributes": 0x10}, "a file and a folder"),
 ]
 
-_PAIRS: list[tuple[str, str, str, str]] = [
+PAIRS: list[tuple[str, str, str, str]] = [
     ("twice", "agents/one.py", "agents/one.py", "twice"),
     ("case", "agents/one.py", "agents/ONE.py", "one file on some disks"),
     ("case-of-folder", "notes/one.txt", "Notes/two.txt", "one file on some disks"),
@@ -161,11 +161,11 @@ def zeros(count: int) -> bytes:
 
 
 def _by_names(honest: list[Crafted]) -> Iterator[Hostile]:
-    for name, raw, says in _NAMES:
+    for name, raw, says in NAMES:
         yield Hostile(name, built([*honest, Crafted(raw, b"here" if raw[-1:] != b"/" else b"")]), says)
     unmarked = Crafted(b"..\x5coutside\xe9.txt", b"here", flags=0)
     yield Hostile("name-code-page", built([*honest, unmarked]), OUTSIDE)
-    for name, one, other, says in _PAIRS:
+    for name, one, other, says in PAIRS:
         pair = [Crafted(one.encode(), b"1"), Crafted(other.encode(), b"" if other[-1] == "/" else b"2")]
         yield Hostile(f"pair-{name}", built(honest + pair), says)
     again = replace(honest[0], content=b"{}")

@@ -58,7 +58,7 @@ def _snapshot(found: DetectedEgg, members: dict[str, Any]) -> ParsedEgg:
             f", {carried} of {_count(len(twins), 'twin')} of {shown(str(peer.get('name', 'a machine')))}"
         )
     opened.answer = (
-        f"{answer}. Its twins go back to the machines they came from; nothing is written until then."
+        f"{answer}. Its twins go back to the machines they came from: rappd neighborhood plan FILE shows how."
     )
     return opened
 
@@ -71,7 +71,7 @@ def _roster(found: DetectedEgg, members: list[Any]) -> ParsedEgg:
     opened = _home(found, wholeness, rows)
     opened.answer = (
         f"A neighborhood of {_count(len(rows), 'twin')}. They hatch together, each to its own place, "
-        "and the neighborhood's roster beside them; nothing is written until then."
+        "and the neighborhood's roster beside them: rappd neighborhood plan FILE shows how."
     )
     return opened
 

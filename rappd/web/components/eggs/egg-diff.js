@@ -146,7 +146,8 @@ function slot(name, changed) {
   return self;
 }
 
-function differences(diff) {
+/** What differs, as the daemon compares two eggs: facts, then files. */
+export function differences(diff) {
   const { facts, files } = diff;
   return [
     h("p", { class: "diff-sum" }, summary(diff)),
@@ -168,7 +169,8 @@ function differences(diff) {
   ];
 }
 
-function summary({ facts, files, same }) {
+/** "2 changed, 1 added; 9 files the same." */
+export function summary({ facts, files, same }) {
   if (!facts.length && !files.length) return `The same: ${count(same, "file")}.`;
   const kinds = ["changed", "added", "removed"]
     .map((what) => [what, files.filter((one) => one.what === what).length])

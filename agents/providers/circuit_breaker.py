@@ -20,7 +20,7 @@ _LISTING_SECONDS = 5.0
 class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
-    ``configured``: the operator named this server, or signed in to it. A managed that is left closes its provider
+    ``configured``: the operator named this server, or signed in to it. A provider that is left closes its connection
     once the last answer under way has ended.
     """
 

@@ -1,0 +1,81 @@
+"""A sentence about snapshots of the neighborhood: "snapshot my machines", "restore home as a simulation"."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+TAKING, RESTORING = "NeighborhoodSnapshot", "NeighborhoodRun"
+"""The agents; ``action``, ``egg_path``, ``target`` and ``confirm`` are their parameters."""
+
+_LONGEST = 1000
+_POLITE = r"(?:(?:please|hey|hi|ok|okay|now|then|(?:can|could|would|will) you(?: please)?)[\s,]+)*"
+_YES = re.compile(r"\s*yes[\s,.!:]+", re.IGNORECASE)
+_ALL = r"(?:(?:all|of|all of|every one of)\s+)*(?:my|the|our|these)?\s*"
+_MACHINES = rf"{_ALL}(?:machines|computers|neighbou?rhood|fleet)"
+_EGG = r'(?:(?:the\s+)?(?:(?:last|latest|newest)\s+)?(?:snapshot|egg)\b\s*)?(?:(?:called|named)\s+)?(?P<egg>"[^"]{1,200}"|[\w./~-]*[\w-])?'
+_SIMULATED = r"(?P<simulated>\s+(?:as\s+a\s+simulation|in\s+(?:a\s+)?simulation|simulated|locally))?"
+_DEEDS: tuple[tuple[str, str, str], ...] = (
+    (TAKING, "snapshot", rf"(?:take|make|create)\s+a\s+(?:new\s+)?snapshot(?:\s+of\s+{_MACHINES})?"),
+    (
+        TAKING,
+        "snapshot",
+        rf"(?:snapshot|back\s*up|copy)\s+{_MACHINES}(?:\s+into\s+(?:one|a)\s+(?:file|egg))?",
+    ),
+    (TAKING, "list_eggs", r"(?:what|which)\s+snapshots\s+(?:are\s+there|do\s+(?:i|we)\s+have|exist)"),
+    (TAKING, "list_eggs", r"(?:list|show)(?:\s+me)?\s+(?:all\s+)?(?:the\s+|my\s+)?snapshots"),
+    (TAKING, "inspect", r"how\s+far\s+is\s+(?:the|my)\s+(?:snapshot|restore)"),
+    (TAKING, "inspect", rf"what\s+is\s+in\s+(?=the\s+(?:\w+\s+)?snapshot){_EGG}"),
+    (TAKING, "inspect", rf"inspect\s+(?=the\s+(?:\w+\s+)?snapshot|snapshot){_EGG}"),
+    (RESTORING, "plan", rf"plan\s+(?:the|a)\s+restore\s+of\s+{_EGG}{_SIMULATED}"),
+    (RESTORING, "plan", rf"plan\s+to\s+restore\s+{_EGG}{_SIMULATED}"),
+    (RESTORING, "hatch", rf"(?:restore|simulate\s+the\s+restore\s+of)\s+{_EGG}{_SIMULATED}"),
+)
+_FIRST = re.compile(
+    rf"{_POLITE}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|inspect|plan|restore|simulate)\b",
+    re.IGNORECASE,
+)
+
+
+@cache
+def _patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    """Compiled when a sentence first opens like one: most never do."""
+    return tuple(
+        (agent, action, re.compile(rf"\s*{_POLITE}(?:{pattern})\s*[.?!…]*\s*", re.IGNORECASE))
+        for agent, action, pattern in _DEEDS
+    )
+
+
+def neighborhood_deed(text: str) -> tuple[str, dict[str, Any]] | None:
+    """The agent and its arguments; None for a sentence about something else.
+
+    "yes, restore home" is the yes to the plan that was shown.
+    """
+    if len(text) > _LONGEST:
+        return None
+    yes = _YES.match(text)
+    asked = text[yes.end() :] if yes else text
+    if _FIRST.match(asked.lstrip()) is None:
+        return None
+    for agent, action, pattern in _patterns():
+        if (found := pattern.fullmatch(asked)) is None:
+            continue
+        said = found.groupdict()
+        arguments: dict[str, Any] = {"action": action}
+        if egg := (said.get("egg") or "").strip('"'):
+            arguments["egg_path"] = egg
+        if said.get("simulated") or asked.lstrip().casefold().startswith("simulate"):
+            arguments["target"] = "local-simulate"
+        if action == "hatch" and not _is_plain(asked, arguments, yes=yes is not None):
+            return None
+        if yes and action == "hatch":
+            arguments["confirm"] = True
+        return agent, arguments
+    return None
+
+
+def _is_plain(asked: str, arguments: dict[str, Any], *, yes: bool) -> bool:
+    """True when a sentence with "restore" is about a snapshot: much else is restored."""
+    said = yes or "target" in arguments or re.search(r"\b(?:snapshot|egg)\b", asked, re.IGNORECASE)
+    return bool(said) or re.search(r"[\d/.-]", arguments.get("egg_path", "")) is not None

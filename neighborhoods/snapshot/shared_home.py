@@ -1,0 +1,194 @@
+"""This home as a paired machine's snapshot reads it: twins between two of their calls, without what may not travel."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from agents.storage.safe_walk import LinkFreeFolder
+from neighborhoods.errors import (
+    BadMemberError,
+    MemberBusyError,
+    MemberDiskFullError,
+    MemberError,
+    MemberTooLargeError,
+    NoSuchMemberError,
+    UnstableMemberError,
+)
+from neighborhoods.snapshot.member_transport import MemberListing
+from neighborhoods.snapshot.transports.twin_folder import batched, list_twins, tar_of
+from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
+from twins.eggs.readers.member_paths import is_code, is_workflow
+from twins.eggs.writers import exclusions
+from twins.eggs.writers.contents import IsHeld
+
+CAPABILITY = "SNAPSHOT"
+"""Lets a paired machine read every twin and the brainstem's agents. A machine of the same owner has it."""
+MOST_BYTES = 16 << 30
+"""Of one twin."""
+MOST_SECONDS = 600.0
+MOST_READS = 4
+"""Streams of one peer at the same time."""
+ROOM_LEFT = 256 << 20
+"""Octets that stay free on this machine's disk while a twin is copied."""
+_AGENTS = "brainstem/agents"
+_PASSES = 3
+_PATIENCE = 15.0
+"""Seconds that a twin may go on answering before the reader is told to come again."""
+_LOOK_SECONDS = 0.05
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
+class SharedHome:
+    """Copies one twin at a time into an unnamed file, so that a slow reader never sees two states of it.
+
+    A twin is neither stopped nor kept waiting: a copy counts when no call was active at its begin and no file
+    changed until its end.
+    """
+
+    def __init__(
+        self, home: Path, machine: str, *, is_held: IsHeld, is_answering: Callable[[str], bool]
+    ) -> None:
+        """``is_answering``: True while a call to the twin of that key is active."""
+        self._home, self._machine = home, machine
+        self._is_held, self._is_answering = is_held, is_answering
+        self._reads: Counter[str] = Counter()
+
+    @contextmanager
+    def reading(self, peer: str) -> Iterator[None]:
+        """Counts one read of a peer. Raises ``MemberBusyError`` when it has too many."""
+        if self._reads[peer] >= MOST_READS:
+            raise MemberBusyError(f"{self._machine} is being read by you already.", do="Wait, then rerun.")
+        self._reads[peer] += 1
+        try:
+            yield
+        finally:
+            self._reads[peer] -= 1
+            if not self._reads[peer]:
+                del self._reads[peer]
+
+    async def probe(self) -> dict[str, Any]:
+        """The name of this machine and the free octets on its disk."""
+        free = (await asyncio.to_thread(shutil.disk_usage, self._home)).free
+        return {"host": self._machine, "free_bytes": free}
+
+    async def listing(self, *, include_archived: bool = False) -> dict[str, Any]:
+        """The ``MemberListing`` as JSON. Raises ``MemberError``."""
+        try:
+            found = await asyncio.to_thread(self._list, include_archived)
+        except OSError as error:
+            raise self._failure(error, "its twins could not be listed") from error
+        answer: dict[str, Any] = msgspec.to_builtins(found)
+        return answer
+
+    async def copy_twin(self, twin: str, *, archived: bool = False) -> IO[bytes]:
+        """The twin's files as tar, in an open file that the caller closes. Raises ``MemberError``."""
+        try:
+            require_twin_hash(twin)
+        except BadMemberError as error:
+            raise NoSuchMemberError("No twin goes by that hash.", do="List the twins anew.") from error
+        folder = f"twins/{'.archive/' if archived else ''}{twin}"
+        until = time.monotonic() + _PATIENCE
+        for attempt in range(_PASSES):
+            while not archived and self._is_answering(twin):
+                if time.monotonic() > until:
+                    raise UnstableMemberError(
+                        f"{self._machine}: twin {twin} is answering.", do="Rerun when it is done."
+                    )
+                await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                return await self._copy(folder, f"twin {twin}")
+            except UnstableMemberError:
+                if attempt == _PASSES - 1:
+                    raise
+        raise AssertionError("the last pass returns or raises")
+
+    async def copy_agents(self) -> IO[bytes]:
+        """The brainstem's agent files, as ``copy_twin`` does."""
+        return await self._copy(_AGENTS, "its agents")
+
+    async def _copy(self, folder: str, what: str) -> IO[bytes]:
+        try:
+            return await asyncio.to_thread(self._copied, folder)
+        except UnstableMemberError:
+            raise UnstableMemberError(
+                f"{self._machine}: {what} changed each time while it was read.", do="Rerun when it is quiet."
+            ) from None
+        except OSError as error:
+            raise self._failure(error, f"{what} could not be read") from error
+
+    def _copied(self, folder: str) -> IO[bytes]:
+        copy = tempfile.TemporaryFile(dir=self._home)  # noqa: SIM115 - the caller closes it
+        until, written, looked_at = time.monotonic() + MOST_SECONDS, 0, -1
+        try:
+            with LinkFreeFolder(self._home, follow=True) as files:
+
+                def travels(path: str) -> bool:
+                    return self._travels(files, folder, path)
+
+                for piece in batched(tar_of(files, folder, travels=travels)):
+                    written += len(piece)
+                    if written > MOST_BYTES or time.monotonic() > until:
+                        raise MemberTooLargeError(
+                            f"{self._machine}: it is too large to be read at once.", do="Use SSH for it."
+                        )
+                    if written >> 26 != looked_at:
+                        looked_at = written >> 26
+                        self._check_room()
+                    copy.write(piece)
+            copy.flush()
+            copy.seek(0)
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    def _check_room(self) -> None:
+        if shutil.disk_usage(self._home).free < ROOM_LEFT:
+            raise OSError(errno.ENOSPC, "no room for a copy")
+
+    def _travels(self, files: LinkFreeFolder, folder: str, path: str) -> bool:
+        """False for what no snapshot holds, and for code that its owner has not read yet."""
+        if any(exclusions.by_name(part) is not None for part in path.split("/")):
+            return False
+        whole = f"{folder}/{path}"
+        if is_code(path) or is_workflow(path):
+            return not self._is_held(self._home / whole, files.sha256(whole))
+        return True
+
+    def _list(self, archived: bool) -> MemberListing:
+        with LinkFreeFolder(self._home, follow=True) as files:
+            files.folder("")
+            found = list_twins(files, archived=archived, agents=_AGENTS, host=self._machine)
+        named = tuple(twin for twin in found.twins if _is_sendable(twin.hash))
+        return msgspec.structs.replace(found, twins=named)
+
+    def _failure(self, error: OSError, what: str) -> MemberError:
+        if error.errno in _FULL:
+            return MemberDiskFullError(
+                f"{self._machine}'s disk is full; {what}.", do="Free space there, rerun."
+            )
+        if error.errno in _MISSING:
+            return NoSuchMemberError(f"{self._machine}: {what}: it is not there.", do="List its twins anew.")
+        said = (error.strerror or "it failed").lower()
+        return MemberError(f"{self._machine}: {what}: {said}.", do="Its log says more, there: rappd logs")
+
+
+def _is_sendable(twin: str) -> bool:
+    try:
+        require_twin_hash(twin)
+        twin.encode()
+    except (BadMemberError, UnicodeEncodeError):
+        return False
+    return True

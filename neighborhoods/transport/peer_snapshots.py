@@ -1,0 +1,131 @@
+"""Reads a paired machine for a snapshot, over its federation listener."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NamedTuple
+
+import aiohttp
+import orjson
+
+from neighborhoods.errors import (
+    BadMemberStreamError,
+    KeyChangedError,
+    MemberBusyError,
+    MemberDiskFullError,
+    MemberError,
+    MemberRefusedError,
+    MemberTooLargeError,
+    MemberUnreachableError,
+    NoSuchMemberError,
+    NotPairedError,
+    PeerOfflineError,
+    PeerRefusedError,
+    UnstableMemberError,
+)
+from neighborhoods.peer import Peer
+from neighborhoods.transport.http_client import ResponseTooLongError, whole
+from neighborhoods.transport.peer_client import PeerClient
+
+MOST_LISTED = 64 << 20
+"""Octets of one list of twins."""
+_MOST_PROBLEM = 1 << 16
+_PIECE = 1 << 18
+_ERRORS: dict[str, type[MemberError]] = {
+    error.code: error
+    for error in (
+        BadMemberStreamError,
+        MemberBusyError,
+        MemberDiskFullError,
+        MemberTooLargeError,
+        NoSuchMemberError,
+        UnstableMemberError,
+    )
+}
+
+
+class PeerStream(NamedTuple):
+    """A tar stream of ``size`` octets."""
+
+    size: int
+    pieces: AsyncIterator[bytes]
+
+
+class PeerSnapshots:
+    """Requests below ``/snapshot`` of a peer. Errors are ``MemberError`` and name the peer."""
+
+    def __init__(self, client: PeerClient) -> None:
+        self._client = client
+
+    async def answer(self, peer: Peer, path: str) -> dict[str, Any]:
+        """The JSON object at ``/snapshot`` plus ``path``."""
+        async with self._opened(peer, path) as response:
+            with _told(peer):
+                found = orjson.loads(await whole(response, MOST_LISTED))
+        if not isinstance(found, dict):
+            raise BadMemberStreamError(f"{peer.name} answers no object.", do="Look what runs there.")
+        return found
+
+    @asynccontextmanager
+    async def stream(self, peer: Peer, path: str) -> AsyncIterator[PeerStream]:
+        """The tar stream at ``/snapshot`` plus ``path``; ``pieces`` raises ``MemberError`` where it breaks off."""
+        async with self._opened(peer, path) as response:
+            size = response.content_length
+            if size is None:
+                raise BadMemberStreamError(f"{peer.name} sends no size.", do="Look what runs there.")
+            yield PeerStream(size, _pieces(peer, response))
+
+    @asynccontextmanager
+    async def _opened(self, peer: Peer, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        with _told(peer):
+            response = await self._client.open_response(peer, f"/snapshot{path}")
+        async with response:
+            if response.status != 200:
+                with _told(peer):
+                    raise _problem(peer, response.status, await whole(response, _MOST_PROBLEM))
+            yield response
+
+
+async def _pieces(peer: Peer, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    with _told(peer):
+        async for piece in response.content.iter_chunked(_PIECE):
+            yield piece
+
+
+@contextmanager
+def _told(peer: Peer) -> Iterator[None]:
+    try:
+        yield
+    except PeerOfflineError as error:
+        raise MemberUnreachableError(str(error), do=error.do) from error
+    except (KeyChangedError, NotPairedError, PeerRefusedError) as error:
+        raise MemberRefusedError(str(error), do=error.do) from error
+    except orjson.JSONDecodeError as error:
+        raise BadMemberStreamError(
+            f"{peer.name} does not answer in JSON.", do="Look what runs there."
+        ) from error
+    except ResponseTooLongError as error:
+        raise MemberTooLargeError(f"{peer.name} answers without end.", do="Look what runs there.") from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise MemberUnreachableError(f"The connection to {peer.name} broke.", do="Rerun.") from error
+
+
+def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
+    """The peer's own words, in the error that they stand for here."""
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        found = {}
+    said = found if isinstance(found, dict) else {}
+    text, do = str(said.get("error", ""))[:300], str(said.get("do", ""))[:300]
+    if (known := _ERRORS.get(str(said.get("code", "")))) is not None:
+        return known(text or f"{peer.name} answered {status}.", do=do)
+    if status in (404, 405):
+        return MemberError(f"{peer.name}'s rappd cannot be read for snapshots.", do="Update rappd there.")
+    if status in (401, 403):
+        return MemberRefusedError(
+            f"{peer.name} does not let this machine take snapshots.",
+            do="There: rappd peers scopes PEER --add SNAPSHOT",
+        )
+    return MemberError(f"{peer.name}: {text or status}", do=do or "Look there: rappd logs")

@@ -1,0 +1,81 @@
+"""Scheduled snapshots of the neighborhood: set, shown, run by the daemon's timer, and old ones removed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from neighborhoods.snapshot.errors import DrillFailedError, PartialSnapshotError
+from neighborhoods.snapshot.retention import remove_old
+from rappd.errors import UsageProblemError
+from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
+from rappd.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
+from rappd.schedule.timers import Timers
+from rappd.store.timer_table import TimerRow
+
+if TYPE_CHECKING:
+    from neighborhoods.snapshot.capture import SnapshotResult
+    from rappd.operations.neighborhood_members import NeighborhoodMembers
+
+MOST_KEPT = 1000
+_NAMED = 3
+
+
+class SnapshotSchedule:
+    """The schedule of one running daemon. Answers are JSON objects; raises ``ReportableError``."""
+
+    def __init__(
+        self,
+        timers: Timers,
+        snapshots: NeighborhoodSnapshots,
+        members: Callable[[], Awaitable[NeighborhoodMembers]],
+    ) -> None:
+        self._timers = timers
+        self._snapshots = snapshots
+        self._members = members
+        self.stopped: Callable[[], None] = lambda: None
+        """Is called when the schedule is switched off."""
+        timers.register(KIND, self._run)
+
+    def show(self) -> dict[str, Any]:
+        """The schedule, its next moment and its last outcome."""
+        return {"schedule": schedule_view(self._timers.rows)}
+
+    async def set(self, rule: str, *, keep: int = KEEP, zone: str = "") -> dict[str, Any]:
+        """Takes snapshots by ``rule`` from now on, and keeps the last ``keep`` whole ones of them."""
+        if not 1 <= keep <= MOST_KEPT:
+            raise UsageProblemError(f"{keep} snapshots cannot be kept.", do=f"--keep 1 to {MOST_KEPT}")
+        await self._timers.schedule(TIMER, KIND, rule, caller="operator", zone=zone, detail={"keep": keep})
+        return self.show()
+
+    async def switch_off(self) -> dict[str, Any]:
+        """Takes no more snapshots; those that are there stay. Raises ``NotFoundError`` when none is set."""
+        await self._timers.remove(TIMER)
+        self.stopped()
+        return self.show()
+
+    async def _run(self, row: TimerRow) -> None:
+        """Takes one, and then removes old ones. Raises what makes it fail; a partial one has failed."""
+        members = await self._members()
+        done = await self._snapshots.snapshot(members.to_read(), scheduled=True)
+        _require_whole(done)
+        keep = row.detail.get("keep")
+        folder = self._snapshots.folder
+        await asyncio.to_thread(remove_old, folder, keep if isinstance(keep, int) else KEEP)
+
+
+def _require_whole(done: SnapshotResult) -> None:
+    name, drill = done.record.name, done.record.drill
+    if done.is_partial:
+        said = "; ".join(
+            one.why if one.why.startswith(one.path) else f"{one.path}: {one.why}"
+            for one in done.failed[:_NAMED]
+        )
+        more = f", and {len(done.failed) - _NAMED} more" if len(done.failed) > _NAMED else ""
+        raise PartialSnapshotError(
+            f"{name} is partial. {said.rstrip('.')}{more}.", do="Put that right; the next one tries again."
+        )
+    if drill is None or not drill.passed:
+        why = drill.problem.rstrip(".") if drill else "it was never tried"
+        raise DrillFailedError(f"{name} cannot be restored: {why}.", do=f"rappd neighborhood drill {name}")

@@ -1,0 +1,92 @@
+"""The snapshot, drill or restore that is under way in the daemon: how far each machine is, for everybody who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rappd.errors import ConflictError
+
+Told = Callable[[dict[str, Any]], None]
+
+SNAPSHOT, DRILL, RESTORE = "snapshot", "drill", "restore"
+
+_PACE_SECONDS = 0.1
+
+
+class SnapshotWork:
+    """One piece of work. ``tell`` may be called from any thread, everything else on the event loop."""
+
+    def __init__(self, id: str, kind: str) -> None:
+        self.id = id
+        self.kind = kind
+        self.task: asyncio.Task[dict[str, Any]] | None = None
+        self.listeners: list[Told] = []
+        """Each gets ``as_json()`` whenever something changed."""
+        self._began_at = time.time()
+        self._machines: dict[str, dict[str, Any]] = {}
+        self._phase = {SNAPSHOT: "reading", DRILL: "drilling", RESTORE: "reading"}[kind]
+        self._parts: dict[str, Any] = {"done": 0, "whole": 0, "last": "", "problems": []}
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._told: dict[str, tuple[str, float]] = {}
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Takes an event of ``NeighborhoodSnapshots``; of a machine's bytes no more than ten a second."""
+        if event["event"] == "machine":
+            with self._lock:
+                state, at = self._told.get(event["machine"], ("", 0.0))
+                now = time.monotonic()
+                if event["state"] == state and now - at < _PACE_SECONDS:
+                    return
+                self._told[event["machine"]] = event["state"], now
+        with contextlib.suppress(RuntimeError):  # the daemon stops
+            self._loop.call_soon_threadsafe(self._take, event)
+
+    def as_json(self) -> dict[str, Any]:
+        """The state for the page and for agents."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "phase": self._phase,
+            "began_at": self._began_at,
+            "machines": [{"name": name, **row} for name, row in self._machines.items()],
+            "parts": {**self._parts, "problems": list(self._parts["problems"])},
+            "can_cancel": self.can_cancel,
+        }
+
+    @property
+    def can_cancel(self) -> bool:
+        """True until the egg lies on disk; a restore goes on to its end."""
+        return self.kind == SNAPSHOT and self._phase == "reading"
+
+    async def cancel(self) -> None:
+        """Returns once it has ended. Raises ``ConflictError`` when it is too late."""
+        if not self.can_cancel or self.task is None:
+            raise ConflictError("Too late to cancel; it goes on to its end.", do="Wait until it is done.")
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "machine":
+                row = {key: event[key] for key in ("state", "done", "whole")}
+                self._machines[event["machine"]] = row
+            case "drill":
+                self._phase = "drilling"
+            case "planned":
+                self._phase = "hatching"
+                self._parts["whole"] = event["parts"]
+            case "hatched":
+                self._parts["done"] += 1
+                self._parts["last"] = event["name"]
+                if event["problem"]:
+                    machine = event.get("machine", "")
+                    name = f"{machine}/{event['name']}" if machine else event["name"]
+                    self._parts["problems"].append(f"{name}: {event['problem']}")
+        for listener in self.listeners:
+            listener(self.as_json())

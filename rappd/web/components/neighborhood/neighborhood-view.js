@@ -1,0 +1,146 @@
+/** Machines › Neighborhood: all machines as a picture, taking a snapshot of them, and the snapshots. */
+
+import { Problem } from "../../lib/api.js";
+import { count } from "../../lib/format.js";
+import { fill, h } from "../../lib/dom.js";
+import { listen } from "../../lib/listen.js";
+import { stripControl } from "../machines/labels.js";
+import { machines } from "../machines/machines-state.js";
+import { twins } from "../twins/twins-state.js";
+import { attemptIn, problemView } from "../ui/problem.js";
+import { staleList } from "../ui/stale-list.js";
+import { announce } from "../../lib/live-region.js";
+import { drillState, sign, sizes } from "./labels.js";
+import { neighborhood } from "./neighborhood-state.js";
+import { neighborhoodPicture } from "./neighborhood-picture.js";
+import { snapshotList } from "./snapshot-list.js";
+import { workProgress } from "./work-progress.js";
+
+const MOST = 8;
+
+/** Fills `place`; `close()` when done. */
+export function neighborhoodView(place) {
+  const picture = neighborhoodPicture();
+  const picturePlace = h("div", {});
+  const probeError = h("div", {});
+  const workError = h("div", {});
+  const outcome = h("div", { class: "nb-outcome", role: "status" });
+  const snapshots = h("div", {});
+  const bars = workProgress({ cancel: () => attemptIn(workError, () => neighborhood.cancel()) });
+  const archived = h("input", { type: "checkbox", id: "snapshot-archived" });
+  const begin = h("button", { type: "button", class: "primary", onclick: take }, "Take a snapshot");
+  const ask = h("button", { type: "button", class: "quiet", onclick: () => probe(true) }, "Ask again");
+  fill(
+    place,
+    h(
+      "section",
+      { class: "group" },
+      h("div", { class: "group-head" }, h("h2", {}, "All your machines"), ask),
+      probeError,
+      picturePlace,
+    ),
+    h(
+      "section",
+      { class: "group" },
+      h("h2", {}, "Snapshot"),
+      h("p", { class: "soft" }, "One file with all machines and their twins, signed, and tried at once. Keys and .env files stay behind."),
+      h(
+        "div",
+        { class: "nb-take" },
+        begin,
+        h("label", { class: "choice-line", for: archived.id }, archived, h("span", {}, "Archived twins, too")),
+      ),
+      workError,
+      bars.element,
+      outcome,
+    ),
+    h("section", { class: "group" }, h("h2", {}, "Snapshots"), snapshots),
+  );
+
+  const lists = [
+    staleList(picturePlace, {
+      name: "neighborhood",
+      load: async () => {
+        await Promise.all([neighborhood.look(), machines.list(), twins.list()]);
+        return { known: true };
+      },
+      draw: () => (picture.draw(), picture.element),
+    }),
+    staleList(snapshots, {
+      name: "snapshots",
+      load: async () => (await neighborhood.look()).snapshots,
+      draw: (rows) => snapshotList(rows, refresh),
+    }),
+  ];
+  const refresh = () => lists[1].refresh();
+  const draw = () => {
+    picture.draw();
+    bars.show(neighborhood.work?.kind === "restore" && document.querySelector("dialog[open]") ? null : neighborhood.work);
+    begin.disabled = neighborhood.work !== null;
+    ask.disabled = neighborhood.probing;
+  };
+  const listeners = [
+    listen("change", [neighborhood, machines, twins], draw),
+    listen("ended", [neighborhood], refresh),
+  ];
+  draw();
+  probe();
+
+  async function probe(anew = false) {
+    try {
+      fill(probeError);
+      await neighborhood.probe({ anew });
+      if (anew) announce("Asked every machine.");
+    } catch (found) {
+      if (!(found instanceof Problem)) throw found;
+      if (!found.away) fill(probeError, problemView(found));
+    }
+  }
+
+  async function take() {
+    fill(outcome);
+    fill(workError);
+    begin.disabled = true;
+    try {
+      const options = { include_archived: archived.checked };
+      const done = await neighborhood.begin("/neighborhood/snapshot", { options });
+      fill(outcome, result(done));
+    } catch (found) {
+      if (!(found instanceof Problem)) throw found;
+      const cancelled = found.code === "cancelled";
+      if (cancelled) fill(outcome, h("p", {}, "Cancelled. Machines that were read already are not read again."));
+      else fill(workError, problemView(found));
+    } finally {
+      begin.disabled = neighborhood.work !== null;
+      refresh();
+    }
+  }
+
+  return {
+    close() {
+      for (const list of lists) list.close();
+      for (const end of listeners) end();
+    },
+  };
+}
+
+/** What a snapshot holds and lacks. */
+function result({ snapshot, failed, oversize, left_out: left, partial }) {
+  const [mark, kind, words] = drillState(snapshot);
+  const secrets = left.filter(({ id }) => id);
+  const lines = [
+    ...failed.map(({ path, why }) => [sign("✗", "bad"), `${stripControl(path)}: ${stripControl(why)}`]),
+    ...oversize.map(({ path, why }) => [sign("!", "warn"), `left out, too large: ${stripControl(path)} (${why})`]),
+    ...secrets.map(({ path, why }) => [sign("!", "warn"), `left out: ${stripControl(path)}, ${stripControl(why)}`]),
+  ];
+  const more = lines.length - MOST;
+  return [
+    h("p", {}, sign(partial ? "!" : "✓", partial ? "warn" : "good"), `${stripControl(snapshot.name)}: ${sizes(snapshot)}.`),
+    h("p", {}, sign(mark, kind), words),
+    lines.length > 0 && h("ul", { class: "paths", role: "list" }, lines.slice(0, MOST).map((line) => h("li", {}, line))),
+    more > 0 && h("p", { class: "soft" }, `and ${more} more`),
+    failed.length > 0 && h("p", { class: "soft" }, "Take another when they answer: only what is missing or changed is copied."),
+    left.length > secrets.length &&
+      h("p", { class: "soft" }, `Left out: ${count(left.length - secrets.length, "file")} (keys, .env, caches and the like).`),
+  ];
+}

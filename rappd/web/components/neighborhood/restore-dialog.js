@@ -1,0 +1,215 @@
+/** Restoring a snapshot: its plan, here and on each other machine; the approval of exactly that; and how far it is. */
+
+import { Problem, post } from "../../lib/api.js";
+import { bytes, count } from "../../lib/format.js";
+import { fill, h } from "../../lib/dom.js";
+import { stripControl } from "../machines/labels.js";
+import { problemView } from "../ui/problem.js";
+import { openDialog } from "../ui/dialog.js";
+import { announce } from "../../lib/live-region.js";
+import { twins } from "../twins/twins-state.js";
+import { sign, when } from "./labels.js";
+import { neighborhood } from "./neighborhood-state.js";
+import { workProgress } from "./work-progress.js";
+
+const TARGETS = {
+  "in-place": ["In place", "Each machine gets its own part back."],
+  "local-simulate": ["As a simulation", "Other machines' twins go into a folder here; no other machine is touched."],
+};
+const FLAGS = {
+  overwrite_twins: "Replace files of twins here",
+  overwrite_peer_twins: "Replace twins on other machines",
+  overwrite_agents: "Replace agents",
+  overwrite_core: "Replace the soul",
+  overwrite_data: "Replace the memory",
+  overwrite_global_state: "Replace kept files of the home",
+  restore_archived: "Archived twins, too",
+};
+const CATEGORIES = {
+  twins: "Files of twins",
+  agents: "Agents",
+  core: "Soul and kernel",
+  data: "Memory",
+  global_state: "Files of the home",
+  peer_twins: "Twins elsewhere",
+};
+const ACTIONS = { create: "new", overwrite: "replaced", skip: "stays", fail: "cannot be done" };
+
+/** Opens the plan of the snapshot `row`; `changed()` after a restore. */
+export function openRestore(row, changed) {
+  const name = stripControl(row.name);
+  const options = { target: "in-place" };
+  const plan = { now: null };
+  const head = h("div", {});
+  const body = h("div", {});
+  const errorPlace = h("div", {});
+  const foot = h("div", { class: "dialog-foot" });
+  const choices = chooser(options, () => again());
+  const dialog = openDialog({
+    title: `Restore ${name}`,
+    build: () => h("div", { class: "dialog-body" }, choices, head, body, errorPlace, foot),
+  });
+  dialog.classList.add("plan-dialog");
+  again();
+
+  async function again(why = "") {
+    fill(foot);
+    fill(errorPlace, h("p", { class: "soft", role: "status" }, "Reading the snapshot and asking the machines…"));
+    const wanted = JSON.stringify(options);
+    try {
+      const found = await post("/neighborhood/plan", { snapshot: row.path, options });
+      if (wanted !== JSON.stringify(options)) return; // chosen anew meanwhile
+      plan.now = found.plan;
+    } catch (found) {
+      if (!(found instanceof Problem)) throw found;
+      return fill(errorPlace, problemView(found));
+    }
+    fill(errorPlace, why && h("p", { class: "note", role: "alert" }, sign("!", "warn"), why));
+    fill(head, headOf(plan.now));
+    fill(body, rowsOf(plan.now));
+    const parts = partsOf(plan.now);
+    const close = h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, parts ? "Cancel" : "Close");
+    const hatch = h("button", { type: "button", class: "primary", onclick: restore }, `Hatch ${count(parts, "part")}`);
+    fill(
+      foot,
+      h("p", {}, parts ? "Nothing is written yet." : "Nothing would be written: all of it is here, or stays yours."),
+      h("div", { class: "dialog-actions" }, close, parts > 0 && hatch),
+    );
+    announce(`${why} ${count(parts, "part")} would be hatched.`);
+  }
+
+  async function restore() {
+    const bars = workProgress();
+    const draw = () => bars.show(neighborhood.work);
+    choices.disabled = true;
+    fill(foot);
+    fill(errorPlace, bars.element);
+    neighborhood.addEventListener("change", draw);
+    try {
+      const json = { snapshot: row.path, options, approved: plan.now.digest };
+      const { hatched } = await neighborhood.begin("/neighborhood/restore", json);
+      twins.touch();
+      changed();
+      if (dialog.open) ended(hatched);
+    } catch (found) {
+      if (!(found instanceof Problem)) throw found;
+      choices.disabled = false;
+      if (found.code === "plan_changed")
+        return again("Something changed since you saw the plan; nothing was written. This is the plan now.");
+      fill(errorPlace, problemView(found));
+      fill(foot, closing());
+    } finally {
+      neighborhood.removeEventListener("change", draw);
+    }
+  }
+
+  function ended(done) {
+    const failed = done.failed.length;
+    const words = failed ? `Restored, but ${count(failed, "part")} failed; run it again for what is left.` : "Restored.";
+    choices.hidden = true;
+    fill(head, h("p", { role: "status" }, sign(failed ? "!" : "✓", failed ? "warn" : "good"), words));
+    fill(body, rowsOf(done), heldCode(done), done.receipts.length > 0 && h("p", {}, h("a", { href: "#/twins/eggs", onclick: () => dialog.close() }, "Undo it under Twins › Eggs")));
+    fill(errorPlace, problems(done.failed));
+    fill(foot, closing());
+    announce(words);
+  }
+
+  function closing() {
+    return h("div", { class: "dialog-actions" }, h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, "Close"));
+  }
+}
+
+/** Target and flags as one fieldset; what is chosen changes `options`, then `again()`. */
+function chooser(options, again) {
+  const radio = ([value, [title, about]]) => {
+    const id = `restore-${value}`;
+    const input = h("input", { type: "radio", name: "restore-target", id, value, checked: value === options.target });
+    input.addEventListener("change", () => ((options.target = value), again()));
+    return h("label", { class: "choice-line", for: id }, input, h("span", {}, title, h("span", { class: "soft" }, ` ${about}`)));
+  };
+  const box = ([flag, title]) => {
+    const id = `restore-${flag}`;
+    const input = h("input", { type: "checkbox", id });
+    input.addEventListener("change", () => ((options[flag] = input.checked), again()));
+    return h("label", { class: "choice-line", for: id }, input, h("span", {}, title));
+  };
+  return h(
+    "fieldset",
+    { class: "choices" },
+    h("legend", {}, "Where to"),
+    Object.entries(TARGETS).map(radio),
+    h("details", { class: "fold" }, h("summary", {}, "What is there stays, unless…"), Object.entries(FLAGS).map(box)),
+  );
+}
+
+function headOf({ egg, seal }) {
+  const signed =
+    seal.standing === "self"
+      ? [sign("✓", "good"), "signed by this machine"]
+      : seal.standing === "trusted"
+        ? [sign("✓", "good"), `signed by ${stripControl(seal.signer_name)}`]
+        : [sign("!", "warn"), "signed by nobody you trust: its code waits for your approval"];
+  return h(
+    "div",
+    { class: "plan-head" },
+    h("p", {}, [bytes(egg.size), egg.packed_at && `taken ${when(egg.packed_at)}`].filter(Boolean).join(", ")),
+    h("p", {}, seal.whole ? [sign("✓", "good"), "whole"] : [sign("!", "warn"), "not known to be whole"]),
+    h("p", {}, signed),
+  );
+}
+
+function rowsOf(plan) {
+  const rows = Object.entries(CATEGORIES).filter(([name]) => Object.values(plan.categories[name]).some(Boolean));
+  return [
+    rows.length > 0 &&
+      h(
+        "table",
+        { class: "nb-plan" },
+        h("caption", { class: "visually-hidden" }, "What would be written"),
+        h("thead", {}, h("tr", {}, ["What", "New", "Replaced", "Stay"].map((title) => h("th", { scope: "col" }, title)))),
+        h(
+          "tbody",
+          {},
+          rows.map(([name, title]) => {
+            const { created, overwritten, skipped } = plan.categories[name];
+            return h("tr", {}, h("th", { scope: "row" }, title), [created, overwritten, skipped].map((number) => h("td", {}, String(number))));
+          }),
+        ),
+      ),
+    plan.peers.map(peerBlock),
+    plan.boot?.length > 0 && h("p", { class: "soft" }, `${count(plan.boot.length, "twin")} that were awake wake again.`),
+    plan.left_archived > 0 && h("p", { class: "soft" }, `${count(plan.left_archived, "archived twin")} stay in the snapshot.`),
+    plan.failed ? null : problems(plan.problems),
+  ];
+}
+
+function peerBlock({ name, twins: steps, problem }) {
+  return h(
+    "section",
+    { class: "nb-peer" },
+    h("h3", {}, h("bdi", {}, stripControl(name))),
+    problem && h("p", {}, sign("✗", "bad"), stripControl(problem)),
+    h(
+      "ul",
+      { class: "paths" },
+      steps.map(({ name: twin, action, why }) =>
+        h("li", {}, h("bdi", {}, stripControl(twin)), h("span", { class: "soft" }, ` ${ACTIONS[action] ?? action}${why && !problem ? `, ${stripControl(why)}` : ""}`)),
+      ),
+    ),
+  );
+}
+
+const problems = (texts) =>
+  texts.length > 0 && h("ul", { class: "paths", role: "list" }, texts.map((text) => h("li", {}, sign("✗", "bad"), stripControl(text))));
+
+function heldCode({ local }) {
+  const held = local.reduce((sum, one) => sum + (one.quarantined ?? 0), 0);
+  return held > 0 && h("p", {}, sign("!", "warn"), `${count(held, "code file")} wait for your approval: kept, not run.`);
+}
+
+/** Parts that would be written: units of this machine, and twins of others. */
+function partsOf({ local, peers }) {
+  const here = local.filter((one) => one.created + one.overwritten + (one.quarantined ?? 0) > 0).length;
+  const there = peers.flatMap((peer) => peer.twins).filter(({ action }) => action === "create" || action === "overwrite").length;
+  return here + there;
+}

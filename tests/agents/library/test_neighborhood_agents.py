@@ -1,0 +1,208 @@
+"""NeighborhoodSnapshot and NeighborhoodRun: what they ask of the daemon, what they answer, and what is understood without a model."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents.library
+from agents.contract.agent import is_structural
+from agents.providers.offline.result_format import present
+from agents.providers.offline.route import Decision, route
+
+TAKE, RUN = "neighborhood_snapshot_agent.py", "neighborhood_run_agent.py"
+DRILL = {"at": "2026-11-21T10:00:00Z", "files": 9, "problem": ""}
+ROW = {"name": "home", "path": "/e/home.egg", "machines": 2, "twins": 3, "missing": ["shed"], "restorable": True,
+       "there": True, "drill": DRILL}  # fmt: skip
+ZERO = {"created": 0, "overwritten": 0, "skipped": 0}
+PLAN = {
+    "egg": {"name": "home"},
+    "seal": {"standing": "self", "signer_name": ""},
+    "target": "in-place",
+    "categories": dict.fromkeys(("agents", "core", "data", "global_state"), ZERO)
+    | {"twins": {**ZERO, "created": 4}, "peer_twins": {**ZERO, "created": 1}},
+    "local": [{"name": "Rose", "quarantined": 0}],
+    "peers": [{"name": "pi", "twins": [{"name": "cook", "action": "create"}]}],
+    "boot": [],
+    "left_archived": 0,
+    "problems": [],
+    "digest": "d" * 64,
+}
+WORK = {
+    "id": "w",
+    "kind": "snapshot",
+    "phase": "reading",
+    "machines": [
+        {"name": "desk", "state": "done", "done": 5, "whole": 5},
+        {"name": "pi", "state": "reading", "done": 61, "whole": 100},
+    ],
+    "parts": {"done": 0, "whole": 0},
+}
+EGG = {"name": "home", "size": 9, "path": "/e/home.egg", "sha256": "a", "whole": True, "signer": "4f" * 32,
+       "signer_name": "desk", "restorable": True, "drill": DRILL, "missing": ["shed"],
+       "machines": [{"name": "desk", "twins": [{"name": "Rose", "captured": True}]},
+                    {"name": "pi", "twins": [{"name": "atlas", "captured": False, "reason": "oversize"}]}]}  # fmt: skip
+
+
+class FakeDaemon:
+    """Answers as a daemon does; ``slow``: the work lasts longer than a call; ``others``: other machines would be written to."""
+
+    def __init__(self, desk: Any) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.slow = self.others = self.busy = False
+        desk.keeper.answer = self._answer
+
+    def _answer(self, operation: str, given: dict[str, Any]) -> Any:
+        self.asked.append((operation, given))
+        match operation:
+            case "neighborhood.status":
+                return {"work": WORK if self.busy else None}
+            case "neighborhood.snapshots":
+                return {"snapshots": [ROW]}
+            case "neighborhood.inspect":
+                return {"snapshot": EGG}
+            case "neighborhood.plan":
+                return {"plan": PLAN}
+            case "neighborhood.snapshot" if not self.slow:
+                secret = {"path": "Rose/a.py", "why": "a likely password", "id": "9"}
+                failed = [{"path": "shed", "why": "no answer"}]
+                done = {"snapshot": ROW, "failed": failed, "oversize": [], "left_out": [secret]}
+                return {**done, "message": "The snapshot home holds 2 machines."}
+            case "neighborhood.hatch" if self.others and not given["confirm"]:
+                return {"plan": PLAN, "needs_yes": True}
+            case "neighborhood.hatch" if not self.slow:
+                hatched = {**PLAN, "receipts": ["r"], "failed": [], "partial": False}
+                return {"hatched": hatched, "message": "home is restored."}
+        return {"work": WORK}
+
+
+@pytest.fixture
+def daemon(desk: Any) -> FakeDaemon:
+    return FakeDaemon(desk)
+
+
+@pytest.mark.parametrize("name", ["NeighborhoodSnapshot", "NeighborhoodRun"])
+def test_neighborhood_agents_are_the_operators_alone(name: str) -> None:
+    assert is_structural(name)
+
+
+async def test_snapshot_passes_published_flags_and_tells_what_is_missing(
+    desk: Any, daemon: FakeDaemon
+) -> None:
+    flags = {"include_archived": True, "include_twin_workspaces": False, "max_twin_bytes": 5}
+    told = await desk.text(TAKE, "NeighborhoodSnapshot", action="snapshot", name="home", **flags)
+    assert daemon.asked == [("neighborhood.snapshot", {"name": "home", "options": flags})]
+    shown = present([("NeighborhoodSnapshot", told)])
+    assert shown == (
+        "The snapshot home holds 2 machines.\n- shed: no answer\n"
+        "- left out, a likely secret: Rose/a.py (a likely password)"
+    )
+
+
+async def test_snapshot_that_lasts_tells_how_far_each_machine_is(desk: Any, daemon: FakeDaemon) -> None:
+    daemon.slow = daemon.busy = True
+    for action in ("snapshot", "inspect"):
+        told = await desk.json(TAKE, "NeighborhoodSnapshot", action=action)
+        assert "- desk: done\n- pi: reading, 61 %" in told["message"]
+
+
+async def test_snapshots_are_listed_with_their_drill(desk: Any, daemon: FakeDaemon) -> None:
+    told = await desk.json(TAKE, "NeighborhoodSnapshot", action="list_eggs")
+    assert "- home: 2 machines, 3 twins, restorable, tried 2026-11-21, without shed" in told["message"]
+    looked = await desk.json(RUN, "NeighborhoodRun", action="inspect", egg_path="home")
+    assert "- desk: Rose" in looked["message"]
+    assert "missing: shed" in looked["message"]
+
+
+async def test_plan_is_told_with_the_digest_for_the_yes(desk: Any, daemon: FakeDaemon) -> None:
+    told = await desk.json(RUN, "NeighborhoodRun", action="plan", egg_path="home", overwrite_twins=True)
+    options = {"target": "in-place", "overwrite_twins": True}
+    assert daemon.asked == [("neighborhood.plan", {"egg": "home", "options": options})]
+    assert "- files of twins: 4 new, 0 replaced, 0 stay\n" in told["message"]
+    assert "- pi: cook (create)" in told["message"]
+    assert told["message"].endswith("Nothing was written.")
+    assert told["data_slush"]["digest"] == PLAN["digest"]
+
+
+async def test_hatch_that_writes_elsewhere_asks_first(desk: Any, daemon: FakeDaemon) -> None:
+    daemon.others = True
+    told = await desk.json(RUN, "NeighborhoodRun", action="hatch", egg_path="home", confirm="yes")
+    assert '"yes, restore home" does it' in told["message"]
+    told = await desk.json(RUN, "NeighborhoodRun", action="hatch", egg_path="home", confirm=True)
+    assert told["message"].startswith("home is restored.")
+
+
+@pytest.mark.parametrize(
+    ("file", "agent", "given"),
+    [(TAKE, "NeighborhoodSnapshot", {"action": "dance"}), (RUN, "NeighborhoodRun", {"action": "snapshot"}),
+     (RUN, "NeighborhoodRun", {"action": "hatch", "target": "elsewhere"})],
+)  # fmt: skip
+async def test_neighborhood_agents_unknown_word_is_named(
+    desk: Any, daemon: FakeDaemon, file: str, agent: str, given: dict[str, Any]
+) -> None:
+    assert (await desk.text(file, agent, **given)).startswith("Error: there is no ")
+    assert daemon.asked == []
+
+
+@pytest.fixture(scope="module")
+def understood() -> Callable[[str], Decision]:
+    """The offline brain with every shipped agent that anybody is offered."""
+    tools = []
+    for path in sorted(Path(agents.library.__path__[0]).glob("*_agent.py")):
+        module = importlib.import_module(f"agents.library.{path.stem}")
+        for name, cls in vars(module).items():
+            if name.endswith("Agent") and name not in ("BasicAgent", "BuddyAgent") and isinstance(cls, type):
+                tools.append({"type": "function", "function": cls().metadata})
+    return lambda text: route(text, tools)
+
+
+@pytest.mark.parametrize(
+    ("text", "agent", "given"),
+    [
+        ("snapshot my machines", "NeighborhoodSnapshot", {"action": "snapshot"}),
+        ("please take a snapshot of all my machines", "NeighborhoodSnapshot", {"action": "snapshot"}),
+        ("back up my machines into one file", "NeighborhoodSnapshot", {"action": "snapshot"}),
+        ("what snapshots are there?", "NeighborhoodSnapshot", {"action": "list_eggs"}),
+        ("show me the snapshots", "NeighborhoodSnapshot", {"action": "list_eggs"}),
+        ("how far is the snapshot?", "NeighborhoodSnapshot", {"action": "inspect"}),
+        ("what is in the last snapshot?", "NeighborhoodSnapshot", {"action": "inspect"}),
+        ("plan the restore of home", "NeighborhoodRun", {"action": "plan", "egg_path": "home"}),
+        ("plan the restore of the last snapshot", "NeighborhoodRun", {"action": "plan"}),
+        (
+            "restore home as a simulation",
+            "NeighborhoodRun",
+            {"action": "hatch", "egg_path": "home", "target": "local-simulate"},
+        ),
+        ("restore the last snapshot", "NeighborhoodRun", {"action": "hatch"}),
+        (
+            "restore neighborhood-20261121-100000",
+            "NeighborhoodRun",
+            {"action": "hatch", "egg_path": "neighborhood-20261121-100000"},
+        ),
+        (
+            "yes, restore home",
+            "NeighborhoodRun",
+            {"action": "hatch", "egg_path": "home", "confirm": True},
+        ),
+    ],
+)
+def test_what_people_say_about_snapshots(
+    understood: Callable[[str], Decision], text: str, agent: str, given: dict[str, Any]
+) -> None:
+    decision = understood(text)
+    assert (decision.name, decision.arguments, decision.missing) == (agent, given, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["restore my faith in people", "make a checkpoint of Rose", "copy this text", "don't restore home-1",
+     "show me Rose", "restore calm", "pack this brainstem", "what is in the news?"],
+)  # fmt: skip
+def test_sentences_about_other_things_stay_elsewhere(
+    understood: Callable[[str], Decision], text: str
+) -> None:
+    assert not understood(text).name.startswith("Neighborhood")

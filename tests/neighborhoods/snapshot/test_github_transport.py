@@ -1,0 +1,160 @@
+"""A neighborhood in git repositories: local bare ones, read from clones and written as branches."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from fixtures import member_homes as homes
+
+from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError
+from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
+
+ROSE = "f" * 64
+
+
+def git(*arguments: str | Path, cwd: Path | None = None) -> str:
+    environment = {
+        **os.environ,
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "me"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "me@x"),
+    }
+    command = ["git", "-c", "init.defaultBranch=main", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=cwd, env=environment, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def publish(bare: Path, tree: Path) -> None:
+    git("init", "-q", "--bare", bare)
+    git("init", "-q", tree)
+    git("add", "--all", "--force", cwd=tree)
+    git("commit", "-q", "-m", "first", cwd=tree)
+    git("push", "-q", bare, "HEAD:main", cwd=tree)
+
+
+class Neighborhood(NamedTuple):
+    bare: Path
+    tree: Path
+    content: dict[str, bytes]
+    url: str
+
+
+@pytest.fixture
+def garden(tmp_path: Path) -> Neighborhood:
+    tree = tmp_path / "tree"
+    content = homes.fill_twin(tree / "twins" / homes.TWIN)
+    subprocess.run(["rm", "-rf", tree / "twins" / homes.TWIN / ".git"], check=True)
+    rose = tmp_path / "rose"
+    rose.mkdir()
+    (rose / "soul.md").write_text("Rose\n")
+    (tree / "members.json").write_text(
+        json.dumps({"members": [{"name": "rose", "rappid": f"rappid:@me/rose:{ROSE}"}]})
+    )
+    publish(tmp_path / "hub/me/garden.git", tree)
+    publish(tmp_path / "hub/me/rose.git", rose)
+    bare = tmp_path / "hub/me/garden.git"
+    return Neighborhood(bare, tree, content, f"file://{bare}")
+
+
+async def transport(garden: Neighborhood, write: GithubWrite = "off") -> AsyncIterator[GithubTransport]:
+    made = GithubTransport("garden", garden.url, write=write)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def reading(garden: Neighborhood) -> AsyncIterator[GithubTransport]:
+    async for made in transport(garden):
+        yield made
+
+
+@pytest.fixture
+async def writing(garden: Neighborhood) -> AsyncIterator[GithubTransport]:
+    async for made in transport(garden, "branch"):
+        yield made
+
+
+async def test_list_twins_of_the_repository_and_of_its_members(reading: GithubTransport) -> None:
+    assert (await reading.probe()).reachable
+    found = {twin.hash: twin for twin in (await reading.list()).twins}
+    assert list(found) == [homes.TWIN, ROSE]
+    assert found[homes.TWIN].agents == ("water_agent.py",)
+    assert found[ROSE].rappid_json["name"] == "rose"
+
+
+async def test_list_fingerprint_is_that_of_the_content(
+    garden: Neighborhood, reading: GithubTransport
+) -> None:
+    first = {twin.hash: twin.fingerprint for twin in (await reading.list()).twins}
+    other = GithubTransport("garden", garden.url)
+    assert {twin.hash: twin.fingerprint for twin in (await other.list()).twins} == first
+    await other.aclose()
+
+
+async def test_read_twin_gives_its_files_and_no_links(garden: Neighborhood, reading: GithubTransport) -> None:
+    assert await homes.read(reading.read_twin(homes.TWIN)) == garden.content
+    assert await homes.read(reading.read_twin(ROSE)) == {"soul.md": b"Rose\n"}
+    with pytest.raises(NoSuchMemberError):
+        await homes.read(reading.read_twin("d" * 64))
+
+
+async def test_write_without_the_opt_in_is_refused(
+    garden: Neighborhood, reading: GithubTransport, tmp_path: Path
+) -> None:
+    packed = await homes.archive(reading.read_twin(ROSE), tmp_path / "t.tar.gz", ROSE)
+    with pytest.raises(MemberRefusedError, match="only read"):
+        await reading.write_twin("e" * 64, packed)
+    assert git("branch", cwd=garden.bare).split() == ["*", "main"]
+
+
+async def test_write_pushes_a_branch_and_leaves_main(
+    garden: Neighborhood, writing: GithubTransport, tmp_path: Path
+) -> None:
+    before = git("rev-parse", "main", cwd=garden.bare)
+    packed = await homes.archive(writing.read_twin(ROSE), tmp_path / "t.tar.gz", "e" * 64)
+    done = await writing.write_twin("e" * 64, packed)
+    assert (done.created, done.staged) == (1, True)
+    branch = next(name for name in git("branch", cwd=garden.bare).split() if name.startswith("rapp-"))
+    assert branch in done.detail
+    assert git("show", f"{branch}:twins/{'e' * 64}/soul.md", cwd=garden.bare) == "Rose\n"
+    assert git("rev-parse", "main", cwd=garden.bare) == before
+    assert (await writing.write_twin(homes.TWIN, packed)).skipped == 1
+    same = await homes.archive(writing.read_twin(homes.TWIN), tmp_path / "s.tar.gz", homes.TWIN)
+    assert (await writing.write_twin(homes.TWIN, same, overwrite=True)).detail == "nothing differs"
+
+
+async def test_write_dry_run_pushes_nothing(garden: Neighborhood, tmp_path: Path) -> None:
+    async for dry in transport(garden, "dry-run"):
+        packed = await homes.archive(dry.read_twin(ROSE), tmp_path / "t.tar.gz", "e" * 64)
+        assert (await dry.write_twin("e" * 64, packed)).created == 1
+    assert git("branch", cwd=garden.bare).split() == ["*", "main"]
+
+
+async def test_write_into_a_repository_whose_folder_is_a_link_writes_nothing_outside(
+    garden: Neighborhood, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (garden.tree / "twins" / ("e" * 64)).symlink_to(outside)
+    git("add", "--all", cwd=garden.tree)
+    git("commit", "-q", "-m", "link", cwd=garden.tree)
+    git("push", "-q", garden.bare, "HEAD:main", cwd=garden.tree)
+    async for made in transport(garden, "branch"):
+        packed = await homes.archive(made.read_twin(ROSE), tmp_path / "t.tar.gz", "e" * 64)
+        with pytest.raises(MemberError, match="in the way"):
+            await made.write_twin("e" * 64, packed, overwrite=True)
+    assert list(outside.iterdir()) == []
+
+
+async def test_probe_repository_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    found = await GithubTransport("garden", f"file://{tmp_path}/none.git").probe()
+    assert not found.reachable
+    assert "garden does not open" in found.detail
+    assert "\n" not in found.detail
