@@ -136,7 +136,7 @@ def _taken(done: dict[str, Any]) -> dict[str, Any]:
 
 
 def _so_far(work: dict[str, Any]) -> dict[str, Any]:
-    """How far a work is that goes on."""
+    """The state of work that goes on."""
     lines = [f"A {work['kind']} is under way; I tell you when it is done."]
     for one in work["machines"]:
         share = f", {100 * one['done'] // one['whole']} %" if one["whole"] else ""
