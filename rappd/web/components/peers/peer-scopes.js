@@ -97,7 +97,7 @@ function choices(cards, given) {
     }));
   const known = [
     { scope: EGGS, title: "Send eggs", meaning: "They wait until you open them." },
-    { scope: SNAPSHOTS, title: "Take snapshots", meaning: "It reads every twin here, without keys." },
+    { scope: SNAPSHOTS, title: "Take snapshots", meaning: "It reads everything that lives here, without keys." },
     { scope: TURN, title: `Chat with ${daemon.name}`, meaning: "Its turns use the agents that are ticked." },
     ...agents,
   ];
