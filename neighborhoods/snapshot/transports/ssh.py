@@ -20,6 +20,7 @@ from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SshRun
+from neighborhoods.snapshot.transports.twin_folder import batched
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 EggMaker = Callable[[Path, str], Path]
@@ -169,6 +170,7 @@ class SshTransport:
 
 async def _send(program: StreamedProgram, pieces: Iterator[bytes]) -> None:
     """Sends until the far side stops reading; its errors say why it did."""
+    pieces = batched(pieces)  # each costs a change of threads
     try:
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             await program.write(piece)
