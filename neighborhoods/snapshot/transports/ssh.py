@@ -21,6 +21,7 @@ from neighborhoods.snapshot.transports.own_place import own_place
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SshRun
+from neighborhoods.snapshot.transports.twin_folder import batched
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _MOST_ANSWER = 1 << 20
@@ -167,6 +168,7 @@ class SshTransport:
 
 async def _send(program: StreamedProgram, pieces: Iterator[bytes]) -> None:
     """Sends until the far side stops reading; its errors say why it did."""
+    pieces = batched(pieces)  # each costs a change of threads
     try:
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             await program.write(piece)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,17 @@ from typing import Any
 import orjson
 import pytest
 
+from envelopes.errors import ReportableError
+from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
+from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.diff import compare_snapshots
+from neighborhoods.snapshot.drill import drill
 from neighborhoods.snapshot.errors import SnapshotRunningError
 from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine
 from twins.eggs.readers.detect import open_egg
+from twins.workspace.workspace import Workspace
 
 SECRET = b"token = 'ghp_" + b"A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8'\n"
 
@@ -251,6 +259,87 @@ def test_snapshot_killed_midway_keeps_finished_parts(desk: Machine, pi: Machine,
 def test_second_snapshot_at_once_is_refused(desk: Machine) -> None:
     with desk.folder.alone(), pytest.raises(SnapshotRunningError):
         desk.take()
+
+
+def test_local_twin_that_never_rests_is_recorded_as_unstable_and_read_anew(desk: Machine) -> None:
+    clerk = desk.twin("clerk", {"log.txt": b"0"})
+    count = iter(range(1, 100))
+
+    class Busy:
+        """Conversations whose reading finds the twin at work."""
+
+        def __init__(self, workspace: Workspace) -> None:
+            self._log = workspace.root / "log.txt"
+
+        def frames(self, key: str) -> Iterator[dict[str, Any]]:
+            if self._log.exists():
+                self._log.write_text("x" * next(count))
+            return iter(())
+
+    def take(hours: int, **more: Any) -> SnapshotResult:
+        local = desk.local(**more)
+        with desk.folder.alone():
+            at = NOW + timedelta(hours=hours)
+            return asyncio.run(take_snapshot(local, [], desk.folder, desk.key, now=at))
+
+    done = take(0, conversations=Busy)
+    assert [one.path for one in done.unstable] == ["clerk"]
+    assert done.is_partial
+    rows = {row["name"]: row for row in _manifest(done.record.path)["members"]["local"]["twins"]}
+    assert (rows["clerk"]["unstable"], "unstable" in rows["gardener"]) == (True, False)
+    assert f"twins/{clerk.key}/log.txt" in _names(done.record.path)
+    again = take(1)
+    assert again.unstable == []
+    assert not again.is_partial
+
+
+@pytest.mark.parametrize("name", ['say "hi".txt', "two\nlines.txt", "con.txt", "Notes.TXT"])
+def test_local_file_whose_name_cannot_come_back_is_named_and_the_rest_taken(desk: Machine, name: str) -> None:
+    clerk = desk.twin("clerk", {"notes.txt": b"1", name: b"2", "after.txt": b"3"})
+    done = desk.take()
+    odd = [one for one in done.left_out if one.do]
+    assert [one.do for one in odd] == ["Rename it, rerun."]
+    assert odd[0].path.startswith("clerk/")
+    assert not done.is_partial
+    assert f"twins/{clerk.key}/after.txt" in _names(done.record.path)
+    assert asyncio.run(drill(Path(done.record.path), desk.folder.root, desk.key.fingerprint)).passed
+    again = desk.take(now=NOW + timedelta(hours=1))
+    assert [one for one in again.left_out if one.do] == odd
+
+
+def test_two_machines_with_the_same_twin_keep_each_its_own(
+    desk: Machine, pi: Machine, tmp_path: Path
+) -> None:
+    shed = Machine(tmp_path / "shed", "shed")
+    twin = pi.root / "twins" / _key(pi)
+    shutil.copytree(twin, shed.root / "twins" / twin.name)
+    shutil.copytree(twin, desk.root / "twins" / twin.name)
+    (shed.root / "twins" / twin.name / "soul.md").write_bytes(b"of the shed\n")
+    done = desk.take(
+        [SnapshotPeer("pi", FolderMember(pi.root)), SnapshotPeer("shed", FolderMember(shed.root))]
+    )
+    assert asyncio.run(drill(Path(done.record.path), desk.folder.root, desk.key.fingerprint)).passed
+    with zipfile.ZipFile(done.record.path) as archive:
+        packed = [archive.read(f"peers/{name}/twins/{twin.name}.tar.gz") for name in ("pi", "shed")]
+        assert archive.read(f"twins/{twin.name}/soul.md") == (twin / "soul.md").read_bytes()
+    assert packed[0] != packed[1]
+
+
+def test_snapshot_of_a_newer_schema_is_refused_in_a_sentence(desk: Machine, tmp_path: Path) -> None:
+    done = desk.take()
+    newer = tmp_path / "newer.egg"
+    with zipfile.ZipFile(done.record.path) as archive, zipfile.ZipFile(newer, "w") as written:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name == "manifest.json":
+                content = content.replace(b"rapp-egg/2.0", b"rapp-egg/9.0")
+            if name != "integrity.json":
+                written.writestr(name, content)
+    with pytest.raises(ReportableError) as refused:
+        SnapshotContents.open(newer)
+    assert refused.value.exit_code == 5
+    assert "rapp-egg/9.0" in str(refused.value)
+    assert refused.value.do
 
 
 def _key(machine: Machine) -> str:
