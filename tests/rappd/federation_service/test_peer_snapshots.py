@@ -31,7 +31,7 @@ def machines(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Machine]]:
         for machine in (pi, shed):
             twin = machine.home / "twins" / homes.TWIN
             homes.fill_twin(twin)
-            (twin / 'say "hi".txt').unlink()  # no egg may carry that name
+            (twin / 'say "hi".txt').unlink()  # the installer refuses that name
         yield desk, pi, shed
     finally:
         for machine in (desk, pi, shed):
