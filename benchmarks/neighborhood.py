@@ -14,6 +14,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.ssh_peers import SshPeers
@@ -28,7 +29,7 @@ _RAPPD = Path(sys.executable).with_name("rappd")
 
 
 def run() -> list[tuple[str, str]]:
-    """Rows of (what, figure): the best of three each, by turns."""
+    """Rows of (what, figure): the best of two each, by turns."""
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="nb") as folder:
         root = Path(folder)
         with SshPeers(root, _PEERS) as peers:
@@ -42,9 +43,7 @@ def _rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
     times: dict[str, list[float]] = {}
     peak = 0.0
     for _ in range(_ROUNDS):
-        _note(
-            times, "tar", lambda: max(_timed(lambda at=name: _tar(peers, at, root)) for name in peers.names)
-        )
+        _note(times, "tar", lambda: max(_timed(partial(_tar, peers, name, root)) for name in peers.names))
         _note(times, "all tars", lambda: _timed(lambda: _tars(peers, root)))
         _note(times, "rsync", lambda: _timed(lambda: _rsync(peers, root)))
         desk.forget()
@@ -58,11 +57,7 @@ def _rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
         seconds, memory = desk.run("drill", egg)
         peak = max(peak, memory)
         times.setdefault("drill", []).append(seconds)
-        _note(
-            times,
-            "untar",
-            lambda: max(_timed(lambda at=name: _untar(peers, at, root)) for name in peers.names),
-        )
+        _note(times, "untar", lambda: max(_timed(partial(_untar, peers, name, root)) for name in peers.names))
         for home in peers.homes.values():
             shutil.rmtree(home / "twins")
         seconds, memory = desk.run("hatch", egg, "--yes")
@@ -102,14 +97,14 @@ class _Desk:
         (self._home / "peers.json").write_text(json.dumps({"peers": entries}))
 
     def run(self, *arguments: str) -> tuple[float, float]:
-        """Seconds of one command, and its memory at its height in MB. Connections are made before."""
+        """Seconds of one command, and its memory at its height in MB."""
         environment = {
             **os.environ,
             "RAPP_HOME": str(self._home),
             "RAPPD_SSH_CONFIG": str(self._config),
             "XDG_RUNTIME_DIR": str(self._sockets),
         }
-        command = [_RAPPD, "neighborhood", *arguments]
+        command: list[str | Path] = [_RAPPD, "neighborhood", *arguments]
         began = time.perf_counter()
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -33,8 +33,11 @@ def change(neighborhood: Neighborhood, chance: random.Random) -> None:
             data.write_bytes(chance.randbytes(data.stat().st_size))
 
 
-def cut_snapshot_and_resume(neighborhood: Neighborhood, chance: random.Random, way: str) -> None:
-    """One host's link is cut, or either side killed, at a random offset; the next run gets what is missing."""
+def cut_snapshot_and_resume(neighborhood: Neighborhood, chance: random.Random, way: str) -> bool:
+    """One host's link is cut, or either side killed, at a random offset; the next run gets what is missing.
+
+    Returns whether it came in time to matter.
+    """
     change(neighborhood, chance)
     host = chance.choice(neighborhood.hosts)
     before = {one.name for one in (neighborhood.home / "eggs/neighborhood").glob("*.egg")}
@@ -65,9 +68,10 @@ def cut_snapshot_and_resume(neighborhood: Neighborhood, chance: random.Random, w
         assert same(tree(neighborhood.home / "simulated" / one.name / "twins"), one.tree())
     hidden = (neighborhood.home / "eggs/neighborhood").glob(".*/**/*")
     assert [path for path in hidden if path.is_file()] == []
+    return running.returncode != _DONE
 
 
-def cut_hatch_and_resume(neighborhood: Neighborhood, chance: random.Random, egg: str, way: str) -> None:
+def cut_hatch_and_resume(neighborhood: Neighborhood, chance: random.Random, egg: str, way: str) -> bool:
     """All hosts are wiped, and one is cut off while it gets its twins back: none of them is there half."""
     whole = {host.name: host.tree() for host in neighborhood.hosts}
     for host in neighborhood.hosts:
@@ -86,6 +90,7 @@ def cut_hatch_and_resume(neighborhood: Neighborhood, chance: random.Random, egg:
     neighborhood.hatch(egg)
     for one in neighborhood.hosts:
         assert same(one.tree(), whole[one.name])
+    return running.returncode != _DONE
 
 
 def _begun(neighborhood: Neighborhood, *arguments: str) -> subprocess.Popen[str]:
