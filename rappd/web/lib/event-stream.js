@@ -2,25 +2,27 @@
 
 import { follow } from "./api.js";
 import { daemon } from "./daemon-state.js";
+import { stored } from "./storage.js";
 
 const WAITS_MS = [500, 1000, 2000, 5000];
 
 /**
- * Dispatches each message of the stream as an event of its type (`event`, `machines`, `devices`, `agents`, `failed`), with
+ * Dispatches each message of the stream as an event of its type (`event`, `machines`, `devices`, `agents`, `failed`,
+ * `notice`), with
  * the message as `detail`.
  */
 export const daemonEvents = new EventTarget();
 
 /**
- * Follows the stream while the page is visible and has the operator's session. A hidden tab disconnects: browsers
- * allow six connections to one host.
+ * Follows the stream while the page is visible and has the operator's session. A hidden tab disconnects, unless it shows
+ * notices (`notices.wanted`): browsers allow six connections to one host.
  */
 export async function followDaemonEvents() {
   let lastId = "";
   for (let attempt = 0; ; attempt += 1) {
-    await until(() => daemon.operator && daemon.awake && !document.hidden);
+    await until(() => daemon.operator && daemon.awake && !unseen());
     const control = new AbortController();
-    const leave = () => (document.hidden || !daemon.operator) && control.abort();
+    const leave = () => (unseen() || !daemon.operator) && control.abort();
     document.addEventListener("visibilitychange", leave);
     daemon.addEventListener("change", leave);
     try {
@@ -39,6 +41,8 @@ export async function followDaemonEvents() {
     await new Promise((resolve) => setTimeout(resolve, WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)]));
   }
 }
+
+const unseen = () => document.hidden && stored("notify", false) !== true;
 
 function until(condition) {
   return new Promise((resolve) => {

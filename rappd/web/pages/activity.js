@@ -9,6 +9,7 @@ import { machines } from "../components/machines/machines-state.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
+import { waitingList } from "../components/notices/waiting-list.js";
 import { callsInProgress } from "../components/outbox/calls-in-progress.js";
 import { attemptIn } from "../components/ui/problem.js";
 
@@ -62,9 +63,11 @@ export function mount(main) {
 }
 
 function calls(body) {
+  const news = h("div", {});
   const now = h("div", {});
   const place = h("div", {});
-  fill(body, now, place);
+  fill(body, news, now, place);
+  const waiting = waitingList(news);
   const going = callsInProgress(now);
   const list = staleList(place, {
     name: "activity",
@@ -81,6 +84,7 @@ function calls(body) {
   return {
     close() {
       daemonEvents.removeEventListener("event", arrived);
+      waiting.close();
       going.close();
       list.close();
     },

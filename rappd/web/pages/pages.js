@@ -1,6 +1,7 @@
 /** The pages in the order of the navigation. A new page is an entry here and its module. */
 
 import { devices } from "../components/devices/devices-state.js";
+import { notices } from "../components/notices/notices-state.js";
 import { machines } from "../components/machines/machines-state.js";
 import { twins } from "../components/twins/twins-state.js";
 import * as chat from "./chat.js";
@@ -55,6 +56,8 @@ export const pages = [
     title: "Activity",
     key: "y",
     icon: "activity",
+    count: () => notices.rows.length,
+    counted: "notices",
     rare: true,
     load: () => import("./activity.js"),
   },

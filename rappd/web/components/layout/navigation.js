@@ -5,6 +5,7 @@ import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
 import { openShortcuts } from "./keyboard-shortcuts.js";
 import { devices } from "../devices/devices-state.js";
 import { machines } from "../machines/machines-state.js";
+import { notices } from "../notices/notices-state.js";
 import { menuButton } from "../ui/menu.js";
 import { nameOf, chatTarget } from "../chat/chat-target.js";
 import { openChatTargets } from "../chat/chat-target-dialog.js";
@@ -92,7 +93,7 @@ export function navigation(element, pages) {
     for (const { link, page } of links.values())
       if (page.rest) link.href = `#/${[page.id, ...page.rest()].map(encodeURIComponent).join("/")}`;
   };
-  for (const source of [daemon, twins, machines, devices, chatTarget]) source.addEventListener("change", draw);
+  for (const source of [daemon, twins, machines, devices, notices, chatTarget]) source.addEventListener("change", draw);
   draw();
   return {
     mark(id) {
