@@ -22,7 +22,7 @@ FIRST = """\
 
   Talk      {url}   or: rappd chat
   Thinking  offline brain, no model  rappd config set provider.url URL
-  Agents    9 ready                  drop files into ~/newcomer/brainstem/agents
+  Agents    12 ready                 drop files into ~/newcomer/brainstem/agents
   Machines  {listener}
   Phones    off                      rappd pair
   Data      ~/newcomer               private
@@ -106,7 +106,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  offline brain  9 agents"), (80, ""), (40, "")):
+    for columns, words in ((120, "  offline brain  12 agents"), (80, ""), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
@@ -193,7 +193,7 @@ def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaem
 def test_detached_daemon_stops_completely(newcomer: RunningDaemon) -> None:
     started = newcomer.cli("start", "--detach", "--json")
     told = json.loads(started.stdout)["daemon"]
-    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 9)
+    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 12)
     newcomer.chat("what can you do?")
     pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
     all_of_it = [pid, *descendants(pid)]
@@ -244,7 +244,7 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
     assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is running on port {busy.port}"
     assert "  Thinking  fake model, fake-llm" in seen.lines
-    assert "  Agents    11 ready, 1 file with faults" in seen.lines
+    assert "  Agents    14 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]
     assert told["port"] == busy.port
     assert "url" not in told, "a status is no key"
