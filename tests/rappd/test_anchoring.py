@@ -172,7 +172,8 @@ def test_home_without_anchors_gets_its_first_at_start(copied: RunningDaemon) -> 
     with closing(
         sqlite3.connect(copied.home / "rappd.db", isolation_level=None)
     ) as db:  # as versions without anchors left it
-        db.execute("DROP TABLE database_id")
+        for table in ("database_id", "timers", "notices"):
+            db.execute(f"DROP TABLE {table}")
         db.execute("DROP TABLE anchored")
         db.execute("DROP TABLE late_titles")
         db.execute("CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT")

@@ -116,7 +116,7 @@ def test_tools_are_sorted_and_structural_for_operator(desk: Desk) -> None:
     everyday = desk.model.tools()
     assert everyday == sorted(everyday)
     assert {"Zeta", "alpha", "Beta", "ContextMemory", "ManageMemory", "HackerNews"} <= set(everyday)
-    structural = {"HatchEgg", "LayEgg", "LearnNew", "SwarmFactory", "Twin"}
+    structural = {"Fleet", "HatchEgg", "LayEgg", "LearnNew", "SwarmFactory", "Twin"}
     structural |= {"NeighborhoodRun", "NeighborhoodSnapshot"}
     assert not structural & set(everyday)
     assert "LearnNew" not in desk.model.system()

@@ -101,7 +101,7 @@ def test_what_a_new_home_offers_works_at_once(newcomer: RunningDaemon) -> None:
     newcomer.start()
     rows = json.loads(newcomer.cli("agents", "list", "--json").stdout)["agents"]
     assert {row["name"] for row in rows if row["origin"] == "shipped" and not row["try"]} == {
-        "AskPeer", "HatchEgg", "SwarmFactory",
+        "AskPeer", "HatchEgg", "NeighborhoodRun", "SwarmFactory",
     }  # fmt: skip
     [tries] = [line for line in newcomer.cli("chat", "hello").stdout.splitlines() if line.startswith("Try: ")]
     offered = [*tries.removeprefix("Try: ").split("; ")]

@@ -142,7 +142,7 @@ def test_open_with_planted_browser_opener_does_not_run_it(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(programs, "_found", {})
     monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ())
-    lifecycle._open_in_browser("http://127.0.0.1:9/")
+    lifecycle.open_in_browser("http://127.0.0.1:9/")
     assert f"xdg-open in {tmp_path} is not used: agents could replace it" in " ".join(
         capsys.readouterr().err.split()
     )

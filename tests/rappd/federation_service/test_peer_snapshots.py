@@ -56,7 +56,7 @@ def test_snapshot_and_restore_of_a_paired_machine(
     desk, pi, _ = machines
     rows = {row["name"]: row for row in parsed(run(desk, "members", "--json"))["members"]}
     assert rows["pi"]["way"] == "rappd"
-    assert "✓ pi: 1 twins" in run(desk, "probe", "pi").stdout
+    assert "✓ pi: 1 twin," in run(desk, "probe", "pi").stdout
     egg = tmp_path / "all.egg"
     done = run(desk, "snapshot", "--out", str(egg), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -93,7 +93,7 @@ def test_friend_is_read_when_shared_and_gets_nothing_back_by_its_name(
     assert "shed does not let this machine take snapshots" in refused.stdout
     assert "rappd peers scopes" in refused.stdout
     shed.owner("POST", "/peers/desk/scopes", {"scopes": ["EGG", "SNAPSHOT"]})
-    assert "✓ shed: 1 twins" in run(desk, "probe", "shed").stdout
+    assert "✓ shed: 1 twin," in run(desk, "probe", "shed").stdout
     egg = tmp_path / "shed.egg"
     assert run(desk, "snapshot", "--only", "shed", "--out", str(egg)).returncode == 0
     shutil.rmtree(shed.home / "twins" / homes.TWIN)

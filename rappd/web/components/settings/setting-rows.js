@@ -21,6 +21,9 @@ const GROUPS = {
   peers: "Other machines",
   legacy: "Legacy listener",
   tether: "Phones",
+  neighborhood: "Neighborhood",
+  estate: "Estate",
+  notify: "Notices",
 };
 
 /** The settings in folded groups by the first part of their names. */
