@@ -358,7 +358,9 @@ def test_every_command_that_a_hint_names_exists() -> None:
     named: dict[tuple[str, str], str] = {}
     for package in ("envelopes", "agents", "twins", "neighborhoods", "rappd"):
         for file in (REPO / package).rglob("*.py"):
-            for found in re.finditer(r'do=f?"[^"\n]*?\brappd ([a-z]+)(?: ([a-z][a-z_-]*))?', file.read_text()):
+            for found in re.finditer(
+                r'do=f?"[^"\n]*?\brappd ([a-z]+)(?: ([a-z][a-z_-]*))?', file.read_text()
+            ):
                 named.setdefault((found[1], found[2] or ""), str(file))
     assert ("egg", "hatchings") in named
     context = click.Context(rappd)
