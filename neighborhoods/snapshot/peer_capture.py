@@ -21,8 +21,7 @@ from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
-from neighborhoods.snapshot.stream_files import stream_files
-from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, read_tar
+from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar
 from twins.zip.names import safe_component
 
 _TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
@@ -318,7 +317,7 @@ class _Bridge:
 
 def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None:
     """Each file of a stream to the filter, in the thread that reads it."""
-    for entry, content in stream_files(read_tar(pieces, guard)):
+    for entry, content in files_of(read_tar(pieces, guard)):
         taken.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
 
 

@@ -10,9 +10,8 @@ from typing import IO
 from neighborhoods.errors import BadMemberStreamError
 from neighborhoods.snapshot.contents import PeerTwin
 from neighborhoods.snapshot.spool import Spool
-from neighborhoods.snapshot.stream_files import stream_files
 from neighborhoods.snapshot.tar_archive import write_tar_gz
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, read_tar
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.member_paths import in_workspace
 from twins.errors import BadEggError
@@ -26,7 +25,7 @@ def spooled(twin: PeerTwin, spool: Spool) -> TarGuard:
     """Reads a twin's archive into ``spool``. Raises ``MemberError`` for what is none, or holds too much."""
     assert twin.part is not None
     guard = TarGuard(root=twin.hash)
-    for entry, content in stream_files(read_tar(gunzip(twin.part.chunks()), guard)):
+    for entry, content in files_of(read_tar(gunzip(twin.part.chunks()), guard)):
         spool.add(entry.path, content, mtime=entry.mtime, executable=entry.executable)
     return guard
 

@@ -144,11 +144,6 @@ class RestorePlan:
         )
 
     @property
-    def touches_others(self) -> bool:
-        """True when another machine would be written to."""
-        return self.options.target is Target.IN_PLACE and any(peer.writes for peer in self.peers)
-
-    @property
     def problems(self) -> list[str]:
         """The parts that cannot be done, one sentence each."""
         return [

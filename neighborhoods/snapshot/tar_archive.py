@@ -3,64 +3,14 @@
 from __future__ import annotations
 
 import tarfile
-import tempfile
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 from neighborhoods.snapshot.tar_guard import BLOCK, TarEntry
 from twins.zip import deflate
 
 _PIECE = 1 << 18
 _END = bytes(2 * BLOCK)
-
-
-class TwinSpool:
-    """The files of one stream on their way into an archive, in one temporary file without a name.
-
-    Takes them in any order; ``pack`` sorts them. Blocking; close it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        """``folder`` is on the disk whose space may be used. Raises ``OSError``."""
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by close
-        self._places: list[tuple[TarEntry, int]] = []
-        self._end = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    @property
-    def entries(self) -> list[TarEntry]:
-        """The files, sorted by name."""
-        return sorted((entry for entry, _ in self._places), key=_order)
-
-    def take(self, events: Iterable[TarEntry | bytes]) -> None:
-        """Takes what ``TarGuard.feed`` returned. Raises ``OSError`` for a full disk."""
-        for event in events:
-            if isinstance(event, TarEntry):
-                self._places.append((event, self._end))
-            else:
-                self._file.write(event)
-                self._end += len(event)
-
-    def pack(self, target: IO[bytes], root: str) -> None:
-        """Writes the archive; every name gets the folder ``root`` in front. Raises ``OSError``."""
-        places = sorted(self._places, key=lambda place: _order(place[0]))
-        write_tar_gz(target, ((entry, self._content(entry, at)) for entry, at in places), root=root)
-
-    def _content(self, entry: TarEntry, at: int) -> Iterator[bytes]:
-        self._file.seek(at)
-        left = entry.size
-        while left:
-            piece = self._file.read(min(left, _PIECE))
-            if not piece:
-                raise EOFError(f"{entry.path} is shorter than its entry says")
-            left -= len(piece)
-            yield piece
 
 
 def write_tar_gz(
@@ -110,22 +60,6 @@ def tar_pieces(
         if padding := -written % BLOCK:
             yield bytes(padding)
     yield _END
-
-
-def files_of(events: Iterator[TarEntry | bytes]) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
-    """Pairs each entry of a ``TarGuard`` with its content, which must be read before the next pair is asked for."""
-    event = next(events, None)
-    while isinstance(event, TarEntry):
-        yield event, _content(events, event.size)
-        event = next(events, None)
-
-
-def _content(events: Iterator[TarEntry | bytes], size: int) -> Iterator[bytes]:
-    while size:
-        piece = next(events)
-        assert isinstance(piece, bytes)
-        size -= len(piece)
-        yield piece
 
 
 def _order(entry: TarEntry) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tarfile
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -266,12 +266,22 @@ def read_tar(pieces: Iterable[bytes], guard: TarGuard) -> Iterator[TarEntry | by
     guard.close()
 
 
-async def read_tar_async(pieces: AsyncIterable[bytes], guard: TarGuard) -> AsyncIterator[TarEntry | bytes]:
-    """``read_tar`` for a stream that arrives."""
-    async for piece in pieces:
-        for event in guard.feed(piece):
-            yield event
-    guard.close()
+def files_of(events: Iterator[TarEntry | bytes]) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
+    """(entry, content) of each file of ``read_tar``. What is not read of a content is skipped at the next file."""
+    for event in events:
+        assert isinstance(event, TarEntry)
+        content = _content(events, event.size)
+        yield event, content
+        for _ in content:
+            pass
+
+
+def _content(events: Iterator[TarEntry | bytes], size: int) -> Iterator[bytes]:
+    while size:
+        piece = next(events)
+        assert isinstance(piece, bytes)
+        size -= len(piece)
+        yield piece
 
 
 def gunzipped(archive: Path) -> Iterator[bytes]:

@@ -27,6 +27,9 @@ from twins.work_progress import Cancellation, Progress
 
 log = logging.getLogger(__name__)
 
+RECEIVED = ".arrived"
+"""The folder, among the home's eggs, of those that came from elsewhere and wait."""
+
 Tell = Callable[[], Awaitable[None]]
 """Reads the host's agent files again and notifies watchers."""
 
@@ -41,7 +44,7 @@ class DaemonEggOperations:
     def __init__(self, verbs: EggOperations, tenants: Tenants, store: Store, refresh_host: Tell) -> None:
         self.verbs = verbs
         self.waiting = UploadedEggs(tenants.layout.eggs / ".waiting")
-        self._received = tenants.layout.eggs / ".arrived"
+        self._received = tenants.layout.eggs / RECEIVED
         self._tenants = tenants
         self._store = store
         self._refresh_host = refresh_host

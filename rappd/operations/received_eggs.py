@@ -23,7 +23,7 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
-from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.daemon_eggs import RECEIVED, DaemonEggOperations
 from rappd.operations.sealed_eggs import unsealed
 from rappd.operations.uploaded_eggs import UploadedEggs, new_file
 from rappd.store.egg_table import EggTable
@@ -62,7 +62,7 @@ class ReceivedEggs:
         self._answers = rows
         self._notices = notices
         notices.applies["egg"] = lambda path: Path(path).is_file()
-        self._folder = home.root / "eggs" / ".arrived"
+        self._folder = home.root / "eggs" / RECEIVED
         self._kept = UploadedEggs(self._folder, keep_seconds=KEEP_SECONDS)
         self._coming: dict[tuple[str, str], _IncomingTransfer] = {}
         self._counting = asyncio.Lock()

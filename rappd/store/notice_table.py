@@ -32,13 +32,13 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class NoticeTable:
-    """Writes are queued and not waited for; ``StoreError`` goes to the log of the writer's caller."""
+    """All methods raise ``StoreError``. A write survives the death of the process; it does not wait for the disk."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def all(self) -> list[Notice]:
-        """Every notice, the oldest first. Raises ``StoreError``."""
+        """Every notice, the oldest first."""
         rows = await self._store.rows(
             "SELECT key, kind, at, what, do, subject, told FROM notices ORDER BY at, key"
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 from agents.runtime.streamed_program import StreamedProgram
 from neighborhoods.errors import MemberError, MemberUnreachableError
 from neighborhoods.snapshot.member_transport import EggMaker, MemberListing, MemberProbe, WriteOutcome
-from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
+from neighborhoods.snapshot.tar_archive import tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.listing_parser import ListingParser
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines

@@ -14,8 +14,8 @@ from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from neighborhoods.errors import UnstableMemberError
 from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin, WriteOutcome
-from neighborhoods.snapshot.tar_archive import files_of, tar_pieces
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, gunzipped, read_tar
+from neighborhoods.snapshot.tar_archive import tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, rappid_fields
 from neighborhoods.snapshot.transports.twin_files import PRUNED, TwinFiles
 

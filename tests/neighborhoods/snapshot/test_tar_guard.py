@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fixtures.twin_spool import TwinSpool
 
 from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
-from neighborhoods.snapshot.tar_archive import TwinSpool, tar_pieces
+from neighborhoods.snapshot.tar_archive import tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, TarLimits, gunzipped, read_tar
 
 TARS = {
