@@ -19,7 +19,7 @@ from neighborhoods.estate.estate_file import Estate
 from twins.eggs import integrity
 from twins.eggs.nested_eggs import FOLDER
 from twins.eggs.writers.formats import EggMaker
-from twins.eggs.writers.manifests import manifest_hash
+from twins.eggs.writers.manifests import provenance
 from twins.workspace.identity_file import indented, utc
 from twins.zip.reader import Archive
 from twins.zip.writer import ArchiveWriter
@@ -110,12 +110,7 @@ def _manifest(
         "private_estate_pointer": private_pointer or None,
         "sha256": hashlib.sha256(estate.encode()).hexdigest(),
         "provenance": {
-            "schema": "rapp-egg-provenance/1.0",
-            "scheme": "sha256",
-            "file_hashes": dict(sorted(hashes.items())),
-            "manifest_hash": manifest_hash(hashes),
-            "sealed_at": utc(at),
-            "sealed_by_rappid": estate.owner or None,
+            **provenance(hashes, at, estate.owner or None),
             "state_at_seal": {
                 "schema": "rapp-organism-state/1.0",
                 "name": "estate",

@@ -18,7 +18,7 @@ from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.env_blanking import known_values
 from twins.eggs.writers.exclusions import ExclusionReason, at_root, by_name
 from twins.eggs.writers.formats import EggMaker
-from twins.eggs.writers.manifests import manifest_hash
+from twins.eggs.writers.manifests import provenance
 from twins.eggs.writers.member_filter import MemberFilter
 from twins.eggs.writers.secret_scan import SecretScan
 from twins.eggs.writers.source_tree import SourceTree
@@ -96,12 +96,5 @@ def _manifest(place: Place, hashes: Mapping[str, str], at: datetime, maker: EggM
         "host": maker.host,
         "created_by": maker.signature,
         "counts": {**dict(sorted(counts.items())), "members": len(place.members)},
-        "provenance": {
-            "schema": "rapp-egg-provenance/1.0",
-            "scheme": "sha256",
-            "file_hashes": dict(sorted(hashes.items())),
-            "manifest_hash": manifest_hash(hashes),
-            "sealed_at": utc(at),
-            "sealed_by_rappid": place.rappid.text,
-        },
+        "provenance": provenance(hashes, at, place.rappid.text),
     }

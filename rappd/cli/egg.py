@@ -137,18 +137,13 @@ def verify(file: Path, as_json: bool) -> None:
 @JSON
 def diff(before: Path, after: Path, as_json: bool) -> None:
     """Show the differences between two eggs, file by file."""
+    from rappd.cli.egg_view import show_differences
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.diff import compare_eggs
 
     with open_egg(egg_at(before)) as old, open_egg(egg_at(after)) as new:
         found = compare_eggs(old, new)
-        if as_json:
-            print_json(found.as_json())
-            return
-        for line in found.lines():
-            print_out(
-                f"{status_mark('good')} {line.text}" if line.verdict == "good" else strip_control(line.text)
-            )
+        show_differences(found, as_json=as_json)
 
 
 @egg.command()

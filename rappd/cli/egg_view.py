@@ -5,16 +5,28 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, terminal_width
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    print_json,
+    print_out,
+    status_mark,
+    strip_control,
+    terminal_width,
+)
 from rappd.cli.estate_view import show_planned_members
 from rappd.cli.formatting import count
 from rappd.cli.tables import beginning, cells, middle
 from rappd.cli.twin_view import handle
 from twins.byte_sizes import format_bytes
+
+if TYPE_CHECKING:
+    from twins.eggs.readers.diff import Difference
 
 _SHOWN = 8
 _ROLES = {
@@ -99,6 +111,16 @@ def show_hatched(done: dict[str, Any]) -> None:
     if done["receipt"] and (written or done["conversations"] is None):
         undo = f"rappd egg rollback {done['receipt']}"
         print_out(f"  {dim('Undo:')} {command(undo)}")
+
+
+def show_differences(found: Difference, *, as_json: bool) -> None:
+    """Prints what ``diff`` found, one line each, or as one JSON object."""
+    if as_json:
+        print_json(found.as_json())
+        return
+    for line in found.lines():
+        text = strip_control(line.text) if line.verdict != "good" else f"{status_mark('good')} {line.text}"
+        print_out(text)
 
 
 def day(moment: str) -> str:

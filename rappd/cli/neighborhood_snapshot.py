@@ -135,14 +135,10 @@ def drill(snapshot: str, as_json: bool) -> int:
 @JSON
 def diff(before: str, after: str, as_json: bool) -> None:
     """Show the differences between two snapshots, by name or file."""
+    from rappd.cli.egg_view import show_differences
+
     found = snapshots_here().diff(before, after)
-    if as_json:
-        print_json(found.as_json())
-        return
-    for line in found.lines():
-        print_out(
-            f"{status_mark('good')} {line.text}" if line.verdict == "good" else strip_control(line.text)
-        )
+    show_differences(found, as_json=as_json)
 
 
 def _state(one: dict[str, object]) -> str:

@@ -125,15 +125,10 @@ def _organism(
     if tools or quickstart:
         said["lan_federation_ready"] = bool(tools and quickstart)
     said["provenance"] = {
-        "schema": "rapp-egg-provenance/1.0",
-        "scheme": "sha256",
-        "file_hashes": dict(sorted(hashes.items())),
-        "manifest_hash": manifest_hash(hashes),
+        **provenance(hashes, at, identity.rappid.text),
         "origin_url": identity.fields.get("url"),
         "origin_repo": identity.fields.get("parent_repo"),
         "origin_commit_sha": identity.fields.get("parent_commit"),
-        "sealed_at": utc(at),
-        "sealed_by_rappid": identity.rappid.text,
         "state_at_seal": {
             "schema": "rapp-organism-state/1.0",
             "name": load.name,
@@ -142,6 +137,18 @@ def _organism(
         },
     }
     return said
+
+
+def provenance(hashes: Mapping[str, str], at: datetime, rappid: str | None) -> dict[str, Any]:
+    """The envelope of hashes that eggs of this family carry in their manifest (RAPP v1 §18.10)."""
+    return {
+        "schema": "rapp-egg-provenance/1.0",
+        "scheme": "sha256",
+        "file_hashes": dict(sorted(hashes.items())),
+        "manifest_hash": manifest_hash(hashes),
+        "sealed_at": utc(at),
+        "sealed_by_rappid": rappid,
+    }
 
 
 def _rapplication(load: EggContents, counted: _Counted, at: datetime, maker: EggMaker) -> dict[str, Any]:
