@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from envelopes.codecs.emergence import encode
-from envelopes.envelope import DONE, ERROR, HELLO, HELP, Envelope, new_id
+from envelopes.envelope import ERROR, HELLO, HELP, Envelope, new_id
 from envelopes.errors import ReportableError
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
@@ -34,6 +34,7 @@ from rappd.federation.components import (
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.owner_notices import OwnerNotices
 from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
 from rappd.federation.wiring import build_components
@@ -80,7 +81,6 @@ class FederationService:
         self.node, self.store, self.dispatcher, self.tenants = node, store, dispatcher, tenants
         self.memberships = memberships
         self.notices = notices
-        notices.applies["pairing"] = self._is_asking
         self.port = 0
         self.loopback_port = node.settings.number("port")
         self.revocations = Revocations(anchoring)
@@ -89,6 +89,7 @@ class FederationService:
             PeerTable(store, note), TokenTable(store, note), OutboxTable(store), InboxTable(store)
         )
         self.peer_store = PeerStore(self.tables.peers)
+        self._owner_notices = OwnerNotices(notices, self.peer_store, self._is_asking)
         self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
         self._base = FederationBase(
             node,
@@ -327,20 +328,11 @@ class FederationService:
         told = reply or Envelope(row.id, own_id(row.peer), self.node.id, ERROR, _unanswered(row))
         await self.dispatcher.record_reply(told, row.thread, late=True)
         if row.verb == HELP:
-            peer = self.peer_store.get(row.peer)
-            what, do = _late_answer(peer.name if peer else "a machine", row, told)
-            self.notices.add(what, do, kind="answer", key=f"answer:{row.id}")
+            self._owner_notices.late_answer(row, told)
 
     def asked_to_pair(self, session: PairingSession) -> None:
         """Tells the owner, who may not be looking."""
-        name = tame(session.peer.name) if session.peer else "A machine"
-        self.notices.add(
-            f"{name} ({session.host}) wants to pair with this machine.",
-            f"rappd peers pair {name}",
-            kind="pairing",
-            key=f"pairing:{session.id}",
-            subject=session.id,
-        )
+        self._owner_notices.asked_to_pair(session)
 
     def _is_asking(self, session: str) -> bool:
         return self._parts is not None and session in {one.id for one in self._parts.pairings.asking()}
@@ -455,9 +447,3 @@ def _unanswered(row: OutgoingEnvelope) -> dict[str, Any]:
     if row.state == "dropped":
         return {"code": 499, "msg": "Not wanted any more.", "reason": row.state}
     return {"code": 504, "msg": "Nobody answered in time.", "reason": row.state}
-
-
-def _late_answer(peer: str, row: OutgoingEnvelope, reply: Envelope) -> tuple[str, str]:
-    """(what, do) of the end of a call that its caller did not wait for."""
-    end = "answered" if reply.verb == DONE else "did not answer"
-    return f"{peer} {end}: {row.what}", f"rappd threads show {row.thread[:8]}"

@@ -1,4 +1,4 @@
-"""``notify.command``: a program of the owner's choice that is told of each notice. No shell is involved."""
+"""``notify.command``: a program of the owner's choice that runs for each notice. No shell is involved."""
 
 from __future__ import annotations
 

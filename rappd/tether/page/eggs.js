@@ -55,7 +55,7 @@ export function eggs(session) {
   return { menu, line, waiting, update };
 }
 
-/** Where the page came in the clear, the egg goes so, too: the person decides first. */
+/** Asks the person first where the page came in the clear, because the egg goes so, too. */
 function ask(line, words, go) {
   const ended = new AbortController();
   if (PROTECTED()) {

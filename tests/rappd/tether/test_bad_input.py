@@ -1,4 +1,4 @@
-"""What bad input gets on a running daemon: the one that sends it is refused or closed, the others stay."""
+"""Bad input on a running daemon: the device that sends it is refused or closed, the others stay."""
 
 from __future__ import annotations
 

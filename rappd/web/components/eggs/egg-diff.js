@@ -146,7 +146,7 @@ function slot(name, changed) {
   return self;
 }
 
-/** What differs, as the daemon compares two eggs: facts, then files. */
+/** Differences as the daemon finds them between two eggs: facts, then files. */
 export function differences(diff) {
   const { facts, files } = diff;
   return [

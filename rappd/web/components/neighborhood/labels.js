@@ -9,7 +9,7 @@ const WAYS = { ssh: "SSH", folder: "folder", rappd: "paired", github: "GitHub" }
 /** A mark that the words beside it say again: "good", "warn", "bad" or "soft". */
 export const sign = (mark, kind) => h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `);
 
-/** How a snapshot reads a machine: "SSH", "folder"; "no way" when it cannot. */
+/** The way by which a snapshot reads a machine: "SSH", "folder"; "no way" when it cannot. */
 export const wayOf = ({ way, paired }) => WAYS[way] ?? (paired ? "paired" : "no way");
 
 /** "today 14:02", "20 Nov 14:02" */

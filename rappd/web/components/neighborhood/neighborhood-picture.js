@@ -60,7 +60,7 @@ function other(row) {
   );
 }
 
-/** Whether a snapshot can read a machine now, in words and with a mark. */
+/** Says in words and with a mark if a snapshot can read a machine now. */
 function health(row, probe) {
   if (probe?.reachable) return { kind: "good", mark: "✓", words: "can be read" };
   if (probe) return { kind: "bad", mark: "✗", words: stripControl(probe.detail) || "no answer" };

@@ -11,7 +11,7 @@ class Neighborhood extends EventTarget {
   /** By the name of a machine; empty before the first probe. */
   probes = new Map();
   probing = false;
-  /** What `GET /neighborhood/work` says; null when nothing is under way. */
+  /** The answer of `GET /neighborhood/work`; null when nothing is under way. */
   work = null;
   #probedAt = -Infinity;
   #own = 0;

@@ -124,7 +124,7 @@ export function neighborhoodView(place) {
   };
 }
 
-/** What a snapshot holds and lacks. */
+/** The contents of a snapshot, and the machines that it lacks. */
 function result({ snapshot, failed, oversize, left_out: left, partial }) {
   const [mark, kind, words] = drillState(snapshot);
   const secrets = left.filter(({ id }) => id);

@@ -1,4 +1,4 @@
-/** How far a snapshot, drill or restore is: a bar for each machine, or one for the parts that are hatched. */
+/** Progress of a snapshot, drill or restore: a bar for each machine, or one for the parts that are hatched. */
 
 import { bytes } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";

@@ -1,4 +1,4 @@
-/** What happened while nobody looked, above Activity's list: each with what to do, until it is dismissed. */
+/** Notices above Activity's list: each says what happened and what to do, until it is dismissed. */
 
 import { timeOrDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";

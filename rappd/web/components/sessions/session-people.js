@@ -1,4 +1,4 @@
-/** Who answers in a session: the participant that needs no name, and guests on other machines. */
+/** The participants who answer in a session: the one that needs no name, and guests on other machines. */
 
 import { fill, h } from "../../lib/dom.js";
 import { get, post, remove } from "../../lib/api.js";
