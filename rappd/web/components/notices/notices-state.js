@@ -3,17 +3,15 @@
 import { get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { ListState } from "../../lib/list-state.js";
 import { store, stored } from "../../lib/storage.js";
 
 const WANTED = "notify";
 
-class Notices extends EventTarget {
-  rows = [];
-  #text = "";
-
+class Notices extends ListState {
   /** Asks for the list when the right to see it comes, and when the daemon says that something happened. */
   start() {
-    const learn = () => (daemon.operator ? this.touch() : this.#take([]));
+    const learn = () => (daemon.operator ? this.touch() : this.take([]));
     daemon.addEventListener("operator", learn);
     daemon.addEventListener("back", learn);
     for (const type of ["notice", "failed"])
@@ -29,7 +27,7 @@ class Notices extends EventTarget {
   async touch() {
     if (!daemon.operator) return;
     try {
-      this.#take((await get("/notices")).notices ?? []);
+      this.take((await get("/notices")).notices ?? []);
     } catch (found) {
       if (found.code === undefined) throw found; // the last known list stays
     }
@@ -60,14 +58,6 @@ class Notices extends EventTarget {
 
   #tell({ message, do: todo = "", key }) {
     if (this.wanted && document.hidden) new Notification(message, { body: todo, tag: key });
-  }
-
-  #take(rows) {
-    const text = JSON.stringify(rows);
-    if (text === this.#text) return;
-    this.#text = text;
-    this.rows = rows;
-    this.dispatchEvent(new Event("change"));
   }
 }
 

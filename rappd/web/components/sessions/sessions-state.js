@@ -3,17 +3,16 @@
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { ListState } from "../../lib/list-state.js";
 
 const SOON_MS = 250;
 
-class Sessions extends EventTarget {
-  rows = [];
-  #text = "";
+class Sessions extends ListState {
   #soon = 0;
 
   /** Asks for the list when the right to see it comes, and when the daemon says that something changed. */
   start() {
-    const learn = () => (daemon.operator ? this.touch() : this.#take([]));
+    const learn = () => (daemon.operator ? this.touch() : this.take([]));
     daemon.addEventListener("operator", learn);
     daemon.addEventListener("back", learn);
     daemonEvents.addEventListener("sessions", () => this.#touchSoon());
@@ -24,7 +23,7 @@ class Sessions extends EventTarget {
   async touch() {
     try {
       const { sessions: rows = [] } = await get("/sessions");
-      this.#take(rows);
+      this.take(rows);
     } catch (found) {
       if (found.code === undefined) throw found; // the last known list stays
     }
@@ -41,14 +40,6 @@ class Sessions extends EventTarget {
       this.#soon = 0;
       if (daemon.operator) this.touch();
     }, SOON_MS);
-  }
-
-  #take(rows) {
-    const text = JSON.stringify(rows);
-    if (text === this.#text) return;
-    this.#text = text;
-    this.rows = rows;
-    this.dispatchEvent(new Event("change"));
   }
 }
 
