@@ -25,15 +25,17 @@ def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
 
     home = Home.here()
     eggs = verbs_here(writes=writes)
-    settings = Settings.load(home)
+    settings, daemon = Settings.load(home), ControlClient(home)
+    is_running = daemon.running()
+    said = daemon.get("/operator/status") if is_running else {}  # it may have been started with another name
     return NeighborhoodSnapshots(
         home,
         workspace_of(home, settings),
         eggs,
-        machine=machine_name(home, settings.text("name")),
-        url=f"http://127.0.0.1:{settings.text('port')}",
+        machine=said.get("name") or machine_name(home, settings.text("name")),
+        url=f"http://127.0.0.1:{said.get('port') or settings.text('port')}",
         model=settings.text("provider.model"),
-        is_running=ControlClient(home).running(),
+        is_running=is_running,
     )
 
 

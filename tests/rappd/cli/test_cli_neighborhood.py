@@ -113,3 +113,15 @@ def test_unknown_snapshot_exits_4_and_foreign_egg_5(idle: RunningDaemon, tmp_pat
     foreign = idle.cli("neighborhood", "plan", str(egg), "--json")
     assert foreign.returncode == 5
     assert json.loads(foreign.stderr)["code"] == "not_a_snapshot"
+
+
+def test_snapshot_names_this_machine_as_its_daemon_does(idle: RunningDaemon) -> None:
+    idle.environment["RAPPD_NAME"] = "kitchen"
+    idle.start()
+    idle.environment["RAPPD_NAME"] = "elsewhere"
+    done = idle.cli("neighborhood", "snapshot", "--json", "--no-drill")
+    assert done.returncode == 0, done.stderr
+    machines = {
+        one["machine"] for line in done.stdout.splitlines() if (one := json.loads(line))["event"] == "machine"
+    }
+    assert machines == {"kitchen"}
