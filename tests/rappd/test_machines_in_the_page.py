@@ -154,7 +154,7 @@ def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) 
     expect(one.locator(".in-progress li")).to_contain_text("and now?")
 
     pi.start()
-    expect(one.locator(".in-progress-part")).to_be_hidden()
+    expect(one.locator(".in-progress li")).to_have_count(0)
     one.get_by_role("link", name="Machines", exact=False).first.click()
     expect(one.locator(".machine", has_text="pi")).to_contain_text("● here")
     one.get_by_role("link", name="Outbox").click()
