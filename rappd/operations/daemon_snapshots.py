@@ -177,7 +177,10 @@ class DaemonSnapshots:
         if found:
             calls = "1 open call" if found == 1 else f"{found} open calls"
             self._notices.add(
-                f"{calls} came back with a snapshot; nothing was sent.", "rappd outbox list", key="open-calls"
+                f"{calls} came back with a snapshot; nothing was sent.",
+                "rappd outbox list",
+                kind="call",
+                key="open-calls",
             )
         return found
 

@@ -56,8 +56,9 @@ def pack(
     Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
     where it is the item itself, that is a ``BadFileError``. ``allow`` holds the ids of findings that
     may travel. ``ancestors``: the versions that the files of a merged workspace were made of. ``archived``: the twin
-    hatches into the archive. ``progress`` is called from this thread. Raises ``SecretsFoundError``, ``TwinConflictError`` (the place is taken, the disk is full, a file
-    changed meanwhile), ``BadFileError``, ``NoSuchTwinError``, ``NoSuchFileError``; then ``target`` is as it was.
+    hatches into the archive. ``progress`` is called from this thread. Raises ``SecretsFoundError``,
+    ``TwinConflictError`` (the place is taken, the disk is full, a file changed meanwhile), ``BadFileError``,
+    ``NoSuchTwinError``, ``NoSuchFileError``; then ``target`` is as it was.
     Blocks on the disk.
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
