@@ -83,7 +83,9 @@ async def undo(request: web.Request) -> web.Response:
 async def approve(request: web.Request) -> web.Response:
     """Lets the present bytes of a quarantined file run; of any other, change structure."""
     body = await json_object(request)
-    return ok(await tenant_of(request).admin.approve(text_field(body, "filename")))
+    done = await tenant_of(request).admin.approve(text_field(body, "filename"))
+    request.app[DAEMON].tether.workflows_changed()
+    return ok(done)
 
 
 @routes.post("/agents/new")

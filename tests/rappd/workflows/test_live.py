@@ -253,6 +253,17 @@ def test_workflow_file_that_is_a_link_is_not_followed(desk: Desk, tmp_path: Path
     assert "workflows/story.txt cannot be read" in refused["error"]
 
 
+async def test_connected_phone_sees_a_workflow_once_it_is_approved(desk: Desk, phone: MakePhone) -> None:
+    path = desk.home / "brainstem" / "workflows" / "three.json"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    QuarantineList(desk.home / "held.json", desk.home).hold(path, digest, "It came in an egg of kitchen.", "kitchen.egg")  # fmt: skip
+    anna = await phone(workflows=True)
+    await anna.sees(lambda: anna.workflows)
+    assert "three" not in [one["name"] for one in anna.workflows]
+    await asyncio.to_thread(desk.ask, "POST", "/workflows/three/approve", {"sha256": digest})
+    await anna.sees(lambda: "three" in [one["name"] for one in anna.workflows])
+
+
 def test_foreign_workflow_runs_once_it_is_approved(desk: Desk) -> None:
     path = desk.home / "brainstem" / "workflows" / "three.json"
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
