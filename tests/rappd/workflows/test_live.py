@@ -86,10 +86,16 @@ def test_second_workflow_in_a_session_is_refused(desk: Desk, model: HeldModel) -
     assert desk.ask("POST", "/workflows/none/run", {}, 404)["code"] == "no_such_workflow"
 
 
+def recorded(desk: Desk, cue: str) -> None:
+    """Waits until a step is in the log: its model may be asked a moment before."""
+    desk.wait_for(lambda: cue in cues(desk.events()), what=f"{cue!r} to be recorded")
+
+
 def test_killed_daemon_asks_the_open_step_again(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
     model.wait_for("two")
+    recorded(desk, TWO)
     desk.kill()
     model.let_go()
     desk.start()
@@ -117,6 +123,7 @@ def test_changed_file_does_not_go_on_after_a_restart(desk: Desk, model: HeldMode
     model.held.add("two")
     desk.run()
     model.wait_for("two")
+    recorded(desk, TWO)
     desk.kill()
     model.let_go()
     desk.write({**THREE, "title": "Another"})
