@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
+from neighborhoods.snapshot.stream_bridge import SILENCE, StreamBridge
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar
 from twins.zip.names import safe_component
 
@@ -33,9 +33,6 @@ _REST = 1.0
 _MOST_AGENTS = 64 << 20
 _MOST_BESIDE = 2 << 30
 """Octets of a stream beside its files: headers, and what a tar without exclusions sends and is dropped here."""
-_BATCH = 1 << 20
-_SILENCE = 60.0
-"""Seconds without a byte after which a stream counts as broken."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -243,7 +240,7 @@ class PeerReader:
     async def _spooled(self, stream: AsyncIterator[bytes], guard: TarGuard, spool: Spool) -> list[Omission]:
         """Takes a stream in; returns what of it stays behind."""
         taken = SecretFilter(spool, allow=self._allow)
-        bridge = _Bridge(stream, self._count)
+        bridge = StreamBridge(stream, self._count)
         await bridge.consume(lambda: _take(bridge.pieces(), guard, taken))
         odd = [Omission(one.path, one.reason, do=RENAME if one.is_odd else "") for one in guard.left_out]
         return odd + taken.left_out
@@ -251,68 +248,6 @@ class PeerReader:
     def _count(self, octets: int) -> None:
         self._done += octets
         self._tell("reading", min(self._done, self._whole), self._whole, 0)
-
-
-class _Bridge:
-    """A stream of the event loop, read by a thread. While the thread looks at one batch, the next one is read.
-
-    Batches are large: each costs a change of threads, which takes long while the other one computes.
-    """
-
-    def __init__(self, stream: AsyncIterator[bytes], count: Callable[[int], None]) -> None:
-        self._stream = stream
-        self._count = count
-        self._loop = asyncio.get_running_loop()
-        self._asked: Future[bytes] | None = None
-        self._reading: asyncio.Task[Any] | None = None
-        self._is_stopped = False
-
-    async def consume(self, work: Callable[[], None]) -> None:
-        """Runs ``work`` in a thread. When the caller is cancelled, it has ended before this returns."""
-        worker = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            await asyncio.shield(worker)
-        except asyncio.CancelledError:
-            self._is_stopped = True
-            if self._asked is not None:
-                self._asked.cancel()
-            await asyncio.wait({worker})
-            raise
-        finally:
-            await self._end_reading()
-            close = getattr(self._stream, "aclose", None)
-            if close is not None:
-                await close()
-
-    def pieces(self) -> Iterator[bytes]:
-        """Called in the thread."""
-        self._asked = asyncio.run_coroutine_threadsafe(self._batch(), self._loop)
-        while not self._is_stopped:
-            batch = self._asked.result()
-            if not batch:
-                return
-            self._asked = asyncio.run_coroutine_threadsafe(self._batch(), self._loop)
-            self._count(len(batch))
-            yield batch
-
-    async def _batch(self) -> bytes:
-        self._reading = asyncio.current_task()
-        batch = bytearray()
-        while len(batch) < _BATCH:
-            async with asyncio.timeout(_SILENCE):
-                piece = await anext(self._stream, None)
-            if piece is None:
-                break
-            batch += piece
-        return bytes(batch)
-
-    async def _end_reading(self) -> None:
-        if self._asked is not None:
-            self._asked.cancel()
-        await asyncio.sleep(0)  # one that was just asked for begins now, or never
-        if self._reading is not None and not self._reading.done():
-            self._reading.cancel()
-            await asyncio.wait({self._reading})
 
 
 def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None:
@@ -324,7 +259,7 @@ def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None
 def _said(problem: Exception) -> str:
     """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
     if isinstance(problem, TimeoutError):
-        return f"nothing came for {_SILENCE:g} s"
+        return f"nothing came for {SILENCE:g} s"
     if isinstance(problem, OSError):
         return disk_problem(problem)
     return str(problem)
