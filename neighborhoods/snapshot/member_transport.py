@@ -5,14 +5,20 @@ Each transport carries tar streams; what they hold is checked by the reader of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-EggMaker = Callable[[Path, str], Path]
-"""(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
+
+class EggMaker(Protocol):
+    """(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it.
+
+    The same archive gives the same bytes. ``archived``: the egg hatches into the archive.
+    """
+
+    def __call__(self, archive: Path, twin: str, *, archived: bool = False) -> Path: ...
 
 
 class MemberProbe(msgspec.Struct, frozen=True):

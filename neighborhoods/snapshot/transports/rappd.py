@@ -118,7 +118,7 @@ class RappdTransport:
             for one in (await self.list(include_archived=archived)).twins
         ):
             return WriteOutcome(skipped=1, detail="it is there already")
-        egg = await asyncio.to_thread(self._make_egg, archive, twin)
+        egg = await asyncio.to_thread(self._make_egg, archive, twin, archived=archived)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=egg.parent))
         try:
             named = await asyncio.to_thread(egg.rename, folder / f"twin-{twin[:16]}.egg")
