@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from envelopes.envelope import HELP
 from rappd.dispatch.dispatcher import now
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.store.conversation_table import (
@@ -21,9 +24,10 @@ from rappd.store.conversation_table import (
     rename,
     said_query,
     titled_query,
+    titles_query,
     turns_query,
 )
-from rappd.store.records import Event
+from rappd.store.records import Event, ThreadRow
 from rappd.store.store import Store
 from rappd.transcript.exchanges import exchanges
 from rappd.transcript.turns import PathTurn, is_turn, shown_path, turn_row
@@ -33,6 +37,8 @@ LONGEST_SEARCH = 200
 MOST_WORDS = 8
 SEARCH_SECONDS = 1.0
 """A search answers after so long with what it has, and where to go on."""
+THREAD_EVENTS = 400
+"""Events of a thread in one answer."""
 _EXCERPTS = 3
 _BEFORE, _AFTER = 60, 120
 
@@ -157,6 +163,36 @@ class ConversationOperations:
             for turn in wanted
             if turn.id in rows
         ]
+
+
+async def given_titles(store: Store) -> dict[str, str]:
+    """Titles that somebody gave, by thread."""
+    return dict(await store.rows(*titles_query()))
+
+
+def titled(thread: ThreadRow, titles: Mapping[str, str]) -> ThreadRow:
+    """The thread under the title that somebody gave it."""
+    return replace(thread, title=titles[thread.id]) if thread.id in titles else thread
+
+
+async def whole_thread(store: Store, thread: ThreadRow, before: int | None = None) -> dict[str, Any]:
+    """All that was said on a thread, whoever said it, in order of time: the last part, or the part before ``before``.
+
+    ``before`` in the answer leads to the part before this one, None at the beginning.
+    """
+    end = min(thread.count, (before or thread.count + 1) - 1)
+    after = max(0, end - THREAD_EVENTS)
+    events = await store.thread_events(thread.id, after=after, first=end - after) if end else []
+    # Between two parts no turn is cut, unless it alone is longer than a part.
+    starts = (place for place, event in enumerate(events) if after == 0 or _begins(event))
+    events = events[next(starts, 0) :]
+    turns = [turn_row(one) for one in await asyncio.to_thread(exchanges, events)]
+    first = events[0].n if events else 1
+    return {"turns": turns, "before": first if first > 1 else None}
+
+
+def _begins(event: Event) -> bool:
+    return event.verb == HELP and b'"user_input"' in event.body
 
 
 def turn_rows(events: list[Event], ids: set[str]) -> list[dict[str, Any]]:
