@@ -39,6 +39,8 @@ SEARCH_SECONDS = 1.0
 """A search answers after so long with what it has, and where to go on."""
 THREAD_EVENTS = 400
 """Events of a thread in one answer."""
+MOST_TURNS = 1000
+BEFORE_WANTED = 5
 _EXCERPTS = 3
 _BEFORE, _AFTER = 60, 120
 
@@ -71,7 +73,7 @@ class ConversationOperations:
         return rows[0]
 
     async def show(self, thread: str, *, limit: int = 50, before: str = "", at: str = "") -> dict[str, Any]:
-        """The last turns of a conversation, or those before the turn ``before``; ``at``: on the course that has that turn.
+        """The last turns of a conversation, or those before the turn ``before``; ``at``: on the course that has that turn, from a little before it on.
 
         ``earlier`` tells how many turns come before the first one here.
         """
@@ -80,6 +82,9 @@ class ConversationOperations:
         path = shown_path(starts, at or before)
         end = next((place for place, turn in enumerate(path) if turn.id == before), len(path))
         first = max(0, end - limit)
+        wanted = next((place for place, turn in enumerate(path) if turn.id == at), None)
+        if wanted is not None:
+            first = max(0, min(first, wanted - BEFORE_WANTED), end - MOST_TURNS)
         turns = await self._turns(found.id, starts, path[first:end])
         return {"conversation": conversation_view(found), "turns": turns, "earlier": first}
 

@@ -96,6 +96,10 @@ def test_long_conversation_comes_in_pages(daemon: RunningDaemon) -> None:
     assert (said(last), last["earlier"]) == (["number 4", "number 5", "number 6"], 4)
     before = shown(daemon, "long", f"?limit=3&before={last['turns'][0]['id']}")
     assert (said(before), before["earlier"]) == (["number 1", "number 2", "number 3"], 1)
+    for number in range(7, 14):
+        say(daemon, f"number {number}", "long")
+    at = shown(daemon, "long", f"?limit=3&at={before['turns'][-1]['id']}")
+    assert (said(at)[-1], at["earlier"]) == ("number 13", 0)
 
 
 def test_title_stays_and_an_empty_one_gives_the_first_words_back(

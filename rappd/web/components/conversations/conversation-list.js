@@ -6,6 +6,7 @@ import { fill, h } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { count, timeOrDay } from "../../lib/format.js";
 import { problemView } from "../ui/problem.js";
+import { twins } from "../twins/twins-state.js";
 
 const PAUSE_MS = 250;
 let fields = 0;
@@ -120,6 +121,7 @@ export function conversationList({ conversation, renew }) {
   });
   foot.addEventListener("click", () => (view === "removed" ? show("list") : showRemoved()));
   conversations.addEventListener("change", draw);
+  twins.addEventListener("change", draw); // their names
   const end = conversations.watch();
   show("list");
   if (kept) {
@@ -134,6 +136,7 @@ export function conversationList({ conversation, renew }) {
       clearTimeout(timer);
       end();
       conversations.removeEventListener("change", draw);
+      twins.removeEventListener("change", draw);
       list.close();
     },
   };

@@ -71,7 +71,7 @@ export function turnList(conversation, { scroller, end }) {
   };
   const reveal = (id, quietly = false) => {
     const element = drawn.get(id)?.view.element;
-    if (!element) return;
+    if (!element) return; // further back than is loaded at once
     element.scrollIntoView({ block: "center" });
     // What lies between was never laid out: where it stands is known only after a look.
     requestAnimationFrame(() => element.scrollIntoView({ block: "center" }));
