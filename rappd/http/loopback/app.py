@@ -12,6 +12,7 @@ from rappd.http.loopback import (
     broadcast,
     cartridges,
     chat,
+    conversations,
     devices,
     eggs,
     fleet,
@@ -59,7 +60,18 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
-    tables += [tokens, anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
+    tables += [
+        conversations,
+        tokens,
+        anchors,
+        notices,
+        devices,
+        session_eggs,
+        sessions,
+        workflows,
+        well_known,
+        places,
+    ]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:
