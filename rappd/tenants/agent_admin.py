@@ -194,6 +194,7 @@ class AgentAdmin:
             "agents": [agent.name for agent in state.agents] if state else [],
             "origin": origin,
             "sha256": sha256(content),
+            "fault": _fault(state),
             "read_only": "" if state is None else why_read_only(file, origin, state.waits, content),
         }
 
@@ -234,3 +235,10 @@ class AgentAdmin:
             "try": example,
             "message": ready_text(agents, example),
         }
+
+
+def _fault(state: Any) -> dict[str, Any] | None:
+    """The line and the reason of what is wrong with a file; None where nothing is, or it only waits."""
+    if state is None or state.waits or not state.failures:
+        return None
+    return {"line": state.failures[0].line, "reason": state.failures[0].reason}

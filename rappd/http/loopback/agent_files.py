@@ -68,7 +68,7 @@ async def export(request: web.Request) -> web.Response:
 @routes.get("/agents/source/{filename:.+}")
 @operator_only
 async def source(request: web.Request) -> web.Response:
-    """An agent file's text; `read_only` says why it cannot be edited. Of a `.env` others than the operator get names."""
+    """An agent file's text; `fault` what is wrong with it, `read_only` why it cannot be edited."""
     name, with_values = request.match_info["filename"], is_operator(request)
     return ok(await tenant_of(request).admin.source(name, with_values=with_values))
 

@@ -33,7 +33,7 @@ export function mount(main, { tryIt }) {
   const column = h(
     "div",
     { class: "column" },
-    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), controls, views),
+    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), views, controls),
     troubles.element,
     place,
     apart,
@@ -45,7 +45,7 @@ export function mount(main, { tryIt }) {
   let rest = [];
   let shown = "";
   let open = null;
-  let opened = "";
+  let opened = null;
 
   const list = staleList(place, {
     name: "agents",
@@ -72,9 +72,12 @@ export function mount(main, { tryIt }) {
     const [view, one = "", key = ""] = rest;
     const wanted = view === "memory" || (view === "edit" && one) ? `${rest.join("/")} ${daemon.operator}` : "";
     if (wanted !== opened) {
+      const moved = opened !== null;
       open?.close();
       open = null;
       opened = wanted;
+      main.scrollTop = 0;
+      if (moved) main.querySelector("h1").focus({ preventScroll: true });
       fill(apart);
       if (wanted) open = view === "edit" ? agentEditor(apart, one, key) : memoryView(apart, one);
     }

@@ -171,7 +171,7 @@ const ACTIONS = {
 /** Only the user's own files are edited, and those that wait for approval are read first. */
 function editLink(file, card, key) {
   const own = (card.origin ?? "yours") === "yours" && !card.waits && !card.held;
-  const marks = { class: "button secondary", href: editPath(file.filename, key) };
+  const marks = { class: "button quiet", href: editPath(file.filename, key) };
   return daemon.operator && own && h("a", { ...marks, "aria-label": `Edit ${file.filename}` }, "Edit");
 }
 

@@ -15,10 +15,10 @@ export function newAgentButton(key = "") {
 
 function openNewAgent(key) {
   const name = field("Name", { required: true, maxlength: 60, help: "One or two words, like Rain gauge." });
-  const description = field("What it is for (if you like)", {
+  const description = field("What it is for", {
     tag: "textarea",
     rows: 2,
-    help: "One sentence: what it does, and when to use it.",
+    help: "One sentence: what it does, and when to use it. You can leave it out.",
   });
   let made = null;
   formDialog({

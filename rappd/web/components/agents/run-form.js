@@ -61,7 +61,7 @@ function result({ ok, result: text, seconds, thread }) {
 /** `{element, focus(), value()}`; `value()` gives `[[name, value]]`, or `[]` where it was left out. */
 function inputFor(name, schema, needed) {
   const type = Array.isArray(schema.type) ? schema.type.find((one) => one !== "null") : schema.type;
-  const label = `${words(name)}${needed ? "" : " (if you like)"}`;
+  const label = `${words(name)}${needed ? " (needed)" : ""}`;
   const more = { help: schema.description ?? "", required: needed };
   if (schema.enum) return choice(name, label, schema, needed, more);
   if (type === "boolean") return tick(name, words(name), schema);

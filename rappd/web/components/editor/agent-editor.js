@@ -74,6 +74,7 @@ class AgentEditorView {
     if (problem && problem.status !== 404) fill(this.#note, problemView(problem));
     if (this.#readOnly) this.#sayReadOnly(found);
     else if (draft) this.#restore(draft, found, problem);
+    else if (found.fault) this.#fault(found.fault.reason, found.fault.line, "This does not run. ");
     this.#tellState();
     this.#drawButtons();
     agentsChanged.addEventListener("change", this.#look);
@@ -268,7 +269,7 @@ class AgentEditorView {
     this.#code.mark(line ?? 0, message);
     fill(
       this.#note,
-      h("p", { class: "reason", role: "alert" }, h("span", { class: "sign bad" }, "✗ "), `${before}${message}`),
+      h("p", { class: "reason", role: "alert" }, h("span", { class: "sign bad" }, "✗ "), before, placed(message, line)),
       line > 0 &&
         h("button", { type: "button", class: "quiet", onclick: () => this.#code.goTo(line) }, `Go to line ${line}`),
     );
@@ -370,6 +371,9 @@ class AgentEditorView {
     );
   }
 }
+
+/** "Line 12: expected ':'", unless the message says so itself. */
+const placed = (message, line) => (line > 0 && !lineIn(message) ? `Line ${line}: ${message}` : message);
 
 /** The line that a message of the daemon names, or 0. */
 const lineIn = (message) => Number(/ line (\d+):/.exec(message)?.[1] ?? 0);

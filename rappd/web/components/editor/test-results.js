@@ -43,13 +43,12 @@ const list = (tests, tone, sign) =>
   h(
     "ul",
     { role: "list" },
-    tests.map(({ test, message }) =>
+    tests.map(({ test, passed, message }) =>
       h(
         "li",
         {},
         h("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign),
-        WORDS[test] ?? test,
-        message && h("span", { class: "soft" }, `: ${message}`),
+        passed ? (WORDS[test] ?? test) : message || `Not so: ${WORDS[test] ?? test}`,
       ),
     ),
   );

@@ -32,6 +32,8 @@ export function openMemory(memory, save) {
     },
   });
 
+  message.input.setSelectionRange(memory.message.length, memory.message.length);
+
   /** Only what was changed is sent: an empty kind stays as it is. */
   function changes() {
     const found = { message: message.input.value };
