@@ -128,7 +128,7 @@ class AgentEditorView {
 
   #sayReadOnly(found) {
     const copy = async () => {
-      const made = await post(`${routesOf(this.#key)}/agents/new`, { filename: this.#file, source: found.source });
+      const made = await ask(this.#path, { method: "PUT", json: { source: found.source, base: "" } });
       agentsChanged.dispatchEvent(new Event("change"));
       toast(`${made.file} is yours to change.`);
       this.close();

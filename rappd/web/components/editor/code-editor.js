@@ -42,7 +42,7 @@ function rich(parts, place, { text, label, readOnly, changed, save }) {
       parts.python(),
       parts.syntaxHighlighting(colours(parts)),
       EditorView.theme(LOOK),
-      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+      EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
       EditorState.lineSeparator.of(text.includes("\r\n") ? "\r\n" : "\n"),
       EditorState.readOnly.of(readOnly),
       keymap.of([
@@ -61,7 +61,11 @@ function rich(parts, place, { text, label, readOnly, changed, save }) {
   const lineAt = (number) => view.state.doc.line(Math.min(Math.max(number, 1), view.state.doc.lines));
   return {
     text: now,
-    set: (fresh) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: fresh } }),
+    set: (fresh) =>
+      view.dispatch({
+        changes: { from: 0, to: view.state.doc.length, insert: fresh },
+        annotations: parts.isolateHistory.of("full"), // one undo takes back this alone
+      }),
     mark(line, message) {
       const { from, to } = lineAt(line);
       const found = line ? [{ from, to: Math.max(to, from), severity: "error", message }] : [];

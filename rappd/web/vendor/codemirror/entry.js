@@ -8,7 +8,7 @@ export {
   keymap,
   lineNumbers,
 } from "@codemirror/view";
-export { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+export { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
 export { HighlightStyle, bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 export { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search";
 export { lintGutter, setDiagnostics } from "@codemirror/lint";
