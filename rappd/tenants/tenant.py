@@ -154,6 +154,7 @@ class Tenant:
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,
+            test=self.test_file,
             perform=self.perform,
             is_of_buddies=self.is_of_buddies,
         )
@@ -274,6 +275,13 @@ class Tenant:
         found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
+
+    async def test_file(self, agent_file: dict[str, Any]) -> dict[str, Any]:
+        """Runs the contract tests over one file that does not serve, in a worker of its own: ``{passed, tests}``."""
+        await asyncio.to_thread(self._quarantine.look)
+        async with self._pools.apart() as pool:
+            found: dict[str, Any] = await pool.request("test", {"file": agent_file}, timeout=60.0)
+        return found
 
     async def _glance(self) -> None:
         """Sees what changed on disk of senses and of what is held."""

@@ -19,6 +19,7 @@ from rappd.http.loopback import (
     health,
     http_tools,
     legacy,
+    memories,
     models,
     notices,
     openapi,
@@ -50,6 +51,7 @@ def build(daemon: Daemon) -> web.Application:
         chat,
         health,
         agent_files,
+        memories,
         models,
         voice_routes,
         sources,
@@ -76,7 +78,7 @@ def build(daemon: Daemon) -> web.Application:
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
-    app.add_routes(under_twins(chat.routes, agent_files.routes))
+    app.add_routes(under_twins(chat.routes, agent_files.routes, memories.routes))
     return app
 
 
