@@ -14,7 +14,7 @@ import { store, stored } from "./lib/storage.js";
 import { startShortcuts } from "./components/layout/keyboard-shortcuts.js";
 import { localModelOffer } from "./components/settings/local-model-offer.js";
 import { startPhoneNotices } from "./components/devices/phone-notice.js";
-import { notices } from "./components/notices/notices-state.js";
+import { waiting } from "./components/waiting/waiting-state.js";
 import { startPairingNotices } from "./components/machines/pairing-notice.js";
 import { followDaemonEvents } from "./lib/event-stream.js";
 import { draftOf, chatTarget } from "./components/chat/chat-target.js";
@@ -53,7 +53,7 @@ twins.start();
 sessions.start();
 startPairingNotices();
 startPhoneNotices();
-notices.start();
+waiting.start();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
