@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.storage.file_pool import in_file_pool
 from neighborhoods.discovery.announcement import tame
+from rappd.errors import NotFoundError
 from rappd.notices.notices import one_line
 from rappd.tenants.quarantine import held_everywhere
 from twins.eggs.readers.member_paths import is_workflow
@@ -29,6 +30,24 @@ async def waiting(daemon: Daemon) -> list[dict[str, Any]]:
     quarantined, eggs = await asyncio.gather(in_file_pool(_quarantined, daemon), _eggs(daemon))
     later = sorted([*quarantined, *eggs, *_news(daemon)], key=lambda row: -row["at"])
     return [*_phone(daemon), *_pairings(daemon), *later]
+
+
+class OwnersList:
+    """The same list as phones of the owner get it."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """``key``, ``what``, ``at`` and ``news`` of each matter: nothing that would be needed to answer it."""
+        found = await waiting(self._daemon)
+        return [{name: row[name] for name in ("key", "what", "at", "news")} for row in found]
+
+    def dismiss(self, key: str) -> None:
+        """Removes one of the news, by its whole key. Raises ``NotFoundError``, also for what waits for an answer."""
+        if key not in {row["key"] for row in _news(self._daemon)}:
+            raise NotFoundError("That is answered on the computer.", do="rappd notices list")
+        self._daemon.notices.settle(key)
 
 
 def _quarantined(daemon: Daemon) -> list[dict[str, Any]]:
