@@ -1,4 +1,4 @@
-"""What waits for the owner, on phones that may see it: the list, and dismissing news. Nothing else is answered there."""
+"""The list of what waits for the owner, on phones that may see it: news are dismissed there, nothing else is answered."""
 
 from __future__ import annotations
 

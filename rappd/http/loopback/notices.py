@@ -1,4 +1,4 @@
-"""What waits for the owner: all of it in one list; news are dismissed."""
+"""The list of what waits for the owner: all of it in one list; news are dismissed."""
 
 from __future__ import annotations
 
