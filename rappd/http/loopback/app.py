@@ -26,6 +26,7 @@ from rappd.http.loopback import (
     peers,
     places,
     rapps,
+    search,
     services,
     session_eggs,
     sessions,
@@ -59,7 +60,18 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
-    tables += [tokens, anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
+    tables += [
+        tokens,
+        anchors,
+        notices,
+        search,
+        devices,
+        session_eggs,
+        sessions,
+        workflows,
+        well_known,
+        places,
+    ]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

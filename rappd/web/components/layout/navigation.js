@@ -11,8 +11,8 @@ import { nameOf, chatTarget } from "../chat/chat-target.js";
 import { openChatTargets } from "../chat/chat-target-dialog.js";
 import { twins } from "../twins/twins-state.js";
 
-/** Fills the navigation; `mark(id)` highlights a page. */
-export function navigation(element, pages) {
+/** Fills the navigation; `mark(id)` highlights a page. `search()` opens the search. */
+export function navigation(element, pages, search) {
   const state = h("span", { class: "state" });
   const name = h("span", { class: "name" });
   const pick = h("button", {
@@ -21,6 +21,13 @@ export function navigation(element, pages) {
     onclick: openChatTargets,
     hidden: true,
   });
+  const find = h(
+    "button",
+    { type: "button", class: "quiet search-open", onclick: search },
+    icon("search"),
+    h("span", {}, "Search"),
+    h("kbd", { "aria-hidden": "true" }, "/"),
+  );
   const thinking = h("a", { class: "thinking", href: "#/settings" });
   const links = new Map();
   for (const page of pages) {
@@ -44,7 +51,7 @@ export function navigation(element, pages) {
   more.firstElementChild.append(urgent);
   fill(
     element,
-    h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state),
+    h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state, find),
     h(
       "nav",
       { "aria-label": "Pages" },
