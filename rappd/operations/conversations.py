@@ -73,7 +73,7 @@ class ConversationOperations:
         return rows[0]
 
     async def show(self, thread: str, *, limit: int = 50, before: str = "", at: str = "") -> dict[str, Any]:
-        """The last turns of a conversation, or those before the turn ``before``; ``at``: on the course that has that turn, from a little before it on.
+        """The last turns of a conversation, or those before the turn ``before``; ``at``: on the course that has that turn, from a little before it.
 
         ``earlier`` tells how many turns come before the first one here.
         """

@@ -114,6 +114,14 @@ async def approve(request: web.Request) -> web.Response:
     return ok(done)
 
 
+@routes.post("/agents/refuse")
+@operator_only
+async def refuse(request: web.Request) -> web.Response:
+    """Takes a quarantined file out of its place; the answer's `undo` brings it back, quarantined as before."""
+    body = await json_object(request)
+    return ok(await tenant_of(request).admin.refuse(text_field(body, "filename")))
+
+
 @routes.post("/agents/new")
 @operator_only
 async def new(request: web.Request) -> web.Response:

@@ -46,6 +46,7 @@ class PhoneClient:
         self.refused: dict[str, str] = {}
         self.eggs: dict[str, Any] = {}
         self.workflows: list[dict[str, Any]] = []
+        self.waiting: dict[str, Any] = {}
         self.tokens: list[str] = []
         self.welcome: dict[str, Any] = {}
         self.name = ""
@@ -270,6 +271,8 @@ class PhoneClient:
                 self.eggs = message
             elif kind == "workflows":
                 self.workflows = message["workflows"]
+            elif kind == "waiting":
+                self.waiting = message
             elif kind == "egg_token":
                 self.tokens.append(message["token"])
             elif kind == "presence":

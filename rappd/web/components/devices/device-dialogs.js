@@ -43,6 +43,8 @@ export function openRights(row) {
   workflows.checked = row.workflows;
   const eggs = h("input", { type: "checkbox", role: "switch" });
   eggs.checked = row.eggs === true;
+  const notices = h("input", { type: "checkbox", role: "switch" });
+  notices.checked = row.notices === true;
   const memory = field("Memory", {
     value: row.user === "shared" ? "" : row.user,
     maxlength: 64,
@@ -63,12 +65,14 @@ export function openRights(row) {
       ),
       h("label", { class: "switch" }, h("span", {}, "Start workflows"), workflows),
       h("label", { class: "switch" }, h("span", {}, "Send eggs, and save this session as one"), eggs),
+      h("label", { class: "switch" }, h("span", {}, "See what waits for you, and dismiss news"), notices),
     ],
     run: async () => {
       const now = await post(pathOf(row), {
         scope: radios.find(({ checked }) => checked).value,
         workflows: workflows.checked,
         eggs: eggs.checked,
+        notices: notices.checked,
         user: memory.input.value.trim(),
       });
       devices.touch();
