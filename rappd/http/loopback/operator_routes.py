@@ -18,6 +18,7 @@ from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.settings.load import Value
+from rappd.settings.wording import WORDING
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
 from rappd.transcript.rows import event_row, thread_row
@@ -176,6 +177,8 @@ def setting_row(value: Value) -> dict[str, Any]:
     shown = ("set" if value.text else "") if setting.secret else value.text
     return {
         "name": setting.name,
+        "title": WORDING[setting.name].title,
+        "about": WORDING[setting.name].about,
         "value": shown,
         "from": value.source,
         "variable": setting.variable,
