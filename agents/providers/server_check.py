@@ -34,7 +34,7 @@ USUAL_LIMITS = CheckLimits()
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """What came of a trial. ``reason`` is "" when the server answered, else a word for programs.
+    """Outcome of a trial. ``reason`` is "" when the server answered, else a word for programs.
 
     ``text`` and ``do`` are for people, ``model`` is the one that was tried, ``models`` those that the server lists.
     ``address`` is one to use in place of the one that was tried, where another works.

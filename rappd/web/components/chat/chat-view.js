@@ -10,6 +10,7 @@ import { agentsChanged } from "../agents/agent-import.js";
 import { turnView } from "./turn-view.js";
 import { toast } from "../ui/toast.js";
 import { failedFilesView } from "../agents/failed-files.js";
+import { modelPicker } from "../models/model-picker.js";
 import { sessionBanner } from "../sessions/session-banner.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
@@ -35,7 +36,8 @@ export function chatView(main, key) {
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
-  writing.element.append(anew);
+  const picker = modelPicker();
+  writing.element.append(picker.element, anew);
   let views = new Map();
   let tries = [];
 
@@ -120,6 +122,7 @@ export function chatView(main, key) {
       session.close();
       troubles.close();
       writing.close();
+      picker.close();
       end.close();
     },
   };
