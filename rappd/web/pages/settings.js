@@ -4,6 +4,7 @@ import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
 import { openShortcuts, shortcutsSwitch } from "../components/layout/keyboard-shortcuts.js";
 import { modeSwitch, voiceNote } from "../components/chat/mode-switches.js";
+import { themeChoice } from "../components/layout/theme.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { attemptIn } from "../components/ui/problem.js";
 import { allSettings } from "../components/settings/setting-rows.js";
@@ -71,6 +72,7 @@ function thisPage(operator, pages) {
     "section",
     { class: "group" },
     h("h2", {}, "This page"),
+    themeChoice(),
     shortcutsSwitch(),
     h(
       "div",
