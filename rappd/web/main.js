@@ -62,7 +62,10 @@ keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
 followDaemonEvents();
-setTimeout(loadAll, QUIET_MS);
+setTimeout(() => {
+  loadAll();
+  import("./components/layout/theme.js").then(({ startTheme }) => startTheme(), () => undefined); // the daemon knows it
+}, QUIET_MS);
 
 /**
  * A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. `&go=` names

@@ -19,6 +19,7 @@ from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.conversations import given_titles, titled, whole_thread
 from rappd.settings.load import Value
+from rappd.settings.wording import WORDING
 from rappd.store.peer_table import NAMES
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
@@ -194,6 +195,8 @@ def setting_row(value: Value) -> dict[str, Any]:
     shown = ("set" if value.text else "") if setting.secret else value.text
     return {
         "name": setting.name,
+        "title": WORDING[setting.name].title,
+        "about": WORDING[setting.name].about,
         "value": shown,
         "from": value.source,
         "variable": setting.variable,
