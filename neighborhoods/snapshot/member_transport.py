@@ -66,6 +66,13 @@ class WriteOutcome(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class TwinActivity(msgspec.Struct, frozen=True):
+    """The rappd there about one twin: ``answering`` a request now; ``mark`` is another one after each request."""
+
+    answering: bool = False
+    mark: str = ""
+
+
 class MemberTransport(Protocol):
     """Reads and writes one member. Errors are ``MemberError`` and name the member, the cause and what to do.
 
@@ -77,6 +84,9 @@ class MemberTransport(Protocol):
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists what can be read."""
+
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Active twins by hash, where a rappd tells; empty where ``read_twin`` itself sees to it, or nothing can."""
 
     def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin's workspace as tar, in the state of one moment or raises ``UnstableMemberError``."""

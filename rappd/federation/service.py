@@ -338,6 +338,14 @@ class FederationService:
         """Tells the owner, who may not be looking."""
         self._owner_notices.asked_to_pair(session)
 
+    def asking(self) -> list[dict[str, Any]]:
+        """The pairings that other machines began and that wait for this one's owner."""
+        if self._parts is None:
+            return []
+        pairings = self._parts.pairings
+        asked = [one for one in pairings.asking() if one.role == "answers" and not one.yes]
+        return [one.row(pairings.now()) for one in asked if one.live]
+
     def _is_asking(self, session: str) -> bool:
         return self._parts is not None and session in {one.id for one in self._parts.pairings.asking()}
 

@@ -24,6 +24,7 @@ from neighborhoods.snapshot.member_transport import (
     MemberListing,
     MemberProbe,
     MemberTwin,
+    TwinActivity,
     WriteOutcome,
 )
 from neighborhoods.snapshot.transports.listing_parser import is_agent_file, rappid_fields
@@ -89,6 +90,10 @@ class RappdTransport:
         twins = tuple(_checked(twin) for twin in said.twins if _is_named(twin.hash))
         agents = [name for name in said.agent_files[:_MOST_AGENTS] if is_agent_file(name.encode())]
         return MemberListing(twins, tuple(sorted(agents)), said.host[:255])
+
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Empty: the rappd there reads between two calls."""
+        return {}
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin in the state between two of its calls; raises ``UnstableMemberError`` while it is busy."""
