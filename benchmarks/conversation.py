@@ -1,0 +1,125 @@
+"""A conversation of 5,000 messages in Chromium: opened, scrolled to its beginning and back, searched."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.daemon import BenchDaemon
+from benchmarks.page import missing
+from envelopes.codecs import emergence
+from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
+from rappd.store.records import Record, ThreadInfo
+from rappd.store.store import Store
+
+__all__ = ["missing", "run"]
+
+_MESSAGES = 5000
+_STEP = 1200  # pixels in a frame: a fling of the finger
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+_ANSWER = """Here is what I know about it, number {n}.
+
+- **first**, that it takes a while;
+- second, that `rain_{n}` falls; and
+- third, nothing.
+
+```
+for drop in range({n}):
+    print(drop)
+```
+
+And so on, for one more sentence that is long enough to break into two lines on any screen that people have."""
+
+_SCROLL = """async ({step, up}) => {
+    const box = document.querySelector(".chat-scroll");
+    const times = [];
+    let still = 0;
+    let last = await new Promise(requestAnimationFrame);
+    for (let frame = 0; frame < 40000 && still < 40; frame += 1) {
+        const before = box.scrollTop;
+        box.scrollTop += up ? -step : step;
+        const now = await new Promise(requestAnimationFrame);
+        times.push(now - last);
+        last = now;
+        still = box.scrollTop === before ? still + 1 : 0;
+    }
+    return times.slice(0, -40);
+}"""
+
+
+def run() -> list[tuple[str, str]]:
+    """Frame times of one pass in each direction, and moments until something is there."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        home.mkdir(mode=0o700)
+        thread = asyncio.run(_filled(home / "rappd.db"))
+        with BenchDaemon(home, LLM_FAKE="1") as daemon, sync_playwright() as playwright:
+            daemon.start()
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=_FLAGS)
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(daemon.control("POST", "/operator/key")["url"])
+            page.locator(".conversation-link").first.wait_for()
+            began = time.perf_counter()
+            page.evaluate("thread => { location.hash = `#/chat/conversation/${thread}` }", thread)
+            page.locator(".written", has_text=f"question {_MESSAGES // 2 - 1} ").wait_for()
+            opened = time.perf_counter() - began
+            up = page.evaluate(_SCROLL, {"step": _STEP, "up": True})
+            turns = page.locator(".turn").count()
+            down = page.evaluate(_SCROLL, {"step": _STEP, "up": False})
+            began = time.perf_counter()
+            page.get_by_role("searchbox").fill("needle haystack")
+            page.locator(".excerpt").first.wait_for()
+            searched = time.perf_counter() - began
+            browser.close()
+    return [
+        ("until the last turn shows", f"{opened * 1000:.0f} ms"),
+        ("turns drawn after scrolling up", str(turns)),
+        ("frames upwards, earlier turns loading", _frames(up)),
+        ("frames downwards, all turns there", _frames(down)),
+        (
+            "until a sentence is found (250 ms of it: waiting for the typing to end)",
+            f"{searched * 1000:.0f} ms",
+        ),
+    ]
+
+
+def _frames(times: list[float]) -> str:
+    late = sum(one > 50 for one in times)
+    ordered = sorted(times)
+    return (
+        f"median {statistics.median(times):.1f} ms, 99 % {ordered[int(len(times) * 0.99)]:.0f} ms, "
+        f"worst {ordered[-1]:.0f} ms, {late} of {len(times)} over 50 ms"
+    )
+
+
+async def _filled(path: Path) -> str:
+    """Writes the conversation down; its thread."""
+    thread = thread_id("brainstem", DEFAULT_USER_GUID, '"bench"')
+    store = await Store.open(path)
+    at = (int(time.time()) - _MESSAGES) * 1_000_000
+    store.thread(ThreadInfo(thread, "brainstem", DEFAULT_USER_GUID, '"bench"', "question 0", at))
+    for number in range(_MESSAGES // 2):
+        needle = " needle in a haystack" if number == 7 else ""
+        asked = Envelope(
+            new_id(), DEFAULT_USER_GUID, "brainstem_0123456789abcdef", HELP,
+            {"user_input": f"question {number} of many{needle}"}, {THREAD: thread},
+        )  # fmt: skip
+        for said in (asked, asked.reply(DONE, {"response": _ANSWER.format(n=number), "model": "bench"})):
+            _queue(store, said, at)
+            at += 1_000_000
+    await store.flush()
+    await store.close()
+    return thread
+
+
+def _queue(store: Store, said: Envelope, at: int) -> None:
+    thread: Any = said.extensions[THREAD]
+    store.queue(Record(thread, said.verb, said.sender, said.recipient, said.id, emergence.encode(said), at))
