@@ -19,6 +19,7 @@ from rappd.http.loopback import (
     health,
     http_tools,
     legacy,
+    memories,
     models,
     notices,
     openapi,
@@ -27,6 +28,7 @@ from rappd.http.loopback import (
     peers,
     places,
     rapps,
+    search,
     services,
     session_eggs,
     sessions,
@@ -50,6 +52,7 @@ def build(daemon: Daemon) -> web.Application:
         chat,
         health,
         agent_files,
+        memories,
         models,
         voice_routes,
         sources,
@@ -65,6 +68,7 @@ def build(daemon: Daemon) -> web.Application:
         tokens,
         anchors,
         notices,
+        search,
         devices,
         session_eggs,
         sessions,
@@ -76,7 +80,7 @@ def build(daemon: Daemon) -> web.Application:
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
-    app.add_routes(under_twins(chat.routes, agent_files.routes))
+    app.add_routes(under_twins(chat.routes, agent_files.routes, memories.routes))
     return app
 
 

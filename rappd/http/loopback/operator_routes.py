@@ -19,6 +19,7 @@ from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.conversations import given_titles, titled, whole_thread
 from rappd.settings.load import Value
+from rappd.settings.wording import WORDING
 from rappd.store.peer_table import NAMES
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
@@ -120,7 +121,7 @@ async def thread(request: web.Request) -> web.Response:
 @routes.get("/threads/{thread}/turns")
 @operator_only
 async def turns(request: web.Request) -> web.Response:
-    """What was said in one conversation, the last part; `?before=` the `before` of the answer before it."""
+    """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
     store, before = request.app[DAEMON].store, request.query.get("before", "")
     if before and not (before.isdecimal() and 0 < len(before) < 19):
         raise InvalidBodyError("before must be a number", do="Send the `before` of the answer before.")
@@ -194,6 +195,8 @@ def setting_row(value: Value) -> dict[str, Any]:
     shown = ("set" if value.text else "") if setting.secret else value.text
     return {
         "name": setting.name,
+        "title": WORDING[setting.name].title,
+        "about": WORDING[setting.name].about,
         "value": shown,
         "from": value.source,
         "variable": setting.variable,

@@ -10,7 +10,6 @@ import { threadView } from "../components/conversations/thread-view.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
-import { waitingList } from "../components/notices/waiting-list.js";
 import { callsInProgress } from "../components/outbox/calls-in-progress.js";
 import { attemptIn } from "../components/ui/problem.js";
 
@@ -63,11 +62,9 @@ export function mount(main) {
 }
 
 function calls(body) {
-  const news = h("div", {});
   const now = h("div", {});
   const place = h("div", {});
-  fill(body, news, now, place);
-  const waiting = waitingList(news);
+  fill(body, now, place);
   const going = callsInProgress(now);
   const list = staleList(place, {
     name: "activity",
@@ -84,7 +81,6 @@ function calls(body) {
   return {
     close() {
       daemonEvents.removeEventListener("event", arrived);
-      waiting.close();
       going.close();
       list.close();
     },

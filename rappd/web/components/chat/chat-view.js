@@ -11,6 +11,7 @@ import { agentsChanged } from "../agents/agent-import.js";
 import { turnList } from "../conversations/turn-list.js";
 import { toast } from "../ui/toast.js";
 import { failedFilesView } from "../agents/failed-files.js";
+import { modelPicker } from "../models/model-picker.js";
 import { sessionBanner } from "../sessions/session-banner.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
@@ -34,7 +35,8 @@ export function chatView(main, key) {
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
-  writing.element.append(anew);
+  const picker = modelPicker();
+  writing.element.append(picker.element, anew);
   const list = turnList(conversation, { scroller, end });
   fill(scroller, h("div", { class: "chat-column" }, empty, list.element));
   pill.addEventListener("click", () => list.draw());
@@ -143,6 +145,7 @@ export function chatView(main, key) {
       session.close();
       troubles.close();
       writing.close();
+      picker.close();
       end.close();
     },
   };
