@@ -12,6 +12,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 EVERYWHERE = (
     "chat",
     "chat/rose-7e18",
+    "chat/conversations",
+    "chat/conversation/7c1e",
     "agents",
     "agents/Clock",
     "twins",

@@ -39,6 +39,7 @@ export function chatView(main, key) {
   writing.element.append(picker.element, anew);
   const list = turnList(conversation, { scroller, end });
   fill(scroller, h("div", { class: "chat-column" }, empty, list.element));
+  pill.addEventListener("click", () => list.draw());
   const side = h("div", { class: "chat-side" });
   const bar = h("div", {});
   let beside = null; // the list of conversations, for the operator
