@@ -14,6 +14,8 @@ EVERYWHERE = (
     "chat/rose-7e18",
     "agents",
     "agents/Clock",
+    "agents/edit/clock_agent.py",
+    "agents/memory",
     "twins",
     "twins/twin/rose-7e18",
     "twins/lineage",
