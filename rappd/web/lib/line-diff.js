@@ -23,7 +23,8 @@ export function lineDiff(before, after) {
 }
 
 function between(old, fresh) {
-  if (old.length * fresh.length > MOST) return [...old.map((line) => `-${line}`), ...fresh.map((line) => `+${line}`)];
+  if (old.length * fresh.length > MOST)
+    return [...old.map((line) => `-${line}`), ...fresh.map((line) => `+${line}`)];
   const common = table(old, fresh);
   const found = [];
   let [here, there] = [0, 0];
@@ -32,7 +33,10 @@ function between(old, fresh) {
       found.push(` ${old[here]}`);
       here += 1;
       there += 1;
-    } else if (there >= fresh.length || (here < old.length && common[here + 1][there] >= common[here][there + 1])) {
+    } else if (
+      there >= fresh.length ||
+      (here < old.length && common[here + 1][there] >= common[here][there + 1])
+    ) {
       found.push(`-${old[here++]}`);
     } else found.push(`+${fresh[there++]}`);
   }

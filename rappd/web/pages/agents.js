@@ -70,7 +70,8 @@ export function mount(main, { tryIt }) {
     );
   const showApart = () => {
     const [view, one = "", key = ""] = rest;
-    const wanted = view === "memory" || (view === "edit" && one) ? `${rest.join("/")} ${daemon.operator}` : "";
+    const wanted =
+      view === "memory" || (view === "edit" && one) ? `${rest.join("/")} ${daemon.operator}` : "";
     if (wanted !== opened) {
       const moved = opened !== null;
       open?.close();

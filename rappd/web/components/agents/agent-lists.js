@@ -48,7 +48,8 @@ export function agentLists({ files, rapps, held = [] }, tryIt) {
 }
 
 /** Every card of every file. */
-export const allCards = (files) => files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
+export const allCards = (files) =>
+  files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
 
 /** True for an agent that answers now. */
 export const isReady = ({ card }) => !card.quarantined && !card.shadowed_by;

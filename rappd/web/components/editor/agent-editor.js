@@ -93,7 +93,9 @@ class AgentEditorView {
   }
 
   #draw() {
-    const [page, title] = this.#key ? [`#/twins/twin/${encodeURIComponent(this.#key)}`, "Twin"] : ["#/agents", "Agents"];
+    const [page, title] = this.#key
+      ? [`#/twins/twin/${encodeURIComponent(this.#key)}`, "Twin"]
+      : ["#/agents", "Agents"];
     fill(
       this.#place,
       h(
@@ -139,7 +141,11 @@ class AgentEditorView {
       this.#note,
       h("p", {}, `This file cannot be changed here. ${this.#readOnly}`),
       this.#readOnly.includes("copy") &&
-        h("button", { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) }, "Make a copy"),
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) },
+          "Make a copy",
+        ),
       errorPlace,
     );
   }
@@ -238,7 +244,9 @@ class AgentEditorView {
       if (answer.status === "ok") fill(this.#note);
       else this.#fault(answer.message, lineIn(answer.message), "Saved, but not running. ");
       fill(this.#agentsHere, answer.agents?.length > 0 && `Holds ${answer.agents.join(" and ")}`);
-      this.#tellState(answer.status === "ok" ? `Saved at ${clock(Date.now())}. ${answer.message}` : "Saved, not running");
+      this.#tellState(
+        answer.status === "ok" ? `Saved at ${clock(Date.now())}. ${answer.message}` : "Saved, not running",
+      );
       agentsChanged.dispatchEvent(new Event("change"));
       return true;
     } catch (found) {
@@ -259,7 +267,11 @@ class AgentEditorView {
       this.#fault(found.message, found.line, "Not saved. ");
       const anyway = { type: "button", class: "secondary", onclick: () => this.save({ keep: true }) };
       this.#note.append(
-        h("p", { class: "soft" }, "Your text stays here. Saved anyway, it is kept and does not run; the version before works on."),
+        h(
+          "p",
+          { class: "soft" },
+          "Your text stays here. Saved anyway, it is kept and does not run; the version before works on.",
+        ),
         h("button", anyway, "Save anyway"),
       );
     } else fill(this.#note, problemView(found));
@@ -269,9 +281,19 @@ class AgentEditorView {
     this.#code.mark(line ?? 0, message);
     fill(
       this.#note,
-      h("p", { class: "reason", role: "alert" }, h("span", { class: "sign bad" }, "✗ "), before, placed(message, line)),
+      h(
+        "p",
+        { class: "reason", role: "alert" },
+        h("span", { class: "sign bad" }, "✗ "),
+        before,
+        placed(message, line),
+      ),
       line > 0 &&
-        h("button", { type: "button", class: "quiet", onclick: () => this.#code.goTo(line) }, `Go to line ${line}`),
+        h(
+          "button",
+          { type: "button", class: "quiet", onclick: () => this.#code.goTo(line) },
+          `Go to line ${line}`,
+        ),
     );
   }
 
@@ -332,7 +354,10 @@ class AgentEditorView {
       const body = { filename: this.#file, source: this.#code.text() };
       found = await post(`${routesOf(this.#key)}/agents/test`, body);
     });
-    fill(this.#outcome, h("section", { role: "status" }, h("h3", {}, "Test"), errorPlace, found && testResults(found)));
+    fill(
+      this.#outcome,
+      h("section", { role: "status" }, h("h3", {}, "Test"), errorPlace, found && testResults(found)),
+    );
   }
 
   async #run() {
@@ -343,7 +368,9 @@ class AgentEditorView {
       const { files } = await get(`${routesOf(this.#key)}/agents`);
       cards = files.filter(({ filename }) => filename === this.#file).flatMap((one) => one.cards);
     });
-    const forms = cards.filter(({ name, shadowed_by: other }) => name && !other).map((card) => runForm(card, this.#key));
+    const forms = cards
+      .filter(({ name, shadowed_by: other }) => name && !other)
+      .map((card) => runForm(card, this.#key));
     fill(
       this.#outcome,
       h("h3", {}, "Run"),

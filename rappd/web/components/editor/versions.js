@@ -49,19 +49,30 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
           : h(
               "ul",
               { class: "versions", role: "list" },
-              [...generations].reverse().map((one) =>
-                h(
-                  "li",
-                  {},
-                  h("span", {}, `Version ${one.generation}, ${onDay(one.at * 1000)} ${clock(one.at * 1000)}`),
-                  h("span", { class: "soft" }, REASONS[one.reason] ?? one.reason),
+              [...generations]
+                .reverse()
+                .map((one) =>
                   h(
-                    "button",
-                    { type: "button", class: "quiet", onclick: look(one.generation), "aria-label": `Look at version ${one.generation}` },
-                    "Look",
+                    "li",
+                    {},
+                    h(
+                      "span",
+                      {},
+                      `Version ${one.generation}, ${onDay(one.at * 1000)} ${clock(one.at * 1000)}`,
+                    ),
+                    h("span", { class: "soft" }, REASONS[one.reason] ?? one.reason),
+                    h(
+                      "button",
+                      {
+                        type: "button",
+                        class: "quiet",
+                        onclick: look(one.generation),
+                        "aria-label": `Look at version ${one.generation}`,
+                      },
+                      "Look",
+                    ),
                   ),
                 ),
-              ),
             ),
         errorPlace,
         shown,

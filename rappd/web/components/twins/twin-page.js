@@ -162,7 +162,11 @@ export function twinPage(place, key, tryIt) {
       h(
         "p",
         { class: "soft also" },
-        h("a", { href: `#/agents/memory/${encodeURIComponent(key)}` }, `See and correct what ${name} remembers`),
+        h(
+          "a",
+          { href: `#/agents/memory/${encodeURIComponent(key)}` },
+          `See and correct what ${name} remembers`,
+        ),
       ),
     );
 
