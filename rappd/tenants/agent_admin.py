@@ -15,6 +15,8 @@ from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
 from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError
+from twins.installer.refused_files import PREFIX as REFUSED
+from twins.installer.refused_files import RefusedFiles
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked
@@ -27,6 +29,7 @@ class AgentAdmin:
 
     def __init__(self, tenant: TenantContext) -> None:
         self._tenant = tenant
+        self._refused = RefusedFiles(tenant.workspace, tenant.held)
         self._lock = asyncio.Lock()
         self.editor = AgentEditor(tenant, self._lock, self._report)
 
@@ -105,9 +108,27 @@ class AgentAdmin:
             await self._tenant.refresh()
         return {"status": "ok", "message": f"{filename} is out of service.", "undo": token}
 
-    async def undo(self, token: str) -> dict[str, Any]:
-        """Brings a removed file back."""
+    async def refuse(self, name: str) -> dict[str, Any]:
+        """Takes a quarantined file out of its place; the answer's ``undo`` brings it back, quarantined as before.
+
+        ``name`` as in ``approve``. Raises ``NotFoundError`` for what is not quarantined.
+        """
         async with self._lock:
+            waiting = await in_file_pool(self._waiting, name)
+            if waiting is None:
+                raise NotFoundError(f'"{name[:80]}" does not wait for approval.', do="rappd agents approve")
+            token = await in_file_pool(self._refused.put_aside, waiting.path)
+            await self._moved(waiting.path)
+        filename = waiting.path.removeprefix("agents/")
+        return {"status": "ok", "file": filename, "message": f"{filename} was refused.", "undo": token}
+
+    async def undo(self, token: str) -> dict[str, Any]:
+        """Brings a removed or refused file back."""
+        async with self._lock:
+            if token.startswith(REFUSED):
+                path = await in_file_pool(self._refused.bring_back, token)
+                await self._moved(path)
+                return {"status": "ok", "file": path, "message": f"{path} waits for your approval again."}
             name = await in_file_pool(self._tenant.files.undo, token)
             await self._tenant.refresh()
         return self._report(name)
@@ -164,6 +185,12 @@ class AgentAdmin:
             "file": filename,
             "sha256": sha256(content),
         }
+
+    async def _moved(self, path: str) -> None:
+        if path == ENV_FILE:
+            await self._tenant.reload_variables()
+        await self._tenant.registry.forget(YOURS, path.removeprefix("agents/"))
+        await self._tenant.refresh()
 
     async def held(self) -> list[dict[str, Any]]:
         """Returns the quarantined files of this workspace: agents, services, senses."""

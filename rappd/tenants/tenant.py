@@ -101,7 +101,7 @@ class Tenant:
         self.name = name
         self.title = title or name
         self.id = agent_id(address or name, services.node)
-        self.active_requests = 0
+        self.active_requests = self.requests_begun = 0
         self._looked = 0.0
         self._glanced = 0.0
         self._watched = watched
@@ -195,6 +195,7 @@ class Tenant:
     async def handle(self, context: RequestContext) -> dict[str, Any]:
         """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
         self.active_requests += 1
+        self.requests_begun += 1
         try:
             if not self.ready.is_set():
                 await self.ready.wait()

@@ -110,7 +110,17 @@ async def undo(request: web.Request) -> web.Response:
 async def approve(request: web.Request) -> web.Response:
     """Lets the present bytes of a quarantined file run; of any other, change structure."""
     body = await json_object(request)
-    return ok(await tenant_of(request).admin.approve(text_field(body, "filename")))
+    done = await tenant_of(request).admin.approve(text_field(body, "filename"))
+    request.app[DAEMON].tether.workflows_changed()
+    return ok(done)
+
+
+@routes.post("/agents/refuse")
+@operator_only
+async def refuse(request: web.Request) -> web.Response:
+    """Takes a quarantined file out of its place; the answer's `undo` brings it back, quarantined as before."""
+    body = await json_object(request)
+    return ok(await tenant_of(request).admin.refuse(text_field(body, "filename")))
 
 
 @routes.post("/agents/new")

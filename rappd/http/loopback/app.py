@@ -12,6 +12,7 @@ from rappd.http.loopback import (
     broadcast,
     cartridges,
     chat,
+    conversations,
     devices,
     eggs,
     fleet,
@@ -27,6 +28,7 @@ from rappd.http.loopback import (
     peers,
     places,
     rapps,
+    search,
     services,
     session_eggs,
     sessions,
@@ -61,7 +63,19 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
-    tables += [tokens, anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
+    tables += [
+        conversations,
+        tokens,
+        anchors,
+        notices,
+        search,
+        devices,
+        session_eggs,
+        sessions,
+        workflows,
+        well_known,
+        places,
+    ]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:

@@ -2,21 +2,27 @@
 
 import { h } from "../../lib/dom.js";
 import { store, stored } from "../../lib/storage.js";
+import { openModels } from "../models/model-picker.js";
 import { openDialog } from "../ui/dialog.js";
 
 const CHORD_MS = 1500;
 const EDITABLE = "input, textarea, select, [contenteditable]";
 
-/** Setting for the shortcuts `/`, `?` and `g`; Enter and Esc always work. */
+/** Setting for the shortcuts `/`, `c`, `?` and `g`; Enter, Esc and Ctrl+K always work. */
 export const singleKeyShortcuts = {
   get: () => stored("single-keys", true),
   set: (on) => store("single-keys", on),
 };
 
-/** Listens. `actions` are `write()`, `escape()` and `visit(id)`. */
+/** Listens. `actions` are `search()`, `write()`, `escape()` and `visit(id)`. */
 export function startShortcuts(pages, actions) {
   let chord = 0;
   addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      actions.search();
+      return;
+    }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (document.querySelector("dialog[open]")) return; // the dialog has the keyboard
     if (event.key === "Escape") {
@@ -31,8 +37,10 @@ export function startShortcuts(pages, actions) {
       if (page) actions.visit(page.id);
       else return;
     } else if (event.key === "g") chord = performance.now();
-    else if (event.key === "/") actions.write();
+    else if (event.key === "/") actions.search();
+    else if (event.key === "c") actions.write();
     else if (event.key === "?") openShortcuts(pages);
+    else if (event.key === "m") openModels();
     else return;
     event.preventDefault();
   });
@@ -40,40 +48,56 @@ export function startShortcuts(pages, actions) {
 
 /** Opens the list of shortcuts. */
 export function openShortcuts(pages) {
-  const rows = [
-    ["Enter", "send"],
-    ["Shift+Enter", "new line"],
-    ["Esc", "stop, or close"],
-    ["/", "write"],
-    ["?", "this list"],
-    ...pages.map(({ key, title }) => [`g ${key}`, title]),
-  ];
+  const groups = {
+    "While you write": [
+      ["Enter", "send"],
+      ["Shift+Enter", "new line"],
+      ["Esc", "stop, or close"],
+    ],
+    Anywhere: [
+      ["/", "search everything"],
+      ["Ctrl+K", "search everything"],
+      ["c", "write"],
+      ["m", "choose the model"],
+      ["?", "this list"],
+    ],
+    "Go to": pages.map(({ key, title }) => [`g ${key}`, title]),
+    "In lists and menus": [
+      ["Tab", "next"],
+      ["Shift+Tab", "back"],
+      ["↑ ↓", "within a menu"],
+    ],
+  };
   openDialog({
     title: "Keyboard shortcuts",
+    wide: true,
     build: () =>
       h(
         "div",
         { class: "dialog-body" },
         h(
-          "dl",
-          { class: "keys" },
-          rows.map(([key, does]) =>
-            h(
-              "div",
-              {},
-              h(
-                "dt",
-                {},
-                key.split(" ").map((one) => h("kbd", {}, one)),
-              ),
-              h("dd", {}, does),
-            ),
+          "div",
+          { class: "key-groups" },
+          Object.entries(groups).map(([title, rows]) =>
+            h("section", {}, h("h3", {}, title), h("dl", { class: "keys" }, rows.map(keyRow))),
           ),
         ),
         shortcutsSwitch(),
       ),
   });
 }
+
+const keyRow = ([key, does]) =>
+  h(
+    "div",
+    {},
+    h(
+      "dt",
+      {},
+      key.split(" ").map((one) => h("kbd", {}, one)),
+    ),
+    h("dd", {}, does),
+  );
 
 /** The switch for single keys. */
 export function shortcutsSwitch() {
@@ -83,7 +107,7 @@ export function shortcutsSwitch() {
   return h(
     "label",
     { class: "switch" },
-    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , ? and g )")),
+    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , c, m, ? and g )")),
     field,
   );
 }

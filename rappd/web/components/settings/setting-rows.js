@@ -74,8 +74,9 @@ function row(setting, page, list) {
   const label = h(
     "span",
     {},
-    h("code", {}, setting.name),
-    h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")),
+    titleOf(setting),
+    h("span", { class: "soft help" }, [setting.about ?? setting.help, origin(setting)].filter(Boolean).join(" ")),
+    h("code", { class: "raw-name" }, setting.name),
   );
   const change = async (value) => {
     const worked = await attemptIn(errorPlace, () => post("/settings", { name: setting.name, value }));
@@ -94,8 +95,8 @@ function row(setting, page, list) {
         ];
     toast(
       setting.live === false
-        ? `${setting.name} saved; it counts from the next start.`
-        : `${setting.name} saved.`,
+        ? `${titleOf(setting)} saved; it counts from the next start.`
+        : `${titleOf(setting)} saved.`,
       { actions },
     );
     list.refresh();
@@ -113,6 +114,8 @@ function row(setting, page, list) {
     errorPlace,
   );
 }
+
+const titleOf = ({ title, name }) => title ?? name;
 
 function onOff(setting, label, change) {
   const input = h("input", { type: "checkbox", role: "switch", id: `setting-${setting.name}` });
@@ -150,7 +153,7 @@ function field(setting, label, drafts, change) {
   });
   const save = h(
     "button",
-    { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${setting.name}` },
+    { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${titleOf(setting)}` },
     "Save",
   );
   const draw = () => {
