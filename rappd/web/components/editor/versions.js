@@ -49,30 +49,24 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
           : h(
               "ul",
               { class: "versions", role: "list" },
-              [...generations]
-                .reverse()
-                .map((one) =>
+              [...generations].reverse().map((one) =>
+                h(
+                  "li",
+                  {},
+                  h("span", {}, `Version ${one.generation}, ${onDay(one.at * 1000)} ${clock(one.at * 1000)}`),
+                  h("span", { class: "soft" }, REASONS[one.reason] ?? one.reason),
                   h(
-                    "li",
-                    {},
-                    h(
-                      "span",
-                      {},
-                      `Version ${one.generation}, ${onDay(one.at * 1000)} ${clock(one.at * 1000)}`,
-                    ),
-                    h("span", { class: "soft" }, REASONS[one.reason] ?? one.reason),
-                    h(
-                      "button",
-                      {
-                        type: "button",
-                        class: "quiet",
-                        onclick: look(one.generation),
-                        "aria-label": `Look at version ${one.generation}`,
-                      },
-                      "Look",
-                    ),
+                    "button",
+                    {
+                      type: "button",
+                      class: "quiet",
+                      onclick: look(one.generation),
+                      "aria-label": `Look at version ${one.generation}`,
+                    },
+                    "Look",
                   ),
                 ),
+              ),
             ),
         errorPlace,
         shown,

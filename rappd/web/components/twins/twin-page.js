@@ -152,7 +152,8 @@ export function twinPage(place, key, tryIt) {
             ),
         ),
       ],
-      twin.state !== "archived" && [newAgentButton(key), chooseFile("Add a file", tryIt, key)],
+      twin.state !== "archived" &&
+        h("div", { class: "controls" }, newAgentButton(key), chooseFile("Add a file", tryIt, key)),
     );
   }
 
