@@ -13,7 +13,6 @@ export function lineDiff(before, after) {
   while (end < most && old[old.length - 1 - end] === fresh[fresh.length - 1 - end]) end += 1;
   const middle = between(old.slice(start, old.length - end), fresh.slice(start, fresh.length - end));
   const same = (lines) => lines.map((line) => ` ${line}`);
-  const same = (lines) => lines.map((line) => ` ${line}`);
   const whole = [...same(old.slice(0, start)), ...middle, ...same(end ? old.slice(-end) : [])];
   return ["--- before", "+++ after", ...hunks(whole)];
 }

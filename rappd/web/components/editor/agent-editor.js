@@ -232,6 +232,11 @@ class AgentEditorView {
       return true;
     }
     const source = this.#code.text();
+    if (!source.trim()) {
+      const empty = { error: "There is no text to save.", todo: "To take the agent out, use Remove at Agents." };
+      fill(this.#note, problemView(empty));
+      return false;
+    }
     this.#saving = true;
     this.#tellState("Saving…");
     try {

@@ -29,7 +29,7 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
       };
       const comparison = (number, source, leave) => [
         h("h3", {}, `Version ${number}, and the text in the editor`),
-        sides(lineDiff(source, present()), file),
+        source === present() ? h("p", {}, "They are the same.") : sides(lineDiff(source, present()), file),
         ...(readOnly
           ? []
           : [
