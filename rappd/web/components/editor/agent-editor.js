@@ -233,7 +233,10 @@ class AgentEditorView {
     }
     const source = this.#code.text();
     if (!source.trim()) {
-      const empty = { error: "There is no text to save.", todo: "To take the agent out, use Remove at Agents." };
+      const empty = {
+        error: "There is no text to save.",
+        todo: "To take the agent out, use Remove at Agents.",
+      };
       fill(this.#note, problemView(empty));
       return false;
     }
