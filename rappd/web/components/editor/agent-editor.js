@@ -1,13 +1,12 @@
 /** One agent file in the editor: its text, saving, testing, running, and its earlier versions. */
 
-import { Problem, ask, get, post } from "../../lib/api.js";
+import { Problem, ask, get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
 import { go } from "../../lib/router.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { failedFiles } from "../agents/failed-files.js";
-import { runForm } from "../agents/run-form.js";
 import { operatorNotice } from "../layout/operator-notice.js";
 import { routesOf } from "../twins/twins-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
@@ -15,7 +14,7 @@ import { toast } from "../ui/toast.js";
 import { codeEditor } from "./code-editor.js";
 import { conflictView } from "./conflict.js";
 import { draftOf, dropDraft, keepDraft } from "./drafts.js";
-import { testResults } from "./test-results.js";
+import { showRun, showTest } from "./try-out.js";
 import { openVersions } from "./versions.js";
 
 const DRAFT_MS = 300;
@@ -133,8 +132,9 @@ class AgentEditorView {
       const made = await ask(this.#path, { method: "PUT", json: { source: found.source, base: "" } });
       agentsChanged.dispatchEvent(new Event("change"));
       toast(`${made.file} is yours to change.`);
-      this.close();
-      agentEditor(this.#place, made.file, this.#key);
+      this.#code.close();
+      fill(this.#note);
+      await this.start();
     };
     const errorPlace = h("div", {});
     fill(
@@ -355,38 +355,12 @@ class AgentEditorView {
   };
 
   async #test() {
-    fill(this.#outcome, h("p", { class: "soft" }, "Testing…"));
-    const errorPlace = h("div", {});
-    let found = null;
-    await attemptIn(errorPlace, async () => {
-      const body = { filename: this.#file, source: this.#code.text() };
-      found = await post(`${routesOf(this.#key)}/agents/test`, body);
-    });
-    fill(
-      this.#outcome,
-      h("section", { role: "status" }, h("h3", {}, "Test"), errorPlace, found && testResults(found)),
-    );
+    await showTest(this.#outcome, { key: this.#key, file: this.#file, source: this.#code.text() });
   }
 
   async #run() {
     if (this.#dirty && !(await this.save())) return;
-    const errorPlace = h("div", {});
-    let cards = [];
-    await attemptIn(errorPlace, async () => {
-      const { files } = await get(`${routesOf(this.#key)}/agents`);
-      cards = files.filter(({ filename }) => filename === this.#file).flatMap((one) => one.cards);
-    });
-    const forms = cards
-      .filter(({ name, shadowed_by: other }) => name && !other)
-      .map((card) => runForm(card, this.#key));
-    fill(
-      this.#outcome,
-      h("h3", {}, "Run"),
-      errorPlace,
-      forms.map(({ element }) => element),
-      forms.length === 0 && h("p", { class: "soft" }, "No agent of this file runs now."),
-    );
-    forms[0]?.focus();
+    await showRun(this.#outcome, { key: this.#key, file: this.#file });
   }
 
   async #versions() {
