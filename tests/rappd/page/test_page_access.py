@@ -16,6 +16,8 @@ EVERYWHERE = (
     "chat/conversation/7c1e",
     "agents",
     "agents/Clock",
+    "agents/edit/clock_agent.py",
+    "agents/memory",
     "twins",
     "twins/twin/rose-7e18",
     "twins/lineage",

@@ -21,7 +21,7 @@ const PLACES = {
   conversation: (key) => `#/activity/thread/${part(key)}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
-  memory: (key) => (key ? `#/twins/twin/${part(key)}` : "#/chat"),
+  memory: (key) => `#/agents/memory${key ? `/${part(key)}` : ""}`,
   machine: (key) => `#/machines/peer/${part(key)}`,
   setting: (key) => `#/settings/${part(key)}`,
 };
