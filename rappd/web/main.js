@@ -62,7 +62,7 @@ keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
 followDaemonEvents();
-setTimeout(loadAll, QUIET_MS);
+setTimeout(loadRest, QUIET_MS);
 
 /**
  * A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. `&go=` names
@@ -137,8 +137,16 @@ function visit(id) {
   go(id, ...(page.rest?.() ?? []));
 }
 
+/** Modules that are not needed at once are there when they are, also while the daemon is away. */
+function loadRest() {
+  loadAll();
+  loadSearch().catch(() => undefined); // opening it tries again
+}
+
+const loadSearch = () => import("./components/search/search-palette.js");
+
 async function search() {
-  const { openSearch } = await import("./components/search/search-palette.js");
+  const { openSearch } = await loadSearch();
   openSearch(pages, { shortcuts: () => openShortcuts(pages) });
 }
 
