@@ -92,7 +92,7 @@ async def test_picture_tells_who_is_here_what_waits_and_what_is_backed_up(site: 
     async with site.opened("#/machines/neighborhood") as page:
         glance = page.locator(".nb-glance")
         await expect(glance).to_have_text(
-            "2 of 3 machines are here. Calls or eggs wait for shed. shed is not wholly backed up."
+            "2 of 3 machines are here. Calls or eggs wait for shed. shed is not backed up."
         )
         here = page.get_by_role("region", name="This machine")
         await expect(here).to_contain_text("✓ backed up 22 Nov")

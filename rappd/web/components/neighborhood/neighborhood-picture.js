@@ -103,6 +103,7 @@ function atOneGlance(others) {
   const isHere = (row) => machines.peer(row.fingerprint)?.presence === "here" || neighborhood.probes.get(row.name)?.reachable;
   const here = 1 + others.filter(isHere).length;
   const queues = others.filter((row) => queuedFor(row) > 0);
+  const partly = all.some(({ name }) => backup(name, neighborhood.snapshots)[2].includes("partly"));
   const lacking = all.filter(({ name }) => backup(name, neighborhood.snapshots)[1] !== "good");
   const list = (rows) => joinNames(rows.map(nameOf));
   return [
@@ -110,7 +111,7 @@ function atOneGlance(others) {
     queues.length ? `Calls or eggs wait for ${list(queues)}. ` : others.length ? "Nothing waits to be sent. " : "",
     lacking.length === 0
       ? "All is backed up."
-      : `${lacking.length === all.length ? "Nothing is" : `${list(lacking)} ${lacking.length === 1 ? "is" : "are"} not`} wholly backed up.`,
+      : `${lacking.length === all.length ? "Nothing is" : `${list(lacking)} ${lacking.length === 1 ? "is" : "are"} not`} ${partly ? "wholly " : ""}backed up.`,
   ].join("");
 }
 
