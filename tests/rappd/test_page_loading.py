@@ -176,5 +176,5 @@ def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, 
         page.locator("#write:focus").wait_for()
         after = page.evaluate(places)
         browser.close()
-    assert len(before) == 7
+    assert len(before) == 8
     assert before == after, "the same links at the same places"
