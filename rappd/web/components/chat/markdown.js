@@ -6,7 +6,32 @@ import { h } from "../../lib/dom.js";
 
 const PLAIN_TAGS = /<\/?(b|br|del|details|em|hr|i|ins|kbd|mark|p|s|small|strong|sub|summary|sup|u)\s*\/?>/gi;
 
+const CODE_MARK = "x-code-"; // in `lang` until the text is sanitised
+const FORMULA_MARK = "x-formula";
+const INLINE_FORMULA = /^(?:\\\((.+?)\\\)|\$(?!\s)((?:\\.|[^\\$\n])+?)(?<!\s)\$(?!\d))/s;
+const DISPLAY_FORMULA = /^(?:\$\$(.+?)\$\$|\\\[(.+?)\\\])/s;
+
 const marked = new Marked({ gfm: true, breaks: true });
+// `\(x\)`, `$x$`, `$$x$$` and `\[x\]`, none of them within code.
+marked.use({
+  extensions: [
+    {
+      name: "formulaBlock",
+      level: "block",
+      start: (text) => text.match(/\$\$|\\\[/)?.index,
+      tokenizer: (text) => formula("formulaBlock", DISPLAY_FORMULA.exec(text)),
+      renderer: ({ tex }) => `<div lang="${FORMULA_MARK}-block">${escape(tex)}</div>`,
+    },
+    {
+      name: "formula",
+      level: "inline",
+      start: (text) => text.match(/\$|\\\(|\\\[/)?.index,
+      tokenizer: (text) =>
+        formula("formulaBlock", DISPLAY_FORMULA.exec(text)) ?? formula("formula", INLINE_FORMULA.exec(text)),
+      renderer: ({ tex }) => `<span lang="${FORMULA_MARK}">${escape(tex)}</span>`,
+    },
+  ],
+});
 marked.use({
   renderer: {
     // The page's own headings are levels 1 and 2.
@@ -17,6 +42,10 @@ marked.use({
     // Other HTML is shown as the text it is: an answer has no business writing our page.
     html({ text }) {
       return text.replace(PLAIN_TAGS, "").includes("<") ? escape(text) : text;
+    },
+    code({ text, lang }) {
+      const language = languageMark(lang?.trim().split(/\s/)[0] ?? "");
+      return `<pre${language && ` lang="${language}"`}><code>${escape(text)}\n</code></pre>`;
     },
     checkbox({ checked }) {
       return checked ? "☑ " : "☐ ";
@@ -71,7 +100,35 @@ export function markdown(text, { final = true } = {}) {
     block.tabIndex = 0;
     if (final) addCopy(block);
   }
+  const code = marksOf(fragment, CODE_MARK);
+  const formulas = marksOf(fragment, FORMULA_MARK);
+  if (final && code.length)
+    import("../answers/code-highlight.js").then(({ highlightCode }) => highlightCode(code)).catch(plainStays);
+  if (final && formulas.length)
+    import("../answers/formulas.js").then(({ drawFormulas }) => drawFormulas(formulas)).catch(plainStays);
   return fragment;
+}
+
+const languageMark = (name) =>
+  /^[\w+#.-]{1,30}$/.test(name) ? CODE_MARK + name.toLowerCase().replaceAll("#", "sharp") : "";
+
+function formula(type, match) {
+  const tex = (match?.[1] ?? match?.[2])?.trim();
+  return tex ? { type, raw: match[0], tex } : undefined;
+}
+
+/** Without the daemon a library cannot be fetched: the text is there as it was written. */
+function plainStays(found) {
+  if (!(found instanceof TypeError)) throw found;
+}
+
+/** Elements that the reader above marked, with their marks taken off. */
+function marksOf(fragment, start) {
+  return [...fragment.querySelectorAll(`[lang^="${start}"]`)].map((place) => {
+    const mark = place.lang;
+    place.removeAttribute("lang");
+    return { place, mark };
+  });
 }
 
 function escape(text) {
