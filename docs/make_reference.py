@@ -3,7 +3,7 @@
     python docs/make_reference.py [FOLDER]
 
 Run it after changing one of these; the tests compare the pages with what it writes. FOLDER (this one,
-if left out) gets errors.md, settings.md, routes.md and cli.md.
+if left out) gets errors.md, settings.md, routes.md and cli.md; commands.json goes to the page.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import os
 import pkgutil
 import re
@@ -99,6 +100,10 @@ DO = {
     "callback_refused": "Approve the file (`rappd agents approve`), or raise `agents.model_calls`.",
     "cancelled": "Nothing: ask again when you want it.",
     "changed_since": "Keep the changed files elsewhere first. Nothing was touched.",
+    "changed_on_disk": "Look at both texts, choose one, and save again. Nothing was written.",
+    "memories_unreadable": "Look at the file that the message names; `rappd doctor`.",
+    "memory_changed": "Look at the memory as it is now, then change it again.",
+    "no_such_memory": "Look at the list again: an agent or somebody else deleted it.",
     "conflict": "Look at what is there (`rappd status`), then try again.",
     "disk_full": "Free some disk space, then run it again. Everything is as it was.",
     "egg_too_large": "Carry it by hand, on a stick.",
@@ -336,9 +341,21 @@ _MADE = "<!-- Made by docs/make_reference.py from the code. -->"
 _HELP: dict[str, Any] = {"terminal_width": 78, "help_option_names": ["-h", "--help"]}
 
 
+def commands() -> str:
+    """commands.json: name and first sentence of each command, for the page's search."""
+    rows = []
+    for words, found in _commands(command, ("rappd",)):
+        text = " ".join((found.get_short_help_str(200) or "").split())
+        if len(words) > 1:
+            rows.append(json.dumps({"name": " ".join(words), "help": text}, ensure_ascii=False))
+    return "[\n" + ",\n".join(rows) + "\n]\n"
+
+
 def main(arguments: list[str]) -> None:
     """Writes every page."""
     folder = Path(arguments[0]) if arguments else Path(__file__).parent
+    page = folder if arguments else folder.parent / "rappd" / "web" / "components" / "search"
+    (page / "commands.json").write_text(commands(), encoding="utf-8")
     for name, make in PAGES.items():
         (folder / name).write_text(make(), encoding="utf-8")
 

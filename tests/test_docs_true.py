@@ -264,6 +264,11 @@ def test_reference_pages_mirror_the_code(made: Path, name: str) -> None:
     assert (DOCS / name).read_text() == (made / name).read_text(), "run: python docs/make_reference.py"
 
 
+def test_commands_in_the_search_of_the_page_mirror_the_code(made: Path) -> None:
+    kept = REPO / "rappd/web/components/search/commands.json"
+    assert kept.read_text() == (made / "commands.json").read_text(), "run: python docs/make_reference.py"
+
+
 @pytest.mark.parametrize("words", ["rappd", "rappd agents", "rappd threads export"])
 def test_the_command_line_page_is_what_help_prints(words: str) -> None:
     done = subprocess.run(

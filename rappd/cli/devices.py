@@ -80,6 +80,9 @@ def rename(device: str, name: str, as_json: bool) -> None:
 @click.option("--scope", type=click.Choice(["talk", "listen"]), help="It may talk, or only listen.")
 @click.option("--workflows/--no-workflows", default=None, help="It may start workflows.")
 @click.option("--eggs/--no-eggs", default=None, help="It may send eggs, and fetch its session as one.")
+@click.option(
+    "--notices/--no-notices", default=None, help="It sees what waits for you, and may dismiss news."
+)
 @click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `shared` for everybody's.")
 @_JSON
 def scopes(
@@ -87,6 +90,7 @@ def scopes(
     scope: str | None,
     workflows: bool | None,
     eggs: bool | None,
+    notices: bool | None,
     user: str | None,
     as_json: bool,
 ) -> None:
@@ -99,6 +103,8 @@ def scopes(
         body["workflows"] = workflows
     if eggs is not None:
         body["eggs"] = eggs
+    if notices is not None:
+        body["notices"] = notices
     if user is not None:
         body["user"] = "" if user == "shared" else user
     row = daemon.post(_path(device), body) if body else daemon.get(_path(device))
@@ -146,4 +152,4 @@ def _way(row: Row) -> str:
 
 def _may(row: Row) -> str:
     words = ["talk, listen" if row["scope"] == "talk" else "listen"]
-    return ", ".join([*words, *(name for name in ("workflows", "eggs") if row[name])])
+    return ", ".join([*words, *(name for name in ("workflows", "eggs", "notices") if row[name])])

@@ -19,6 +19,7 @@ from agents.workers.privileges import protect_daemon
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.ports import another, holder
+from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
 from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
@@ -83,6 +84,7 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         federation_listener = FederationListener(daemon)
         daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
         daemon.tether.make_listener = partial(_tether_listener, settings.text("tether.address"))
+        daemon.tether.owners_list = OwnersList(daemon)
         held.announce(port)
         stopped = _stop_signal()
         try:

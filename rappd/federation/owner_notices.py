@@ -31,6 +31,7 @@ class OwnerNotices:
             f"rappd threads show {row.thread[:8]}",
             kind="answer",
             key=f"answer:{row.id}",
+            subject=row.thread,
         )
 
     def asked_to_pair(self, session: PairingSession) -> None:

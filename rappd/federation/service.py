@@ -33,6 +33,7 @@ from rappd.federation.components import (
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
+from rappd.federation.new_members import NewMembers
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
 from rappd.federation.peer_events import PeerEventHandler
@@ -90,6 +91,7 @@ class FederationService:
         )
         self.peer_store = PeerStore(self.tables.peers)
         self._owner_notices = OwnerNotices(notices, self.peer_store, self._is_asking)
+        self._new_members = NewMembers(node.home.root, memberships, notices)
         self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
         self._base = FederationBase(
             node,
@@ -292,6 +294,8 @@ class FederationService:
         if peer is None:
             return
         self.announced[fingerprint] = data
+        if joined := self._new_members.unheard(peer, data):
+            self.spawn(self._new_members.enter(peer, joined))
         called = tame(name) if isinstance(name, str) else ""
         if called not in ("", tame(peer.called)):
             self.spawn(self.peer_store.calls_itself(fingerprint, called))
@@ -333,6 +337,14 @@ class FederationService:
     def asked_to_pair(self, session: PairingSession) -> None:
         """Tells the owner, who may not be looking."""
         self._owner_notices.asked_to_pair(session)
+
+    def asking(self) -> list[dict[str, Any]]:
+        """The pairings that other machines began and that wait for this one's owner."""
+        if self._parts is None:
+            return []
+        pairings = self._parts.pairings
+        asked = [one for one in pairings.asking() if one.role == "answers" and not one.yes]
+        return [one.row(pairings.now()) for one in asked if one.live]
 
     def _is_asking(self, session: str) -> bool:
         return self._parts is not None and session in {one.id for one in self._parts.pairings.asking()}

@@ -46,7 +46,7 @@ class Notices:
     def add(self, what: str, do: str, *, kind: str = "failed", key: str = "", subject: str = "") -> None:
         """Adds a notice, in place of one with the same key."""
         key = key or uuid.uuid4().hex
-        notice = Notice(key, kind, time.time(), _proper(what), _proper(do), subject)
+        notice = Notice(key, kind, time.time(), one_line(what), one_line(do), subject)
         self._waiting.pop(key, None)
         self._waiting[key] = notice
         self._write(notice)
@@ -124,6 +124,7 @@ async def _logged(work: Coroutine[Any, Any, None]) -> None:
         log.warning("a notice could not be written down: %s", error)
 
 
-def _proper(text: str) -> str:
+def one_line(text: str) -> str:
+    """``text`` as screens may show it, whoever wrote it: one line of printable characters, at most 300."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 4 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -76,6 +76,11 @@ class DaemonEggOperations:
         found = await asyncio.to_thread(self.verbs.look, path, progress=progress)
         return {"id": self.waiting.id_of(path), **found}
 
+    async def look_at_copy(self, path: Path, progress: Progress | None = None) -> dict[str, Any]:
+        """``look`` at a copy of any egg on this machine; ``id`` names the copy, which waits."""
+        async with self._taken_in(path, "") as kept:
+            return await self.look(kept, progress)
+
     async def plan(
         self, path: Path, overwrite: Iterable[str] = (), *, expect_sha256: str = ""
     ) -> dict[str, Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
 from rappd.tenants.quarantine import QuarantinedFile, held_files, named
+from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
 from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError
+from twins.installer.refused_files import PREFIX as REFUSED
+from twins.installer.refused_files import RefusedFiles
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked
@@ -27,7 +29,9 @@ class AgentAdmin:
 
     def __init__(self, tenant: TenantContext) -> None:
         self._tenant = tenant
+        self._refused = RefusedFiles(tenant.workspace, tenant.held)
         self._lock = asyncio.Lock()
+        self.editor = AgentEditor(tenant, self._lock, self._report)
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A named operation for ``utils.host``: agents.list|source|write|remove|generations|restore."""
@@ -49,7 +53,7 @@ class AgentAdmin:
             case "agents.remove":
                 return await self.remove(name)
             case "agents.generations":
-                return {"generations": await in_file_pool(self._generations, name)}
+                return {"generations": await self.editor.generations(name)}
             case "agents.restore":
                 number = arguments.get("generation")
                 if not isinstance(number, int):
@@ -68,21 +72,20 @@ class AgentAdmin:
         molt: bool = False,
         replace: bool = True,
         by_operator: bool = False,
+        keep_faulty: bool = False,
     ) -> dict[str, Any]:
         """Stages a file, loads it in a worker, and only then moves it into place.
 
         A molt must keep name and parameters of what it replaces (RAPP v1 §11); a file that does not
-        load is refused and nothing changes. What the operator brings in himself is approved by that, should
+        load is refused and nothing changes. With ``keep_faulty`` it is kept, not running, and an earlier version
+        of it works on. What the operator brings in himself is approved by that, should
         these very bytes be quarantined there. Returns ``{file, agents, try, message}``.
         """
         files = self._tenant.files
-        async with self._lock:
-            name, staged = await in_file_pool(files.stage, filename, content)
+        async with self._lock, clear_disk_errors(filename):
+            name, staged = await in_file_pool(files.stage, filename, content, faulty=keep_faulty)
             try:
-                outcome = await self._tenant.describe(
-                    await in_file_pool(_reference, self._tenant.workspace.files, name, staged)
-                )
-                _refuse_unloadable(name, outcome)
+                outcome = await checked(self._tenant, name, staged, keep_faulty=keep_faulty)
                 before = self._state(name)
                 if before is not None and not replace:
                     raise BadFileError(f"{name} exists already.", do="Choose another name, or molt it.")
@@ -105,9 +108,27 @@ class AgentAdmin:
             await self._tenant.refresh()
         return {"status": "ok", "message": f"{filename} is out of service.", "undo": token}
 
-    async def undo(self, token: str) -> dict[str, Any]:
-        """Brings a removed file back."""
+    async def refuse(self, name: str) -> dict[str, Any]:
+        """Takes a quarantined file out of its place; the answer's ``undo`` brings it back, quarantined as before.
+
+        ``name`` as in ``approve``. Raises ``NotFoundError`` for what is not quarantined.
+        """
         async with self._lock:
+            waiting = await in_file_pool(self._waiting, name)
+            if waiting is None:
+                raise NotFoundError(f'"{name[:80]}" does not wait for approval.', do="rappd agents approve")
+            token = await in_file_pool(self._refused.put_aside, waiting.path)
+            await self._moved(waiting.path)
+        filename = waiting.path.removeprefix("agents/")
+        return {"status": "ok", "file": filename, "message": f"{filename} was refused.", "undo": token}
+
+    async def undo(self, token: str) -> dict[str, Any]:
+        """Brings a removed or refused file back."""
+        async with self._lock:
+            if token.startswith(REFUSED):
+                path = await in_file_pool(self._refused.bring_back, token)
+                await self._moved(path)
+                return {"status": "ok", "file": path, "message": f"{path} waits for your approval again."}
             name = await in_file_pool(self._tenant.files.undo, token)
             await self._tenant.refresh()
         return self._report(name)
@@ -165,6 +186,12 @@ class AgentAdmin:
             "sha256": sha256(content),
         }
 
+    async def _moved(self, path: str) -> None:
+        if path == ENV_FILE:
+            await self._tenant.reload_variables()
+        await self._tenant.registry.forget(YOURS, path.removeprefix("agents/"))
+        await self._tenant.refresh()
+
     async def held(self) -> list[dict[str, Any]]:
         """Returns the quarantined files of this workspace: agents, services, senses."""
         files = await in_file_pool(held_files, self._tenant.held, self._tenant.workspace)
@@ -194,6 +221,8 @@ class AgentAdmin:
             "agents": [agent.name for agent in state.agents] if state else [],
             "origin": origin,
             "sha256": sha256(content),
+            "fault": _fault(state),
+            "read_only": "" if state is None else why_read_only(file, origin, state.waits, content),
         }
 
     def _state(self, name: str) -> Any:
@@ -219,12 +248,6 @@ class AgentAdmin:
                     f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed."
                 )
 
-    def _generations(self, filename: str) -> list[dict[str, Any]]:
-        return [
-            {"generation": kept.number, "at": kept.at, "sha256": kept.sha256, "reason": kept.reason}
-            for kept in self._tenant.files.generations(filename)
-        ]
-
     def _report(self, name: str) -> dict[str, Any]:
         change = next(iter(self._tenant.registry.outcome(YOURS, name)), None)
         if change is not None and change.failure is not None:
@@ -241,18 +264,8 @@ class AgentAdmin:
         }
 
 
-def _reference(files: SafeTree, name: str, staged: Path) -> dict[str, Any]:
-    found = files.stat_file(staged)
-    return {"rel": name, "path": str(staged), "stamp": [found.st_mtime_ns, found.st_size, found.st_ino]}
-
-
-def _refuse_unloadable(name: str, outcome: dict[str, Any]) -> None:
-    failure = outcome.get("failure")
-    if failure and not failure.get("missing_module"):
-        line = f" line {failure['line']}" if failure.get("line") else ""
-        raise BadFileError(f"{name}{line}: {failure['reason']}", do="Fix it and import it again.")
-    if not failure and not outcome.get("agents"):
-        rejected = outcome.get("quarantined") or [{"reason": "it holds no agent"}]
-        raise BadFileError(
-            f"{name}: {rejected[0]['reason']}", do="An agent is a class with name, metadata and perform."
-        )
+def _fault(state: Any) -> dict[str, Any] | None:
+    """The line and the reason of what is wrong with a file; None where nothing is, or it only waits."""
+    if state is None or state.waits or not state.failures:
+        return None
+    return {"line": state.failures[0].line, "reason": state.failures[0].reason}

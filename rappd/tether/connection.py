@@ -52,6 +52,14 @@ class ConnectionOwner(Protocol):
         """Sends it a token for one request for an egg, or tells it why not."""
         ...
 
+    def show_waiting(self, connection: PhoneConnection) -> None:
+        """Shows it what waits for the owner, if it may see that and it changed."""
+        ...
+
+    def dismiss(self, connection: PhoneConnection, key: str) -> None:
+        """Removes one of the news for it, or tells it why not."""
+        ...
+
     def workflows_for(self, device: Device) -> dict[str, Any]:
         """The frame that tells a phone which workflows it may run."""
         ...
@@ -186,6 +194,8 @@ class PhoneConnection:
         now = time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(self._phone.next_tick(now), self._tick)
         self._perform(self._phone.on_tick(now))
+        if self.session is not None:
+            self._owner.show_waiting(self)
 
     def _perform(self, actions: list[phone_side.Action]) -> None:
         assert self.device is not None
@@ -204,6 +214,8 @@ class PhoneConnection:
                 self._owner.run_workflow(self, action)
             elif isinstance(action, phone_side.EggToken):
                 self._owner.send_egg_token(self)
+            elif isinstance(action, phone_side.Dismiss):
+                self._owner.dismiss(self, action.key)
             elif isinstance(action, phone_side.More):
                 if self.behind:
                     self._joining = asyncio.ensure_future(self._sessions.more(self.session, self))
@@ -251,6 +263,7 @@ class PhoneConnection:
     async def _show_rights(self, device: Device) -> None:
         self.show(await asyncio.to_thread(self._owner.workflows_for, device))
         self.show(self._owner.eggs_for(device))
+        self._owner.show_waiting(self)
 
     def _show_typing(self) -> None:
         assert self.session is not None and self.device is not None

@@ -17,7 +17,7 @@ from rappd.tether.errors import NoSuchDeviceError
 
 SCOPES = {"talk": ("HELP.*",), "listen": ()}
 """Words for people and the capabilities that they stand for."""
-WORKFLOW, EGG = "WORKFLOW", "EGG"
+WORKFLOW, EGG, NOTICES = "WORKFLOW", "EGG", "NOTICES"
 OWNER = "Owner"
 """The owner's name in sessions, which no device may have."""
 IDLE_DAYS = 90
@@ -36,6 +36,7 @@ class Device(msgspec.Struct, kw_only=True):
     scope: str = "talk"
     workflows: bool = False
     eggs: bool = False
+    notices: bool = False
     version: int = 0
     """Another one after each pairing and each change of rights: older tokens count no longer."""
     user: str = ""
@@ -48,8 +49,8 @@ class Device(msgspec.Struct, kw_only=True):
     @property
     def caps(self) -> tuple[str, ...]:
         """Capability texts of what it may do."""
-        more = ((WORKFLOW,) if self.workflows else ()) + ((EGG,) if self.eggs else ())
-        return SCOPES[self.scope] + more
+        rights = ((WORKFLOW, self.workflows), (EGG, self.eggs), (NOTICES, self.notices))
+        return SCOPES[self.scope] + tuple(right for right, given in rights if given)
 
     @property
     def user_guid(self) -> str:
@@ -60,7 +61,7 @@ class Device(msgspec.Struct, kw_only=True):
         """As lists show it, without its secret."""
         return {
             "id": self.id, "name": self.name, "scope": self.scope, "workflows": self.workflows,
-            "eggs": self.eggs, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
+            "eggs": self.eggs, "notices": self.notices, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
             "seen_from": self.seen_from, "session": self.session,
         }  # fmt: skip
 
@@ -149,10 +150,18 @@ class DeviceRegistry:
         self._write()
 
     def allow(
-        self, device: Device, scope: str, *, workflows: bool, eggs: bool = False, user: str | None = None
+        self,
+        device: Device,
+        scope: str,
+        *,
+        workflows: bool,
+        eggs: bool = False,
+        notices: bool = False,
+        user: str | None = None,
     ) -> None:
         """Changes what it may do. Raises ``UsageProblemError``."""
-        device.scope, device.workflows, device.eggs = checked_scope(scope), workflows, eggs
+        device.scope, device.workflows = checked_scope(scope), workflows
+        device.eggs, device.notices = eggs, notices
         device.version += 1
         if user is not None:
             device.user = user

@@ -26,6 +26,7 @@ from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
 from rappd.tether.pairing import Pairing
 from rappd.tether.phone_eggs import PhoneEggs
+from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.session import RunWorkflow
 from rappd.tether.sessions import Session, Sessions
@@ -60,11 +61,13 @@ class Phones:
         current: CurrentSession,
         workflows: Workflows | None,
         eggs: PhoneEggs,
+        waiting: PhoneWaiting,
     ) -> None:
         self.sessions = sessions
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
         self.eggs = eggs
+        self.waiting = waiting
         self._machine, self._key = machine, key
         self._devices, self._pairing = devices, pairing
         self._current, self._workflows = current, workflows
@@ -77,6 +80,7 @@ class Phones:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.waiting.close()
         await self.rtc.close()
 
     def visited(self) -> None:
@@ -120,6 +124,11 @@ class Phones:
             if connection.device is device:
                 connection.allow()
 
+    def show_rights(self) -> None:
+        """Workflows were approved: shows every phone anew what it may do."""
+        for connection in self.connections:
+            connection.allow()
+
     def move(self) -> None:
         """Takes the connected phones into the current session."""
         for connection in self.connections:
@@ -146,6 +155,7 @@ class Phones:
     def ended(self, connection: PhoneConnection, reason: str) -> None:
         """See ``ConnectionOwner``."""
         self.connections.discard(connection)
+        self.waiting.forget(connection)
         log.info("a phone's connection ended: %s", reason)
         if connection.resumes is None:
             self._pairing.failed(connection, reason)
@@ -178,6 +188,14 @@ class Phones:
             connection.show(self.eggs.token(connection.device))
         except ReportableError as problem:
             connection.show({"type": "refused", "event_id": "egg_token", "error": f"{problem} {problem.do}"})
+
+    def show_waiting(self, connection: PhoneConnection) -> None:
+        """See ``ConnectionOwner``."""
+        self.waiting.show(connection)
+
+    def dismiss(self, connection: PhoneConnection, key: str) -> None:
+        """See ``ConnectionOwner``."""
+        self.waiting.dismiss(connection, key)
 
     async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rappd.tether.pairing import Pairing
     from rappd.tether.pairing_window import PairingWindow
     from rappd.tether.phone_eggs import EggStore
+    from rappd.tether.phone_waiting import OwnersList
     from rappd.tether.phones import Phones, Workflows
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class TetherService:
         self.make_listener: MakeListener | None = None
         self.workflows: Workflows | None = None
         self.egg_store: EggStore | None = None
+        self.owners_list: OwnersList | None = None
         self.screens: set[Screen] = set()
         self._home, self._settings, self._identity = home, settings, identity
         self._devices: DeviceRegistry | None = None
@@ -194,12 +196,24 @@ class TetherService:
             self._spawn_closing()
 
     def allow(
-        self, device: Device, scope: str, *, workflows: bool, eggs: bool = False, user: str | None
+        self,
+        device: Device,
+        scope: str,
+        *,
+        workflows: bool,
+        eggs: bool = False,
+        notices: bool = False,
+        user: str | None,
     ) -> None:
         """Changes what a device may do, at once."""
-        self.devices.allow(device, scope, workflows=workflows, eggs=eggs, user=user)
+        self.devices.allow(device, scope, workflows=workflows, eggs=eggs, notices=notices, user=user)
         if self._open is not None:
             self._open.phones.allow(device)
+
+    def workflows_changed(self) -> None:
+        """Shows connected phones the workflows that they may start now."""
+        if self._open is not None:
+            self._open.phones.show_rights()
 
     async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
@@ -237,6 +251,7 @@ class TetherService:
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs
+        from rappd.tether.phone_waiting import PhoneWaiting
         from rappd.tether.phones import Phones
 
         if self.make_listener is None:
@@ -245,8 +260,17 @@ class TetherService:
         key = await asyncio.to_thread(HostKey, self._home, self._identity, tls=tls)
         pairing = Pairing(lambda window: self._links(window, key), self._spawn_closing)
         eggs = PhoneEggs(self.egg_store)
+        waiting = PhoneWaiting(self.owners_list)
         phones = Phones(
-            self.machine, key, self.devices, pairing, self.sessions, self.current, self.workflows, eggs
+            self.machine,
+            key,
+            self.devices,
+            pairing,
+            self.sessions,
+            self.current,
+            self.workflows,
+            eggs,
+            waiting,
         )
         return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
 

@@ -37,6 +37,13 @@ class EggToken:
 
 
 @dataclass(frozen=True, slots=True)
+class Dismiss:
+    """Remove one of the news that wait for the owner."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Typing:
     """Show the others that it writes."""
 
@@ -65,7 +72,7 @@ class Hang:
     reason: str
 
 
-Action = Sync | Say | RunWorkflow | EggToken | Typing | More | Clear | Reply | Hang
+Action = Sync | Say | RunWorkflow | EggToken | Dismiss | Typing | More | Clear | Reply | Hang
 
 
 class PhoneSession:
@@ -108,6 +115,9 @@ class PhoneSession:
             return [EggToken()]
         if kind == "say":
             return self._on_say(frame)
+        if kind == "dismiss":
+            key = frame.get("key")
+            return [Dismiss(key[:100])] if isinstance(key, str) else [Hang("malformed key")]
         if kind == "workflow":
             return self._on_workflow(frame)
         return [Hang("unknown kind")]

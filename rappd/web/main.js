@@ -11,10 +11,10 @@ import { acceptDrops } from "./lib/drag-drop.js";
 import { agentsChanged } from "./components/agents/agent-import.js";
 import { startAgentNotices } from "./components/agents/agent-notices.js";
 import { store, stored } from "./lib/storage.js";
-import { startShortcuts } from "./components/layout/keyboard-shortcuts.js";
+import { openShortcuts, startShortcuts } from "./components/layout/keyboard-shortcuts.js";
 import { localModelOffer } from "./components/settings/local-model-offer.js";
 import { startPhoneNotices } from "./components/devices/phone-notice.js";
-import { notices } from "./components/notices/notices-state.js";
+import { waiting } from "./components/waiting/waiting-state.js";
 import { startPairingNotices } from "./components/machines/pairing-notice.js";
 import { followDaemonEvents } from "./lib/event-stream.js";
 import { draftOf, chatTarget } from "./components/chat/chat-target.js";
@@ -34,7 +34,7 @@ let wanted = null; // {page, rest}, as the address says
 let shown = null; // {page, view}
 
 const keyWorked = await useKey();
-const frame = navigation(document.getElementById("navigation"), pages);
+const frame = navigation(document.getElementById("navigation"), pages, search);
 banner(document.getElementById("banner"));
 localModelOffer(document.getElementById("offer"));
 await daemon.start();
@@ -53,11 +53,11 @@ twins.start();
 sessions.start();
 startPairingNotices();
 startPhoneNotices();
-notices.start();
+waiting.start();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
-startShortcuts(pages, { write, escape, visit });
+startShortcuts(pages, { search, write, escape, visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
@@ -138,6 +138,11 @@ function skip(event) {
 function visit(id) {
   const page = pages.find((known) => known.id === id);
   go(id, ...(page.rest?.() ?? []));
+}
+
+async function search() {
+  const { openSearch } = await import("./components/search/search-palette.js");
+  openSearch(pages, { shortcuts: () => openShortcuts(pages) });
 }
 
 function write() {

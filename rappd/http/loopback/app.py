@@ -12,12 +12,14 @@ from rappd.http.loopback import (
     broadcast,
     cartridges,
     chat,
+    conversations,
     devices,
     eggs,
     fleet,
     health,
     http_tools,
     legacy,
+    memories,
     models,
     notices,
     openapi,
@@ -26,6 +28,7 @@ from rappd.http.loopback import (
     peers,
     places,
     rapps,
+    search,
     services,
     session_eggs,
     sessions,
@@ -49,6 +52,7 @@ def build(daemon: Daemon) -> web.Application:
         chat,
         health,
         agent_files,
+        memories,
         models,
         voice_routes,
         sources,
@@ -59,12 +63,24 @@ def build(daemon: Daemon) -> web.Application:
         services,
     ]
     tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
-    tables += [tokens, anchors, notices, devices, session_eggs, sessions, workflows, well_known, places]
+    tables += [
+        conversations,
+        tokens,
+        anchors,
+        notices,
+        search,
+        devices,
+        session_eggs,
+        sessions,
+        workflows,
+        well_known,
+        places,
+    ]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
-    app.add_routes(under_twins(chat.routes, agent_files.routes))
+    app.add_routes(under_twins(chat.routes, agent_files.routes, memories.routes))
     return app
 
 

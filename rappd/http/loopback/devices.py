@@ -16,6 +16,8 @@ from rappd.tether.service import TetherService
 
 routes = web.RouteTableDef()
 
+_RIGHTS = ("workflows", "eggs", "notices")
+
 
 @routes.get("/devices")
 @operator_only
@@ -83,21 +85,21 @@ async def show(request: web.Request) -> web.Response:
 @routes.post("/devices/{device}")
 @operator_only
 async def change(request: web.Request) -> web.Response:
-    """Changes a phone's `name`, `scope`, `workflows`, `eggs` or `user`."""
+    """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices` or `user`."""
     tether, body = _tether(request), await json_object(request)
     device = tether.devices.find(request.match_info["device"])
-    if not body.keys() & {"name", "scope", "workflows", "eggs", "user"}:
+    if not body.keys() & {"name", "scope", "user", *_RIGHTS}:
         raise UsageProblemError(
-            "There is nothing to change.", do="Send name, scope, workflows, eggs or user."
+            "There is nothing to change.", do="Send name, scope, workflows, eggs, notices or user."
         )
-    workflows, eggs = body.get("workflows", device.workflows), body.get("eggs", device.eggs)
-    for name, value in (("workflows", workflows), ("eggs", eggs)):
+    rights = {name: body.get(name, getattr(device, name)) for name in _RIGHTS}
+    for name, value in rights.items():
         if not isinstance(value, bool):
             raise InvalidFieldError(f"{name} is true or false", do=f'Send {{"{name}": true}}.')
     if body.get("name"):
         tether.devices.rename(device, text_field(body, "name"))
     user = _maybe(body, "user") if "user" in body else None
-    tether.allow(device, _maybe(body, "scope") or device.scope, workflows=workflows, eggs=eggs, user=user)
+    tether.allow(device, _maybe(body, "scope") or device.scope, **rights, user=user)
     return ok(tether.shown(device))
 
 

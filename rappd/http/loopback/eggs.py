@@ -78,6 +78,19 @@ async def plan(request: web.Request) -> web.Response:
     return ok(await daemon.eggs.plan(_egg(daemon, body), _overwrite(body)))
 
 
+@routes.post("/eggs/look")
+@operator_only
+async def look(request: web.Request) -> web.StreamResponse:
+    """Looks at an egg on this machine (`path`) as at an uploaded one: `id` of the copy, what it is, and the plan."""
+    body, daemon = await json_object(request), request.app[DAEMON]
+    path = whole_path(text_field(body, "path"))
+
+    async def work(progress: Progress | None) -> dict[str, Any]:
+        return {"file": path.name, **await daemon.eggs.look_at_copy(path, progress)}
+
+    return await answering(request, work)
+
+
 @routes.post("/eggs/hatch")
 @operator_only
 async def hatch(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""News that wait for the owner: listed, dismissed."""
+"""The list of what waits for the owner: all of it in one list; news are dismissed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from rappd.daemon.waiting import waiting
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import json_object, text_field
@@ -13,6 +14,13 @@ from rappd.http.responses import ok
 from rappd.store.notice_table import Notice
 
 routes = web.RouteTableDef()
+
+
+@routes.get("/waiting")
+@operator_only
+async def all_waiting(request: web.Request) -> web.Response:
+    """Lists all that waits for the owner: quarantined files, pairings, phones, received eggs, and news."""
+    return ok({"waiting": await waiting(request.app[DAEMON])})
 
 
 @routes.get("/notices")
@@ -26,10 +34,10 @@ async def notices(request: web.Request) -> web.Response:
 @operator_only
 async def dismiss(request: web.Request) -> web.Response:
     """Removes the notice `key`, or all of them with `all`."""
-    body, waiting = await json_object(request), request.app[DAEMON].notices
+    body, told = await json_object(request), request.app[DAEMON].notices
     if body.get("all") is True:
-        return ok({"dismissed": waiting.dismiss_all()})
-    waiting.dismiss(text_field(body, "key"))
+        return ok({"dismissed": told.dismiss_all()})
+    told.dismiss(text_field(body, "key"))
     return ok({"dismissed": 1})
 
 

@@ -3,6 +3,7 @@
 import { eggs } from "./eggs.js";
 import { element } from "./element.js";
 import { whyNotSecure } from "./not-secure.js";
+import { waiting } from "./waiting.js";
 import { microphone, readAloud } from "./voice.js";
 import { current, workflows } from "./workflows.js";
 
@@ -23,6 +24,7 @@ export function chat(session, machine, { onLeave }) {
   const speech = microphone(input, () => fit());
   const form = element("form", { className: "compose" }, to, input, speech?.button ?? "", interrupt, send);
   const steps = workflows(session);
+  const owners = waiting(session, machine);
   const leave = () => {
     speech?.stop();
     aloud?.quiet();
@@ -37,7 +39,7 @@ export function chat(session, machine, { onLeave }) {
       unprotected, explained,
       aloud?.button ?? "", carried.menu, clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
   const view = element("section", { className: "chat" },
-    element("header", {}, element("h1", {}, machine), state, menu), here, steps.pill, steps.list, carried.waiting, carried.line, list, notice, form);
+    element("header", {}, element("h1", {}, machine), state, menu), here, owners.list, steps.pill, steps.list, carried.waiting, carried.line, list, notice, form);
 
   const say = (via) => {
     const text = input.value.trim();
@@ -98,6 +100,7 @@ export function chat(session, machine, { onLeave }) {
     clear.hidden = form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
     steps.update();
+    owners.update();
     carried.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);

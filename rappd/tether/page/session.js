@@ -25,6 +25,7 @@ export class Session {
     this.mayRun = false;
     this.underway = null;
     this.eggs = { may: false, offers: [] };
+    this.waiting = { may: false, rows: [], more: 0 };
     this.tokens = [];
     this.mayTalk = true;
     this.typing = "";
@@ -78,6 +79,12 @@ export class Session {
   runWorkflow(action, name) {
     this.change({ notice: "" });
     this.frames?.send({ type: "workflow", action, name });
+  }
+
+  /** One of the news that wait for the owner was read. */
+  dismiss(key) {
+    this.change({ notice: "" });
+    this.frames?.send({ type: "dismiss", key });
   }
 
   /** A token for one request for an egg. Rejects with the reason where there is none. */
@@ -136,6 +143,7 @@ export class Session {
     else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run });
     else if (message.type === "participants") this.change({ participants: message.participants });
     else if (message.type === "eggs") this.change({ eggs: message });
+    else if (message.type === "waiting") this.change({ waiting: message });
     else if (message.type === "egg_token") this.tokens.shift()?.resolve(message.token);
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "revoked") {

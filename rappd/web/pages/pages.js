@@ -1,16 +1,17 @@
 /** The pages in the order of the navigation. A new page is an entry here and its module. */
 
 import { devices } from "../components/devices/devices-state.js";
-import { notices } from "../components/notices/notices-state.js";
 import { machines } from "../components/machines/machines-state.js";
 import { twins } from "../components/twins/twins-state.js";
+import { waiting } from "../components/waiting/waiting-state.js";
 import * as chat from "./chat.js";
 
 /**
  * `key` (or its older `alias`) follows `g`; `count(health)` is the number beside the title, `counted` its unit for screen readers.
  * `load()` gives the page's module where it was not loaded with this one. A module's `mount(main, context)` draws
  * the page and returns `{go(rest, arrived), close()}`, perhaps with `drops()`, what files dropped on it would do;
- * its `rest()` is the part of its address to come back to. Pages that are `rare` stand under More on a phone.
+ * its `rest()` is the part of its address to come back to. Pages that are `rare` stand under More on a phone;
+ * the counts of `urgent` ones stand beside that word.
  */
 export const pages = [
   { id: "chat", title: "Chat", key: "c", alias: "t", icon: "chat", ...chat },
@@ -52,12 +53,21 @@ export const pages = [
     load: () => import("./devices.js"),
   },
   {
+    id: "waiting",
+    title: "Waiting",
+    key: "n",
+    icon: "waiting",
+    count: () => waiting.rows.length,
+    counted: "matters",
+    rare: true,
+    urgent: true,
+    load: () => import("./waiting.js"),
+  },
+  {
     id: "activity",
     title: "Activity",
     key: "y",
     icon: "activity",
-    count: () => notices.rows.length,
-    counted: "notices",
     rare: true,
     load: () => import("./activity.js"),
   },

@@ -23,6 +23,7 @@ EVERYWHERE = (
     "machines/outbox",
     "machines/neighborhood",
     "devices",
+    "waiting",
     "activity",
     "activity/threads",
     "activity/log",

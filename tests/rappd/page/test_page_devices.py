@@ -307,7 +307,7 @@ async def test_device_is_renamed_restricted_and_removed(site: Any) -> None:
         assert len([asked for asked, _, _ in site.daemon.asked if asked == path]) == len(removed) + 1
     assert bodies(site, path) == [
         {"name": "Ben"},
-        {"scope": "listen", "workflows": True, "eggs": False, "user": ""},
+        {"scope": "listen", "workflows": True, "eggs": False, "notices": False, "user": ""},
     ]
 
 

@@ -45,6 +45,8 @@ class PhoneClient:
         self.here: list[str] = []
         self.refused: dict[str, str] = {}
         self.eggs: dict[str, Any] = {}
+        self.workflows: list[dict[str, Any]] = []
+        self.waiting: dict[str, Any] = {}
         self.tokens: list[str] = []
         self.welcome: dict[str, Any] = {}
         self.name = ""
@@ -267,6 +269,10 @@ class PhoneClient:
                 self.welcome = {**self.welcome, "participants": message["participants"]}
             elif kind == "eggs":
                 self.eggs = message
+            elif kind == "workflows":
+                self.workflows = message["workflows"]
+            elif kind == "waiting":
+                self.waiting = message
             elif kind == "egg_token":
                 self.tokens.append(message["token"])
             elif kind == "presence":

@@ -9,7 +9,7 @@ const SECONDS = 20;
 /** Starts the notices. */
 export function startPhoneNotices() {
   devices.addEventListener("asks", () => {
-    if (document.querySelector("dialog[open]") || /^#\/devices\/?$/.test(location.hash)) return;
+    if (document.querySelector("dialog[open]") || /^#\/(devices|waiting)\/?$/.test(location.hash)) return;
     toast(`${nameOf(devices.pairing)} wants to join.`, {
       actions: [{ label: "Compare", run: compare }],
       seconds: SECONDS,

@@ -17,7 +17,7 @@ import { trustForm, trustPeer } from "./signers.js";
 
 /**
  * Takes a file to the daemon, with the `signature` that came beside it, if any, and shows its plan; `decided()`
- * when the dialog is closed.
+ * when the dialog is closed. A `file` of `{name, path}` is one that another machine sent here.
  */
 export function openPlan(file, decided, signature) {
   const control = new AbortController();
@@ -43,7 +43,9 @@ export function openPlan(file, decided, signature) {
   async function take() {
     try {
       const asked = { moved: line.moved, signal: control.signal };
-      const { id, plan, egg } = await uploadEgg(file, signature, asked);
+      const { id, plan, egg } = file.path
+        ? await postWithProgress("/eggs/look", { path: file.path }, line.moved)
+        : await uploadEgg(file, signature, asked);
       ident = id;
       fill(heading, egg.name || file.name);
       if (dialog.open) planned(plan, egg);
@@ -84,6 +86,7 @@ export function openPlan(file, decided, signature) {
       h("button", { type: "button", class: "primary", onclick: replay }, "Replay");
     const runHere =
       first.egg.kind === "lispy" &&
+      !file.path &&
       h("button", { type: "button", class: "secondary", onclick: run }, "Run it here");
 
     const draw = () => {
@@ -144,10 +147,11 @@ export function openPlan(file, decided, signature) {
       foot.hidden = true; // the line has the one Cancel that counts now
       fill(errorPlace, way.element, refused);
       const overwrite = [...chosen];
-      const json = { id: ident, approved: plan.digest, overwrite, source: file.name, work };
+      const json = { ...(file.path ? { path: file.path } : { id: ident }), approved: plan.digest, overwrite, source: file.name, work };
       try {
         const answer = await postWithProgress("/eggs/hatch", json, way.moved);
         dialog.close();
+        if (file.path) discard(ident); // the copy that was looked at; what came is gone by itself
         hatched(answer.hatched);
       } catch (found) {
         if (!(found instanceof Problem)) throw found;

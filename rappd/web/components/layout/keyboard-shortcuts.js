@@ -8,16 +8,21 @@ import { openDialog } from "../ui/dialog.js";
 const CHORD_MS = 1500;
 const EDITABLE = "input, textarea, select, [contenteditable]";
 
-/** Setting for the shortcuts `/`, `?` and `g`; Enter and Esc always work. */
+/** Setting for the shortcuts `/`, `c`, `?` and `g`; Enter, Esc and Ctrl+K always work. */
 export const singleKeyShortcuts = {
   get: () => stored("single-keys", true),
   set: (on) => store("single-keys", on),
 };
 
-/** Listens. `actions` are `write()`, `escape()` and `visit(id)`. */
+/** Listens. `actions` are `search()`, `write()`, `escape()` and `visit(id)`. */
 export function startShortcuts(pages, actions) {
   let chord = 0;
   addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      actions.search();
+      return;
+    }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (document.querySelector("dialog[open]")) return; // the dialog has the keyboard
     if (event.key === "Escape") {
@@ -32,7 +37,8 @@ export function startShortcuts(pages, actions) {
       if (page) actions.visit(page.id);
       else return;
     } else if (event.key === "g") chord = performance.now();
-    else if (event.key === "/") actions.write();
+    else if (event.key === "/") actions.search();
+    else if (event.key === "c") actions.write();
     else if (event.key === "?") openShortcuts(pages);
     else if (event.key === "m") openModels();
     else return;
@@ -49,7 +55,9 @@ export function openShortcuts(pages) {
       ["Esc", "stop, or close"],
     ],
     Anywhere: [
-      ["/", "write"],
+      ["/", "search everything"],
+      ["Ctrl+K", "search everything"],
+      ["c", "write"],
       ["m", "choose the model"],
       ["?", "this list"],
     ],
@@ -99,7 +107,7 @@ export function shortcutsSwitch() {
   return h(
     "label",
     { class: "switch" },
-    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , ? , m and g )")),
+    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , c, m, ? and g )")),
     field,
   );
 }

@@ -5,14 +5,14 @@ import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
 import { openShortcuts } from "./keyboard-shortcuts.js";
 import { devices } from "../devices/devices-state.js";
 import { machines } from "../machines/machines-state.js";
-import { notices } from "../notices/notices-state.js";
+import { waiting } from "../waiting/waiting-state.js";
 import { menuButton } from "../ui/menu.js";
 import { nameOf, chatTarget } from "../chat/chat-target.js";
 import { openChatTargets } from "../chat/chat-target-dialog.js";
 import { twins } from "../twins/twins-state.js";
 
-/** Fills the navigation; `mark(id)` highlights a page. */
-export function navigation(element, pages) {
+/** Fills the navigation; `mark(id)` highlights a page. `search()` opens the search. */
+export function navigation(element, pages, search) {
   const state = h("span", { class: "state" });
   const name = h("span", { class: "name" });
   const pick = h("button", {
@@ -21,6 +21,13 @@ export function navigation(element, pages) {
     onclick: openChatTargets,
     hidden: true,
   });
+  const find = h(
+    "button",
+    { type: "button", class: "quiet search-open", onclick: search },
+    icon("search"),
+    h("span", {}, "Search"),
+    h("kbd", { "aria-hidden": "true" }, "/"),
+  );
   const thinking = h("a", { class: "thinking", href: "#/settings" });
   const links = new Map();
   for (const page of pages) {
@@ -36,13 +43,15 @@ export function navigation(element, pages) {
   }
   const rare = pages.filter((page) => page.rare);
   const more = menuButton("More", "More pages", () =>
-    rare.map(({ id, title }) => ({ label: title, href: `#/${id}` })),
+    rare.map(({ id, title, count }) => ({ label: [title, count?.() || ""].join(" ").trim(), href: `#/${id}` })),
   );
+  const urgent = h("span", { class: "count", "aria-hidden": "true" });
   more.classList.add("more");
   more.firstElementChild.prepend(icon("more"));
+  more.firstElementChild.append(urgent);
   fill(
     element,
-    h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state),
+    h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state, find),
     h(
       "nav",
       { "aria-label": "Pages" },
@@ -90,10 +99,13 @@ export function navigation(element, pages) {
           : null,
       );
     }
+    const open = pages.filter((page) => page.urgent).reduce((sum, page) => sum + page.count(), 0);
+    fill(urgent, open ? String(open) : null);
+    more.firstElementChild.setAttribute("aria-label", open ? `More pages, ${open} waiting for you` : "More pages");
     for (const { link, page } of links.values())
       if (page.rest) link.href = `#/${[page.id, ...page.rest()].map(encodeURIComponent).join("/")}`;
   };
-  for (const source of [daemon, twins, machines, devices, notices, chatTarget]) source.addEventListener("change", draw);
+  for (const source of [daemon, twins, machines, devices, waiting, chatTarget]) source.addEventListener("change", draw);
   draw();
   return {
     mark(id) {

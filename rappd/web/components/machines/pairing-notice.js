@@ -9,7 +9,7 @@ const SECONDS = 20;
 /** Starts the notices. */
 export function startPairingNotices() {
   machines.addEventListener("asks", ({ detail }) => {
-    if (document.querySelector("dialog[open]") || /^#\/machines\/?$/.test(location.hash)) return;
+    if (document.querySelector("dialog[open]") || /^#\/(machines|waiting)\/?$/.test(location.hash)) return;
     toast(`${nameOf(detail)} (${hostOf(detail)}) wants to pair.`, {
       actions: [{ label: "Look", run: () => look(detail) }],
       seconds: SECONDS,

@@ -1,7 +1,7 @@
 /** Workflows: what each asks, running one in the session that phones are in, and approving a foreign one. */
 
 import { fill, h } from "../../lib/dom.js";
-import { get, post } from "../../lib/api.js";
+import { get, post, Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { openDialog } from "../ui/dialog.js";
@@ -16,7 +16,7 @@ export function workflowList() {
   const trouble = h("div", {});
   let runs = [];
   const list = keyedList("ul", "cards", ({ name }) => name, (row) => card(row, { trouble, running, change }));
-  const element = h("section", { hidden: true }, h("h2", {}, "Workflows"), trouble, list.element);
+  const element = h("section", { class: "group after-cards", hidden: true }, h("h2", {}, "Workflows"), trouble, list.element);
   let open = true;
   let soon = 0;
 
@@ -98,10 +98,16 @@ function foreign({ foreign: reason, origin }) {
   return h("p", { class: "reason" }, h("span", { class: "sign warn" }, "! "), reason, origin && ` It came in ${origin}.`);
 }
 
+/** Shows the workflow `name`, to be approved; `changed()` once it was. Problems appear in `trouble`. */
+export function openWorkflow(name, trouble, changed) {
+  return read({ name }, trouble, (work) => attemptIn(trouble, work).then(changed));
+}
+
 /** Shows every step; a foreign one is approved exactly as it is shown. */
 function read(row, trouble, change) {
   return attemptIn(trouble, async () => {
     const found = await get(pathOf(row));
+    if (!found.workflow) throw new Problem(found.problem);
     const steps = found.workflow.steps.map(({ participant, cue }) => h("li", {}, h("strong", {}, participant), h("pre", {}, cue)));
     openDialog({
       title: found.title,

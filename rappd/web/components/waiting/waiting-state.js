@@ -1,4 +1,4 @@
-/** News that wait for the owner: the list, kept as long as the page lives, and the browser's own notices of them. */
+/** All that waits for the owner: the list, kept as long as the page lives, and the browser's own notices of news. */
 
 import { get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
@@ -7,9 +7,10 @@ import { ListState } from "../../lib/list-state.js";
 import { store, stored } from "../../lib/storage.js";
 
 const WANTED = "notify";
+const LOOK_MS = 30_000; // a file that the command line approved tells no page
 
-class Notices extends ListState {
-  /** Asks for the list when the right to see it comes, and when the daemon says that something happened. */
+class Waiting extends ListState {
+  /** Asks for the list when the right to see it comes, when the daemon says that something happened, and now and then. */
   start() {
     const learn = () => (daemon.operator ? this.touch() : this.take([]));
     daemon.addEventListener("operator", learn);
@@ -19,7 +20,9 @@ class Notices extends ListState {
         this.touch();
         this.#tell(detail);
       });
-    for (const type of ["machines", "agents"]) daemonEvents.addEventListener(type, () => this.touch());
+    for (const type of ["machines", "agents", "devices"]) daemonEvents.addEventListener(type, () => this.touch());
+    document.addEventListener("visibilitychange", () => document.hidden || this.touch());
+    setInterval(() => document.hidden || this.touch(), LOOK_MS);
     learn();
   }
 
@@ -27,13 +30,13 @@ class Notices extends ListState {
   async touch() {
     if (!daemon.operator) return;
     try {
-      this.take((await get("/notices")).notices ?? []);
+      this.take((await get("/waiting")).waiting ?? []);
     } catch (found) {
       if (found.code === undefined) throw found; // the last known list stays
     }
   }
 
-  /** Removes one, or all without a key. */
+  /** Removes one of the news, or all of them without a key. */
   async dismiss(key) {
     await post("/notices/dismiss", key ? { key } : { all: true });
     await this.touch();
@@ -61,4 +64,4 @@ class Notices extends ListState {
   }
 }
 
-export const notices = new Notices();
+export const waiting = new Waiting();

@@ -1,0 +1,103 @@
+"""Search over everything that a caller may see: conversations, agents, twins, memories, machines and settings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from agents.storage.file_pool import in_file_pool
+from agents.storage.memory import partition, read_memories
+from rappd.notices.notices import one_line
+from rappd.settings.registry import SETTINGS
+from rappd.tenants.agent_summary import listing
+from twins.workspace.listing import scan
+from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.daemon.app import Daemon
+
+MOST_OF_A_KIND = 6
+MOST_CHARACTERS = 200
+_MOST_WORDS = 8
+_MOST_THREADS = 2000
+_MOST_TWINS = 300
+_MOST_MEMORIES = 5000
+
+
+async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str, Any]]:
+    """Returns ``{kind, title, detail, key}`` for what holds all words of ``text``; of each kind the best six.
+
+    Others than the operator find agents alone. ``key`` names the thing to the routes of its kind; a memory's is its
+    twin's, "" for the brainstem.
+    """
+    words = text[:MOST_CHARACTERS].casefold().split()[:_MOST_WORDS]
+    if not words:
+        return []
+    kinds = [_agents(daemon)]
+    if operator:
+        threads, on_disk = await asyncio.gather(
+            daemon.store.threads(limit=_MOST_THREADS), in_file_pool(lambda: _on_disk(daemon, words))
+        )
+        conversations = [_row("conversation", one.title, "", one.id) for one in threads if one.title]
+        kinds = [conversations, *kinds, *on_disk, _machines(daemon), _settings()]
+    return [row for rows in kinds for row in _best(rows, words)]
+
+
+def _best(rows: Iterable[dict[str, Any]], words: list[str]) -> list[dict[str, Any]]:
+    """The rows with all words; first those whose title begins with one, then those whose title has them all."""
+    found = [(rank, row) for row in rows if (rank := _rank(row, words)) is not None]
+    return [row for _, row in sorted(found, key=lambda one: one[0])[:MOST_OF_A_KIND]]
+
+
+def _rank(row: dict[str, Any], words: list[str]) -> int | None:
+    title, rest = row["title"].casefold(), f"{row['detail']} {row['key']}".casefold()
+    if not all(word in title or word in rest for word in words):
+        return None
+    if title.startswith(words[0]):
+        return 0
+    return 1 if all(word in title for word in words) else 2
+
+
+def _agents(daemon: Daemon) -> list[dict[str, Any]]:
+    cards = listing(daemon.host.registry)
+    return [_row("agent", one["name"], one["description"], one["name"]) for one in cards if one["name"]]
+
+
+def _on_disk(daemon: Daemon, words: list[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Twins, and the shared memories of each and of the brainstem; of these only what fits, for they are many."""
+    twins = scan(daemon.tenants.layout).twins[:_MOST_TWINS]
+    rows = [_row("twin", one.name, one.kind, one.key) for one in twins]
+    memories: list[dict[str, Any]] = []
+    workspaces = [("", "", daemon.host.workspace), *((one.key, one.name, one.workspace) for one in twins)]
+    for key, name, workspace in workspaces:
+        for text in _memories(workspace):
+            if all(word in text.casefold() for word in words):
+                whose = f"{name} remembers" if name else f"{daemon.name} remembers"
+                memories.append(_row("memory", text, whose, key))
+                if len(memories) >= 4 * MOST_OF_A_KIND:
+                    return rows, memories
+    return rows, memories
+
+
+def _memories(workspace: Workspace) -> Iterator[str]:
+    shared = partition()
+    below = shared._replace(folder=f"{workspace.data.name}/{shared.folder}")
+    found = read_memories(workspace.files, below)
+    for _, one in zip(range(_MOST_MEMORIES), found.values(), strict=False):
+        text = one.get("message") if isinstance(one, dict) else None
+        if isinstance(text, str):
+            yield text
+
+
+def _machines(daemon: Daemon) -> list[dict[str, Any]]:
+    peers = daemon.federation.peer_store.all()
+    return [_row("machine", one.name, one.whose, one.fingerprint) for one in peers]
+
+
+def _settings() -> list[dict[str, Any]]:
+    return [_row("setting", one.help, one.name, one.name) for one in SETTINGS]
+
+
+def _row(kind: str, title: str, detail: str, key: str) -> dict[str, Any]:
+    return {"kind": kind, "title": one_line(title), "detail": one_line(detail), "key": key}

@@ -1,0 +1,110 @@
+"""Everything that waits for the owner, as one list for the page and for phones: read from what is, never from memory."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from agents.storage.file_pool import in_file_pool
+from neighborhoods.discovery.announcement import tame
+from rappd.errors import NotFoundError
+from rappd.notices.notices import one_line
+from rappd.tenants.quarantine import held_everywhere
+from twins.eggs.readers.member_paths import is_workflow
+from twins.errors import BadFileError
+
+if TYPE_CHECKING:
+    from rappd.daemon.app import Daemon
+
+_TOLD_BY_STATE = frozenset({"approval", "pairing", "egg"})
+"""Kinds of notices whose matter is a row of its own as long as it is open."""
+
+
+async def waiting(daemon: Daemon) -> list[dict[str, Any]]:
+    """Returns a row for each matter: ``key``, ``kind``, ``what``, ``do``, ``at``, and how it is answered.
+
+    First who asks right now (``at`` is 0), then the latest. ``news`` is True for what is only to be read: it ends by
+    being dismissed. Everything else stays until it is answered.
+    """
+    quarantined, eggs = await asyncio.gather(in_file_pool(_quarantined, daemon), _eggs(daemon))
+    later = sorted([*quarantined, *eggs, *_news(daemon)], key=lambda row: -row["at"])
+    return [*_phone(daemon), *_pairings(daemon), *later]
+
+
+class OwnersList:
+    """The same list as phones of the owner get it."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """``key``, ``what``, ``at`` and ``news`` of each matter: nothing that would be needed to answer it."""
+        found = await waiting(self._daemon)
+        return [{name: row[name] for name in ("key", "what", "at", "news")} for row in found]
+
+    def dismiss(self, key: str) -> None:
+        """Removes one of the news, by its whole key. Raises ``NotFoundError``, also for what waits for an answer."""
+        if key not in {row["key"] for row in _news(self._daemon)}:
+            raise NotFoundError("That is answered on the computer.", do="rappd notices list")
+        self._daemon.notices.settle(key)
+
+
+def _quarantined(daemon: Daemon) -> list[dict[str, Any]]:
+    try:
+        found = held_everywhere(daemon.quarantine, daemon.host.workspace, daemon.tenants.layout)
+    except BadFileError as problem:
+        return [_row("quarantine", "fault", str(problem), problem.do, 0.0)]
+    rows = []
+    for twin, files in found:
+        key, name = (twin.key, twin.name) if twin else ("", "")
+        for one in files:
+            of = f" of {tame(name)}" if name else ""
+            verb = "used" if one.file.name == ".env" else "run"
+            row = _row(
+                f"code:{key}:{one.path}",
+                "workflow" if is_workflow(one.path) else "code",
+                f"{one.path}{of} came in {one.origin}; it is kept, and not {verb}.",
+                "rappd agents approve",
+                datetime.fromisoformat(one.at).timestamp(),
+            )
+            rows.append({**row, "twin": key, "path": one.path, "sha256": one.sha256, "why": one.why})
+    return rows
+
+
+async def _eggs(daemon: Daemon) -> list[dict[str, Any]]:
+    rows = []
+    for one in (await daemon.egg_transfer.arrived())["arrived"]:
+        what = f"{tame(one['from'])} sent {one['name']}; nothing of it is in use yet."
+        row = _row(f"egg:{one['id']}", "egg", what, "rappd egg arrived", one["at"])
+        rows.append({**row, "id": one["id"], "path": one["path"], "name": one["name"], "size": one["size"]})
+    return rows
+
+
+def _pairings(daemon: Daemon) -> list[dict[str, Any]]:
+    rows = []
+    for asking in daemon.federation.asking():
+        name = tame(asking["peer"]) or "A machine"
+        what, do = f"{name} wants to pair with this machine.", f"rappd peers pair {name}"
+        rows.append({**_row(f"pairing:{asking['attempt']}", "pairing", what, do, 0.0), "pairing": asking})
+    return rows
+
+
+def _phone(daemon: Daemon) -> list[dict[str, Any]]:
+    window = daemon.tether.window_state()
+    if window["state"] != "compare":
+        return []
+    what = f"{tame(window['name']) or 'A phone'} wants to join; compare its number."
+    return [_row(f"phone:{window['id']}", "phone", what, "rappd pair", 0.0)]
+
+
+def _news(daemon: Daemon) -> list[dict[str, Any]]:
+    return [
+        {**_row(one.key, one.kind, one.what, one.do, one.at), "news": True, "subject": one.subject}
+        for one in daemon.notices.waiting()
+        if one.kind not in _TOLD_BY_STATE
+    ]
+
+
+def _row(key: str, kind: str, what: str, do: str, at: float) -> dict[str, Any]:
+    return {"key": key, "kind": kind, "what": one_line(what), "do": do, "at": at, "news": False}

@@ -1,0 +1,101 @@
+"""The list of what waits for the owner, on phones that may see it: news are dismissed there, nothing else is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+from envelopes.errors import ReportableError
+from rappd.tether.devices import NOTICES, Device
+
+log = logging.getLogger(__name__)
+
+MOST_ROWS = 40
+
+
+class OwnersList(Protocol):
+    """All that waits for the owner."""
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """A row for each matter: ``key``, ``what``, ``at``, ``news``."""
+        ...
+
+    def dismiss(self, key: str) -> None:
+        """Removes one of the news. Raises ``NotFoundError``, also for what waits for an answer."""
+        ...
+
+
+class Screen(Protocol):
+    """A phone's connection."""
+
+    device: Device | None
+
+    def show(self, message: dict[str, Any]) -> None:
+        """Sends a message."""
+        ...
+
+
+class PhoneWaiting:
+    """All calls come from the event loop. A phone gets the list again only when it is another one."""
+
+    def __init__(self, owners: OwnersList | None) -> None:
+        self._owners = owners
+        self._tasks: dict[Screen, asyncio.Task[None]] = {}
+        self._shown: dict[Screen, dict[str, Any]] = {}
+
+    def show(self, screen: Screen) -> None:
+        """Shows a phone what it may see, soon, if that changed since."""
+        if self._owners is not None and screen not in self._tasks:
+            task = self._tasks[screen] = asyncio.ensure_future(self._show(screen, self._owners))
+            task.add_done_callback(lambda done: self._done(screen, done))
+
+    def dismiss(self, screen: Screen, key: str) -> None:
+        """A phone's owner has read one of the news. A phone without the right is refused."""
+        device = screen.device
+        if device is None or self._owners is None:
+            return
+        if not may_see(device):
+            text = f"This phone may not. The owner can allow it: rappd devices scopes {device.name} --notices"
+            screen.show({"type": "refused", "event_id": "", "error": text})
+            return
+        try:
+            self._owners.dismiss(key)
+        except ReportableError as problem:
+            screen.show({"type": "refused", "event_id": "", "error": str(problem)})
+        self.show(screen)
+
+    def forget(self, screen: Screen) -> None:
+        """Its connection is over."""
+        if (task := self._tasks.get(screen)) is not None:
+            task.cancel()
+        self._shown.pop(screen, None)
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _show(self, screen: Screen, owners: OwnersList) -> None:
+        device = screen.device
+        may = device is not None and may_see(device)
+        rows = await owners.rows() if may else []
+        more = max(0, len(rows) - MOST_ROWS)
+        frame = {"type": "waiting", "may": may, "rows": rows[:MOST_ROWS], "more": more}
+        if self._shown.get(screen, {"type": "waiting", "may": False, "rows": [], "more": 0}) != frame:
+            self._shown[screen] = frame
+            screen.show(frame)
+
+    def _done(self, screen: Screen, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(screen, None)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            log.error("what waits could not be shown to a phone", exc_info=error)
+
+
+def may_see(device: Device) -> bool:
+    """True for a phone that may see what waits for the owner."""
+    return NOTICES in device.caps

@@ -1,0 +1,34 @@
+/** What the page itself offers to a search: its pages and their views, and what can be begun. */
+
+import { daemon } from "../../lib/daemon-state.js";
+import { attempted } from "./search-attempt.js";
+
+const VIEWS = [
+  ["Lineage of twins", "#/twins/lineage"],
+  ["Eggs: open, compare, undo", "#/twins/eggs"],
+  ["Cartridges", "#/twins/cartridges"],
+  ["Archived twins", "#/twins/archived"],
+  ["Outbox: what waits for machines that are away", "#/machines/outbox"],
+  ["Neighborhood: all your machines, snapshots, backup", "#/machines/neighborhood"],
+  ["Threads: what was said", "#/activity/threads"],
+  ["Log", "#/activity/log"],
+];
+
+/** Rows `{kind, title, detail, href}` or `{…, run}` of everything, to be narrowed by words. */
+export function pageEntries(pages, { shortcuts }) {
+  const rows = pages.map(({ id, title }) => ({ kind: "page", title, detail: "", href: `#/${id}` }));
+  for (const [title, href] of VIEWS) rows.push({ kind: "page", title, detail: "", href });
+  rows.push({ kind: "action", title: "Keyboard shortcuts", detail: "", run: shortcuts });
+  if (daemon.operator)
+    rows.push(
+      ...ACTIONS.map(([title, detail, run]) => ({ kind: "action", title, detail, run: () => attempted(run) })),
+    );
+  return rows;
+}
+
+const ACTIONS = [
+  ["New twin", "", async () => (await import("../twins/twin-dialogs.js")).openNewTwin()],
+  ["Add a phone", "shows a QR code", async () => (await import("../devices/phone-pairing.js")).addPhone()],
+  ["Add a machine by its address", "", async () => (await import("../machines/machine-dialogs.js")).openAddAddress()],
+  ["Sign out of this browser", "you can still chat", () => daemon.close()],
+];

@@ -1,0 +1,132 @@
+/** The search over everything: one field, results by kind as one types, all by the keyboard. */
+
+import { Problem } from "../../lib/api.js";
+import { fill, h, visuallyHidden } from "../../lib/dom.js";
+import { openDialog } from "../ui/dialog.js";
+import { problemView } from "../ui/problem.js";
+import { pageEntries } from "./page-entries.js";
+import { commandRows, found, grouped, narrowed, tamed } from "./search-rows.js";
+
+const PAUSE_MS = 120;
+const LIST = "search-results";
+
+/** Opens it, unless a dialog is open. `shortcuts()` shows the keys. */
+export function openSearch(pages, { shortcuts }) {
+  if (document.querySelector("dialog[open]")) return;
+  const own = pageEntries(pages, { shortcuts });
+  const field = h("input", {
+    type: "search",
+    role: "combobox",
+    "aria-label": "Search everything",
+    "aria-expanded": "true",
+    "aria-controls": LIST,
+    "aria-autocomplete": "list",
+    autocomplete: "off",
+    spellcheck: "false",
+    enterkeyhint: "go",
+    placeholder: "Conversations, agents, twins, memories, machines, settings, commands",
+  });
+  const list = h("div", { role: "listbox", id: LIST, class: "search-list", "aria-label": "Results" });
+  const status = h("p", { class: "visually-hidden", role: "status" });
+  const nothing = h("p", { class: "soft search-nothing" });
+  const problem = h("div", {});
+  let options = []; // {element, row}
+  let at = 0;
+  let control = null;
+  let timer = 0;
+  const dialog = openDialog({
+    title: "Search",
+    wide: true,
+    build: () => h("div", { class: "dialog-body search" }, field, problem, list, nothing, status),
+    closed: () => {
+      clearTimeout(timer);
+      control?.abort();
+    },
+  });
+  dialog.classList.add("search-dialog");
+
+  const mark = (to) => {
+    at = options.length ? (to + options.length) % options.length : 0;
+    for (const [index, { element }] of options.entries()) element.setAttribute("aria-selected", String(index === at));
+    const chosen = options[at]?.element;
+    if (chosen) field.setAttribute("aria-activedescendant", chosen.id);
+    else field.removeAttribute("aria-activedescendant");
+    chosen?.scrollIntoView({ block: "nearest" });
+  };
+  const choose = (row) => {
+    dialog.close();
+    if (row.href) location.hash = row.href;
+    else row.run();
+  };
+  const show = (rows, typed, complete) => {
+    options = [];
+    const groups = grouped(rows.map(tamed));
+    fill(
+      list,
+      groups.map(([title, some], number) =>
+        h(
+          "div",
+          { role: "group", "aria-labelledby": `search-kind-${number}` },
+          h("p", { id: `search-kind-${number}`, class: "search-kind" }, title),
+          some.map(option),
+        ),
+      ),
+    );
+    list.hidden = options.length === 0;
+    const none = complete && typed && options.length === 0;
+    nothing.textContent = none ? `Nothing is called “${typed}”. Other words may find it.` : "";
+    if (complete) status.textContent = none ? nothing.textContent : `${options.length} ${options.length === 1 ? "result" : "results"}`;
+    mark(0);
+  };
+  const option = (row) => {
+    const element = h(
+      "div",
+      { role: "option", id: `search-option-${options.length}`, class: "search-option", onclick: () => choose(row) },
+      h("bdi", {}, row.title),
+      row.detail && [visuallyHidden(", "), h("bdi", { class: "soft" }, row.detail)],
+    );
+    options.push({ element, row });
+    return element;
+  };
+  const search = async () => {
+    const typed = field.value.trim();
+    control?.abort();
+    control = new AbortController();
+    const { signal } = control;
+    const here = narrowed(own, typed);
+    show(here, typed, !typed);
+    if (!typed) return;
+    try {
+      const [rows, commands] = await Promise.all([found(typed, signal), commandRows()]);
+      if (signal.aborted) return;
+      fill(problem);
+      show([...here, ...rows, ...narrowed(commands, typed)], typed, true);
+    } catch (failed) {
+      if (failed.name === "AbortError") return;
+      if (!(failed instanceof Problem)) throw failed;
+      fill(problem, problemView(failed));
+    }
+  };
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      timer = 0;
+      search();
+    }, PAUSE_MS);
+  });
+  field.addEventListener("keydown", async (event) => {
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: Math.min(at + 8, options.length - 1), PageUp: Math.max(at - 8, 0) }[event.key];
+    if (to !== undefined) mark(to);
+    else if (event.key === "Enter" && !event.isComposing) {
+      if (timer) {
+        clearTimeout(timer);
+        timer = 0;
+        await search(); // what was typed last counts, not what is still shown
+      }
+      if (options[at] && dialog.open) choose(options[at].row);
+    } else return;
+    event.preventDefault();
+  });
+  search();
+  field.focus();
+}

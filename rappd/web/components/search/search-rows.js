@@ -1,0 +1,79 @@
+/** Rows of the search: what the daemon found, what the page has, and commands, in groups of one kind. */
+
+import { ask } from "../../lib/api.js";
+import { stripControl } from "../machines/labels.js";
+import { toast } from "../ui/toast.js";
+
+const MOST = 6; // of a kind
+const KINDS = {
+  page: "Pages",
+  action: "Do",
+  conversation: "Conversations",
+  agent: "Agents",
+  twin: "Twins",
+  memory: "Memories",
+  machine: "Machines",
+  setting: "Settings",
+  command: "Commands for a terminal",
+};
+const part = encodeURIComponent;
+const PLACES = {
+  conversation: (key) => `#/activity/thread/${part(key)}`,
+  agent: (key) => `#/agents/${part(key)}`,
+  twin: (key) => `#/twins/twin/${part(key)}`,
+  memory: (key) => (key ? `#/twins/twin/${part(key)}` : "#/chat"),
+  machine: (key) => `#/machines/peer/${part(key)}`,
+  setting: (key) => `#/settings/${part(key)}`,
+};
+let commands = null; // promise of all of them, fetched with the first search
+
+/** What the daemon finds for `words`. Raises `Problem`. */
+export async function found(words, signal) {
+  if (!words.trim()) return [];
+  const { found: rows = [] } = await ask(`/search?words=${part(words)}`, { signal });
+  return rows.map(({ kind, title, detail, key }) => ({ kind, title, detail, href: PLACES[kind]?.(key) ?? "#/chat" }));
+}
+
+/** The commands of the command line; none while they cannot be fetched. */
+export function commandRows() {
+  commands ??= fetch(new URL("./commands.json", import.meta.url))
+    .then((response) => response.json())
+    .catch(() => {
+      commands = null;
+      return [];
+    });
+  return commands.then((rows) =>
+    rows.map(({ name, help }) => ({ kind: "command", title: name, detail: help, run: () => copy(name) })),
+  );
+}
+
+/** Those of `rows` that have all words of `text`, at most six of a kind, titles that begin so first. */
+export function narrowed(rows, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const ranked = rows
+    .map((row) => ({ row, title: row.title.toLowerCase(), all: `${row.title} ${row.detail}`.toLowerCase() }))
+    .filter(({ all }) => words.every((word) => all.includes(word)))
+    .map(({ row, title }) => ({ row, rank: words.length && title.startsWith(words[0]) ? 0 : words.every((word) => title.includes(word)) ? 1 : 2 }))
+    .sort((one, other) => one.rank - other.rank)
+    .map(({ row }) => row);
+  const counts = {};
+  return ranked.filter(({ kind }) => (counts[kind] = (counts[kind] ?? 0) + 1) <= MOST);
+}
+
+/** `[title, rows]` by kind, in the order of the list above. */
+export const grouped = (rows) =>
+  Object.entries(KINDS)
+    .map(([kind, title]) => [title, rows.filter((row) => row.kind === kind)])
+    .filter(([, some]) => some.length);
+
+/** Foreign words cannot steer the text around them. */
+export const tamed = (row) => ({ ...row, title: stripControl(row.title), detail: stripControl(row.detail) });
+
+async function copy(name) {
+  try {
+    await navigator.clipboard.writeText(name);
+    toast(`Copied \`${name}\` for a terminal.`);
+  } catch {
+    toast(`In a terminal: \`${name}\``); // the browser lets nobody copy here
+  }
+}

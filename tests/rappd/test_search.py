@@ -1,0 +1,142 @@
+"""Search over everything: by a route that shows a caller what it may see, and on the page by the keyboard alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.running_daemon import RunningDaemon, agent_source
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+
+@pytest.fixture
+def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
+    """One with a conversation, an agent, a twin and memories."""
+    made = make_daemon(LLM_FAKE="1")
+    made.drop("weather_agent.py", agent_source("Weather", 'return "rain"', "Tells of rain and tomatoes."))
+    remember(made, "", "The tomatoes are watered at six.")
+    made.start()
+    made.post("/chat", {"user_input": "Where do <b>tomatoes</b> grow?"}, control=True)
+    made.cli("twins", "new", "Tomatoes")
+    [twin] = made.get("/twins", control=True).json()["twins"]
+    remember(made, twin["key"], "Tomatoes hate frost.")
+    return made
+
+
+def remember(daemon: RunningDaemon, twin: str, text: str) -> None:
+    home = daemon.home / ("brainstem" if not twin else f"twins/{twin}")
+    folder = home / ".brainstem_data/shared_memories"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memory.json").write_text(json.dumps({"one": {"message": text, "type": "fact"}}))
+
+
+def found(daemon: RunningDaemon, words: str, *, control: bool = True) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = daemon.get(f"/search?words={words}", control=control).json()["found"]
+    return rows
+
+
+def test_operator_finds_every_kind_and_others_agents_alone(daemon: RunningDaemon) -> None:
+    rows = found(daemon, "TOMATOES")
+    assert [(row["kind"], row["title"]) for row in rows] == [
+        ("conversation", "Where do <b>tomatoes</b> grow?"),
+        ("agent", "Weather"),
+        ("twin", "Tomatoes"),
+        ("memory", "Tomatoes hate frost."),
+        ("memory", "The tomatoes are watered at six."),
+    ]
+    [setting] = [row for row in found(daemon, "port%20loopback") if row["kind"] == "setting"]
+    assert (setting["key"], setting["title"]) == ("port", "Port of the loopback listener.")
+    assert {row["kind"] for row in found(daemon, "tomatoes", control=False)} == {"agent"}
+    assert found(daemon, "") == found(daemon, "%20" * 500) == []
+    assert found(daemon, "x" * 5000) == []
+    assert len([row for row in found(daemon, "e") if row["kind"] == "setting"]) == 6, (
+        "of each kind the best six"
+    )
+
+
+def test_memories_behind_a_link_are_not_found(daemon: RunningDaemon) -> None:
+    outside = daemon.home / "outside"
+    outside.mkdir()
+    folder = daemon.home / "brainstem/.brainstem_data/shared_memories"
+    shutil.move(folder / "memory.json", outside / "memory.json")
+    folder.rmdir()
+    folder.symlink_to(outside)
+    assert "The tomatoes are watered at six." not in [row["title"] for row in found(daemon, "tomatoes")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if shutil.which("chromium") is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    yield page
+    page.close()
+    assert wrong == []
+
+
+@pytest.mark.browser
+def test_search_is_opened_used_and_left_by_the_keyboard_alone(daemon: RunningDaemon, page: Page) -> None:
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    box = page.get_by_role("combobox", name="Search everything")
+    expect(page.locator("#write")).to_be_focused()
+    page.keyboard.press("Control+k")
+    expect(box).to_be_focused()
+    page.keyboard.type("tomatoes")
+    options = page.get_by_role("option")
+    expect(options).to_have_count(5)
+    expect(options.first).to_have_text("Where do <b>tomatoes</b> grow?")
+    expect(page.locator(".search-kind")).to_have_text(["Conversations", "Agents", "Twins", "Memories"])
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(STILL)
+        page.evaluate(axe_core())
+        assert page.evaluate(VIOLATIONS, RULES) == [], scheme
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    selected = page.locator("[role=option][aria-selected=true]")
+    expect(selected).to_have_text("Tomatoes, personal")
+    assert box.get_attribute("aria-activedescendant") == selected.get_attribute("id")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(
+        f"http://127.0.0.1:{daemon.port}/#/twins/twin/{found(daemon, 'tomatoes')[2]['key']}"
+    )
+    expect(page.locator("dialog")).to_have_count(0)
+
+    page.keyboard.press("/")
+    page.keyboard.type("rappd peers pair")
+    page.keyboard.press("Enter")  # before the pause is over: what was typed counts
+    expect(page.locator(".toast")).to_contain_text("rappd peers pair")
+    page.keyboard.press("/")
+    page.keyboard.type("nothing of the kind")
+    expect(page.get_by_text("Nothing is called “nothing of the kind”.").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_search_at_320_px_is_a_button_and_fits(daemon: RunningDaemon, page: Page) -> None:
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.goto(f"http://127.0.0.1:{daemon.port}/")
+    page.get_by_role("button", name="Search").click()
+    page.keyboard.type("tomatoes")
+    expect(page.get_by_role("option")).to_have_text(["Weather, Tells of rain and tomatoes."])
+    wide = "[document.documentElement, document.querySelector('dialog')].map(box => box.scrollWidth - box.clientWidth)"
+    assert page.evaluate(wide) == [0, 0]
+    page.get_by_role("option").click()
+    expect(page).to_have_url(f"http://127.0.0.1:{daemon.port}/#/agents/Weather")
