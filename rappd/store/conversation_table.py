@@ -114,7 +114,7 @@ def titles_query() -> Query:
 
 
 def said_query(caller: str, words: list[str], below: int) -> Query:
-    """What may hold all ``words``, among ``SEARCH_EVENTS`` events up to ``below``; the newest first.
+    """Rows that may hold all ``words``, among ``SEARCH_EVENTS`` events up to ``below``; the newest first.
 
     It finds too much rather than too little: SQLite tells upper from lower case beyond ASCII, and bodies are JSON.
     """

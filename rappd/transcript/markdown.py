@@ -48,7 +48,7 @@ def export_markdown(thread: ThreadRow, events: Iterable[Event], speakers: Speake
 
 
 class _Names(NamedTuple):
-    """How speakers are called; ``by``: records say it themselves."""
+    """Names of speakers; ``by``: records say it themselves."""
 
     speakers: Speakers | None
     by: bool

@@ -121,7 +121,7 @@ async def thread(request: web.Request) -> web.Response:
 @routes.get("/threads/{thread}/turns")
 @operator_only
 async def turns(request: web.Request) -> web.Response:
-    """What was said in one conversation, the last part; `?before=` the `before` of the answer before it."""
+    """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
     store, before = request.app[DAEMON].store, request.query.get("before", "")
     if before and not (before.isdecimal() and 0 < len(before) < 19):
         raise InvalidBodyError("before must be a number", do="Send the `before` of the answer before.")
