@@ -32,6 +32,7 @@ export function chatView(main, key) {
   );
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
   const end = autoscroll(scroller, pill);
+  scroller.addEventListener("grew", () => end.grew());
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
