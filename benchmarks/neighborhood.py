@@ -58,6 +58,7 @@ def _rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
         peak = max(peak, memory)
         times.setdefault("drill", []).append(seconds)
         _note(times, "untar", lambda: max(_timed(partial(_untar, peers, name, root)) for name in peers.names))
+        _note(times, "all untars", lambda: _timed(lambda: _untars(peers, root)))
         for home in peers.homes.values():
             shutil.rmtree(home / "twins")
         seconds, memory = desk.run("hatch", egg, "--yes")
@@ -79,7 +80,9 @@ def _rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
         ("unchanged second snapshot", f"{best['second']:.2f} s; {first / best['second']:.1f} x faster"),
         ("restore drill", f"{best['drill']:.2f} s"),
         ("ssh HOST tar -xzf -, the slowest single peer", f"{best['untar']:.2f} s"),
+        ("the same for all five at once", f"{best['all untars']:.2f} s"),
         ("hatch in place on all five", f"{best['hatch']:.2f} s; {_ratio(best['hatch'], best, 'untar')}"),
+        ("  beside all five at once", _ratio(best["hatch"], best, "all untars")),
         ("memory at its height, interpreter included", f"{peak:.0f} MB"),
     ]
 
@@ -180,6 +183,18 @@ def _tars(peers: SshPeers, root: Path) -> None:
             command = f"tar -czf - -C {peers.homes[name]}/twins ."
             programs.append(subprocess.Popen([*peers.ssh(), name, command], stdout=file))
     _ended(programs)
+
+
+def _untars(peers: SshPeers, root: Path) -> None:
+    targets = [peers.homes[name] / "beside" for name in peers.names]
+    programs = []
+    for name, target in zip(peers.names, targets, strict=True):
+        target.mkdir()
+        with (root / f"{name}.tar.gz").open("rb") as file:
+            programs.append(subprocess.Popen([*peers.ssh(), name, f"tar -xzf - -C {target}"], stdin=file))
+    _ended(programs)
+    for target in targets:
+        shutil.rmtree(target)
 
 
 def _rsync(peers: SshPeers, root: Path) -> None:

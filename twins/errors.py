@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from envelopes.errors import ReportableError
 
 
@@ -25,6 +27,19 @@ class BadFileError(TwinError):
     code = "bad_file"
     status = 400
     exit_code = 5
+
+    def __init__(
+        self, message: str, *, do: str = "", file: str = "", line: int | None = None, reason: str = ""
+    ) -> None:
+        """``file``, ``line`` and ``reason`` say once more, for editors, which fault of code the message names."""
+        super().__init__(message, do=do)
+        self.file = file
+        self.line = line
+        self.reason = reason
+
+    def as_json(self) -> dict[str, Any]:
+        fault = {"file": self.file, "line": self.line, "reason": self.reason} if self.reason else {}
+        return {**super().as_json(), **fault}
 
 
 class BadRappidError(TwinError):

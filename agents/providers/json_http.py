@@ -18,11 +18,19 @@ _MOST_BYTES = 1 << 20
 
 
 class JsonReply(msgspec.Struct, frozen=True):
-    """``status`` 0 means that nobody answered. ``data`` is the JSON object, {} when there is none."""
+    """``status`` 0 means that nobody answered, and ``failure`` says why: one of ``FAILURES``.
+
+    ``data`` is the JSON object, {} when there is none. ``location`` is where a redirect leads.
+    """
 
     status: int
     data: dict[str, Any]
     text: str = ""
+    failure: str = ""
+    location: str = ""
+
+
+FAILURES = ("refused", "unknown_host", "timeout", "untrusted", "no_tls", "broken")
 
 
 async def ask(
@@ -31,6 +39,7 @@ async def ask(
     *,
     headers: Mapping[str, str] | None = None,
     form: Mapping[str, str] | None = None,
+    json: Mapping[str, Any] | None = None,
     within: float = 10.0,
 ) -> JsonReply:
     """Sends one request, follows no redirect, reads at most 1 MiB, gives up after ``within`` s.
@@ -48,14 +57,35 @@ async def ask(
                 url,
                 headers={"Accept": "application/json", **(headers or {})},
                 data=form,
+                json=json,
                 proxy=proxy,
                 allow_redirects=False,
             ) as response,
         ):
             raw = await _bounded(response.content)
-            return JsonReply(response.status, _object(raw), raw.decode("utf-8", "replace"))
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
-        return JsonReply(0, {})
+            location = response.headers.get("Location", "")
+            return JsonReply(response.status, _object(raw), raw.decode("utf-8", "replace"), location=location)
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        return JsonReply(0, {}, failure=_failure(error))
+
+
+def _failure(error: Exception) -> str:
+    """The reason of a request that nobody answered, as one of ``FAILURES``."""
+    import ssl
+
+    import aiohttp
+
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "unknown_host"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
+        return "untrusted"
+    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        return "no_tls"
+    if isinstance(error, aiohttp.ClientConnectorError | ConnectionRefusedError):
+        return "refused"
+    return "broken"
 
 
 async def _bounded(stream: Any) -> bytes:

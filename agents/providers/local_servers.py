@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from agents.providers.json_http import ask
+from agents.providers.json_http import JsonReply, ask
 from agents.providers.urls import on_this_machine
 
 USUAL = (
@@ -48,10 +48,35 @@ async def list_models(base_url: str, *, api_key: str = "", within: float) -> tup
     """Ids of the models for conversation at ``<base_url>/models``, in the server's order; () without any."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else None
     reply = await ask("GET", f"{base_url}/models", headers=headers, within=within)
+    entries = model_entries(reply) if reply.status == 200 else None
+    return chat_models(tuple(entry["id"] for entry in entries or ()))
+
+
+async def answering(urls: Sequence[str], within: float) -> list[LocalServer]:
+    """Those of ``urls`` where a model server answers, in order; also one that has no model yet."""
+
+    async def one(url: str) -> LocalServer | None:
+        reply = await ask("GET", f"{url.rstrip('/')}/v1/models", within=within)
+        entries = model_entries(reply) if reply.status == 200 else None
+        if entries is None:
+            return None
+        return LocalServer(url, name_of(url), chat_models(tuple(entry["id"] for entry in entries)))
+
+    return [found for found in await asyncio.gather(*map(one, urls)) if found is not None]
+
+
+def model_entries(reply: JsonReply) -> list[dict[str, Any]] | None:
+    """The entries with an id of a list of models; None when the reply is no such list."""
     data = reply.data.get("data")
-    if reply.status != 200 or not isinstance(data, list):
-        return ()
-    ids = [entry["id"] for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    if data is None and "data" in reply.data and reply.data.get("object") == "list":
+        return []  # as Ollama answers that has no model
+    if not isinstance(data, list):
+        return None
+    return [entry for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
+def chat_models(ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of ``ids`` that are meant for conversation."""
     return tuple(model for model in ids if not re.search(_NOT_FOR_CHAT, model))
 
 

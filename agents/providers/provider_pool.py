@@ -44,7 +44,7 @@ class ProviderPool:
         self.offered: local_servers.LocalServer | None = None
         self.refused: tuple[str, ...] = ()
         self._clock = clock
-        self._worker_serves = worker_serves
+        self.worker_serves = worker_serves
         self._wake = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._local_found: local_servers.LocalServer | None = None
@@ -68,6 +68,16 @@ class ProviderPool:
         if self._copilot is not None and not self.sessions.refused:
             return self._copilot
         return None
+
+    @property
+    def kind(self) -> str:
+        """The sort of the first: "server", "azure", "local" or "copilot"; "" where there is none."""
+        first = self.first
+        if first is None:
+            return ""
+        if first is self._configured:
+            return "server" if self.settings.provider_url else "azure"
+        return "local" if first is self._local else "copilot"
 
     @property
     def refusal(self) -> str:
@@ -99,7 +109,7 @@ class ProviderPool:
     ) -> tuple[list[local_servers.LocalServer], tuple[str, ...]]:
         """Servers that answer on this machine, and the labels of those that worker processes serve."""
         answering = await local_servers.find(settings.local_servers, settings.probe_timeout)
-        of_workers = [await is_served_by_worker(one.url, self._worker_serves) for one in answering]
+        of_workers = [await is_served_by_worker(one.url, self.worker_serves) for one in answering]
         found = [one for one, of_worker in zip(answering, of_workers, strict=True) if not of_worker]
         return found, tuple(one.label for one in answering if one not in found)
 
@@ -167,14 +177,12 @@ class ProviderPool:
             settings.azure_endpoint, settings.azure_deployment, settings.azure_key, settings.azure_version
         )
         wording = ServerWording("Azure OpenAI", do="check azure.endpoint")
-        server = OpenAIServer(azure, wording, _limits(settings), self._worker_serves)
+        server = OpenAIServer(azure, wording, _limits(settings), self.worker_serves)
         return self._managed(server, urls.shown(azure.endpoint))
 
     def _provider_at(self, url: str, name: str, do: str, model: str, api_key: str = "") -> ManagedProvider:
         address = ServerAddress(url, model, api_key)
-        server = OpenAIServer(
-            address, ServerWording(name, do=do), _limits(self.settings), self._worker_serves
-        )
+        server = OpenAIServer(address, ServerWording(name, do=do), _limits(self.settings), self.worker_serves)
         return self._managed(server, urls.shown(url))
 
     def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
@@ -194,13 +202,14 @@ class ProviderPool:
             self._local.configured = False
 
     def _set_copilot(self, has_token: bool) -> None:
+        has_token = has_token and self.settings.use_copilot
         if has_token and self._copilot is None:
             copilot = Copilot(
                 self.sessions,
                 model=self.settings.github_model,
                 max_retries=min(1, self.settings.max_retries),
                 timeout=self.settings.timeout,
-                worker_serves=self._worker_serves,
+                worker_serves=self.worker_serves,
             )
             self._copilot = self._managed(copilot, "github.com")
         elif not has_token:
@@ -239,7 +248,7 @@ class ProviderPool:
         if not settings.provider_url or settings.model or managed.known:
             return
         url = urls.base_url(settings.provider_url)
-        if await is_served_by_worker(url, self._worker_serves):
+        if await is_served_by_worker(url, self.worker_serves):
             return
         models = await local_servers.list_models(url, api_key=settings.api_key, within=_LISTING_SECONDS)
         if models and isinstance(managed.provider, OpenAIServer):

@@ -115,6 +115,16 @@ class ProviderSelector:
         return self._pool.login
 
     @property
+    def kind(self) -> str:
+        """The sort of provider in use: "server", "azure", "local", "copilot", "fake"; "" is the offline brain."""
+        return self._pool.kind or ("fake" if self._fake else "")
+
+    @property
+    def worker_serves(self) -> WorkerServes | None:
+        """The check that no agent poses as a model server."""
+        return self._pool.worker_serves
+
+    @property
     def copilot_state(self) -> str:
         """For ``/health``: ``""`` without a GitHub token, else ``"✓"``, ``"pending"`` or ``"no_access"``."""
         return self._pool.sessions.state if self._pool.github.known else ""

@@ -15,7 +15,7 @@ class ProviderSettings:
     ``provider_url`` is any OpenAI-compatible address. ``chosen_model`` is the one picked on a screen
     earlier, ``""`` for automatic. Prices are as ``usage.price_list`` reads them. ``local_servers`` are
     asked in this order; ``()`` asks none. One that answers is used when it is ``accepted_local`` (its
-    label), or any with ``use_local``. ``state_dir`` holds the GitHub files; None keeps nothing.
+    label), or any with ``use_local``. Without ``use_copilot`` a token is kept and not used. ``state_dir`` holds the GitHub files; None keeps nothing.
     Times in seconds.
     """
 
@@ -33,6 +33,7 @@ class ProviderSettings:
     github_token: str = field(default="", repr=False)
     github_model: str = ""
     github_gh: bool = True
+    use_copilot: bool = True
     github_web: str = "https://github.com"
     github_api: str = "https://api.github.com"
     chosen_model: str = ""

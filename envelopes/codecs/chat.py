@@ -34,7 +34,8 @@ class ChatRequest(msgspec.Struct):
     """One ``/chat`` request after checking.
 
     ``session_id`` is whatever truthy JSON value the client sent, or None; ``history`` holds only
-    messages of known roles; ``turn_id`` is set when the client named the turn itself.
+    messages of known roles; ``turn_id`` is set when the client named the turn itself. ``follows`` names the turn that
+    this one follows, "" for none, where it is not the one before: None otherwise.
     """
 
     user_input: str
@@ -43,6 +44,7 @@ class ChatRequest(msgspec.Struct):
     user_guid: str
     turn_id: str | None = None
     twin_chat: dict[str, Any] | None = None
+    follows: str | None = None
 
 
 def decode_request(raw: bytes) -> ChatRequest:
@@ -66,6 +68,9 @@ def decode_request(raw: bytes) -> ChatRequest:
     turn = body.get("turn_id")
     if turn is not None and not is_uuid(turn):
         raise MalformedError("turn_id must be a UUID", do="Send a UUIDv4, or leave it out.")
+    follows = body.get("follows")
+    if follows is not None and follows != "" and not is_uuid(follows):
+        raise MalformedError("follows must be a turn's id", do='Send a turn_id, "", or leave it out.')
     return ChatRequest(
         text,
         _history(body.get("conversation_history")),
@@ -73,6 +78,7 @@ def decode_request(raw: bytes) -> ChatRequest:
         guid,
         turn.lower() if turn else None,
         twin_chat,
+        follows.lower() if isinstance(follows, str) else None,
     )
 
 
@@ -85,6 +91,8 @@ def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
         data["session_id"] = request.session_id
     if request.twin_chat is not None:
         data["twin_chat_envelope"] = request.twin_chat
+    if request.follows is not None:
+        data["follows"] = request.follows
     return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data)
 
 
@@ -98,6 +106,7 @@ def request_from_envelope(envelope: Envelope) -> ChatRequest:
         envelope.sender,
         envelope.id,
         data.get("twin_chat_envelope"),
+        data.get("follows"),
     )
 
 

@@ -209,6 +209,14 @@ class Outbox:
             queue.wake()
         return msgspec.structs.replace(row, state="dropped")
 
+    async def move_to(self, row: OutgoingEnvelope, peer: str, envelope: Envelope, ttl: float = DAY) -> int:
+        """Keeps ``envelope`` for another peer in the place of a row that waits; nobody is told of that row's end."""
+        number = await self.put(peer, envelope, row.what, ttl)
+        await self._ledger.release(row)
+        if (queue := self._queue_of(row)) is not None:
+            queue.wake()
+        return number
+
     async def listing(
         self, *, waiting: bool = False, peer: str = "", most: int = 1000
     ) -> list[OutgoingEnvelope]:

@@ -147,6 +147,12 @@ class OutboxTransitions:
             self._on_over(now)
             return now
 
+    async def release(self, row: OutgoingEnvelope) -> None:
+        """Ends a row that goes on as another one: its answer is still to come."""
+        async with self._turns.exclusive():
+            await self.records.move([row.number], "dropped")
+            self._in_flight.pop(row.number, None)
+
     async def expire(self) -> set[str]:
         """Ends what ran out of time and tells who waits (a crash in between tells nobody). Returns whose."""
         async with self._turns.exclusive():

@@ -37,13 +37,18 @@ class Scope(StrEnum):
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """One neighborhood of the owner. ``admitted``: keys of machines that are its members as far as the owner said so."""
+    """One neighborhood of the owner.
+
+    ``admitted``: keys of machines that are its members as far as the owner said so. ``joined``: of those that said so
+    themselves, or were there when the owner joined.
+    """
 
     rappid: str
     name: str
     joined_at: str
     admitted: tuple[str, ...] = ()
     published: dict[str, Scope] = {}
+    joined: tuple[str, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -89,7 +94,8 @@ class Memberships:
             before = self._all.get(key)
             if before is not None:
                 admitted = tuple(dict.fromkeys((*before.admitted, *membership.admitted)))
-                membership = replace(before, name=membership.name, admitted=admitted)
+                joined = tuple(dict.fromkeys((*before.joined, *membership.joined)))
+                membership = replace(before, name=membership.name, admitted=admitted, joined=joined)
             self._save({**self._all, key: membership})
 
     def admit(self, key: str, fingerprint: str) -> None:
@@ -98,6 +104,19 @@ class Memberships:
             now = self._joined(key)
             admitted = tuple(dict.fromkeys((*now.admitted, fingerprint)))
             self._save({**self._all, key: replace(now, admitted=admitted)})
+
+    def note_joined(self, key: str, fingerprint: str) -> bool:
+        """Notes that a machine said that it is a member, which admits it to nothing; False when it said so before."""
+        with self._lock:
+            now = self._joined(key)
+            if fingerprint in now.joined:
+                return False
+            self._save({**self._all, key: replace(now, joined=(*now.joined, fingerprint))})
+            return True
+
+    def shared_with(self, fingerprint: str) -> list[str]:
+        """The rappids of the neighborhoods that a machine is a member of, as far as the owner said so."""
+        return sorted(one.rappid for one in self._all.values() if fingerprint in one.admitted)
 
     def publish(self, key: str, agent: str, scope: Scope) -> None:
         """Publishes an agent by its name; ``personal`` takes it back. Raises ``BadCapabilityError`` for no name."""

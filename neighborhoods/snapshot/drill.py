@@ -106,7 +106,7 @@ def _differences(opened: ParsedEgg, root: Path) -> Iterator[str]:
     """For each file "" when it came back, else its name and what is wrong."""
     with LinkFreeFolder(root) as tree:
         for part in opened.parts:
-            if to_threads(part.role, opened.destination):
+            if to_threads(part.role, opened.destination, trusted=True):  # its own signature is on it
                 yield ""
             elif part.target in _WITH_NOTES:
                 yield "" if tree.sha256(part.target) else f"{part.target} is missing"

@@ -5,14 +5,20 @@ Each transport carries tar streams; what they hold is checked by the reader of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-EggMaker = Callable[[Path, str], Path]
-"""(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it."""
+
+class EggMaker(Protocol):
+    """(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it.
+
+    The same archive gives the same bytes. ``archived``: the egg hatches into the archive.
+    """
+
+    def __call__(self, archive: Path, twin: str, *, archived: bool = False) -> Path: ...
 
 
 class MemberProbe(msgspec.Struct, frozen=True):
@@ -60,6 +66,13 @@ class WriteOutcome(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class TwinActivity(msgspec.Struct, frozen=True):
+    """The rappd there about one twin: ``answering`` a request now; ``mark`` is another one after each request."""
+
+    answering: bool = False
+    mark: str = ""
+
+
 class MemberTransport(Protocol):
     """Reads and writes one member. Errors are ``MemberError`` and name the member, the cause and what to do.
 
@@ -71,6 +84,9 @@ class MemberTransport(Protocol):
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists what can be read."""
+
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Active twins by hash, where a rappd tells; empty where ``read_twin`` itself sees to it, or nothing can."""
 
     def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin's workspace as tar, in the state of one moment or raises ``UnstableMemberError``."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +17,11 @@ from neighborhoods.errors import MemberError, UnstableMemberError
 from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
-from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
+from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin, TwinActivity
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
+from neighborhoods.snapshot.stream_bridge import SILENCE, StreamBridge
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar
 from twins.zip.names import safe_component
 
@@ -30,12 +31,11 @@ TRIES = 3
 """Times that a machine without an answer is asked."""
 _REST = 1.0
 """Seconds until a machine that does not answer is asked again; after each time, twice as long."""
+_PATIENCE = 15.0
+"""Seconds that twins may go on answering before they are read again."""
 _MOST_AGENTS = 64 << 20
 _MOST_BESIDE = 2 << 30
 """Octets of a stream beside its files: headers, and what a tar without exclusions sends and is dropped here."""
-_BATCH = 1 << 20
-_SILENCE = 60.0
-"""Seconds without a byte after which a stream counts as broken."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,6 +65,27 @@ class PeerCapture:
     left_out: list[Omission] = field(default_factory=list)
     failed: list[Omission] = field(default_factory=list)
     reused: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class _TwinCapture:
+    """One twin's row of the manifest, its member and file. ``is_new``: it was read now."""
+
+    row: dict[str, Any]
+    member: str = ""
+    path: Path | None = None
+    left_out: list[Omission] = field(default_factory=list)
+    failed: Omission | None = None
+    is_new: bool = False
+
+    def into(self, done: PeerCapture) -> None:
+        """Joins the result of its machine."""
+        if self.member:
+            done.parts[self.member] = self.path
+            done.reused += self.path is None
+        done.left_out += self.left_out
+        if self.failed is not None:
+            done.failed.append(self.failed)
 
 
 PeerTell = Callable[[str, int, int, int], None]
@@ -133,8 +154,10 @@ class PeerReader:
         twins = sorted(listing.twins, key=lambda twin: (twin.lifecycle, twin.hash))
         wanted = [twin for twin in twins if twin.workspace_bytes <= self._options.max_twin_bytes]
         self._whole = sum(twin.workspace_bytes for twin in wanted)
-        for twin in twins:
-            row["twins"].append(await self._twin(twin, done))
+        try:
+            row["twins"] = await self._twins(twins, done)
+        except MemberError as problem:
+            done.failed.append(Omission(peer.name, str(problem)))
         if listing.agent_files:
             row["agent_files"] = await self._agents(done)
         self._tell("failed" if done.failed else "done", self._done, self._whole, 0)
@@ -151,42 +174,75 @@ class PeerReader:
             probe = await transport.probe()
         return probe
 
-    async def _twin(self, twin: MemberTwin, done: PeerCapture) -> dict[str, Any]:
+    async def _twins(self, twins: Sequence[MemberTwin], done: PeerCapture) -> list[dict[str, Any]]:
+        """Reads all, and those again that answered somebody meanwhile: each part is of a moment between two calls."""
+        assert self._peer.transport is not None
+        wants = self._options.include_twin_workspaces and bool(twins)
+        before = await self._peer.transport.activity() if wants else {}
+        captures = [await self._twin(twin) for twin in twins]
+        for attempt in range(_PASSES):
+            after = await self._peer.transport.activity() if before else {}
+            ran = [n for n, twin in enumerate(twins) if captures[n].is_new and _ran(twin.hash, before, after)]
+            if not ran:
+                break
+            if attempt == _PASSES - 1:
+                for n in ran:
+                    captures[n] = self._unstable(twins[n], "it answers all the time")
+                break
+            before = await self._quiet([twins[n].hash for n in ran])
+            for n in ran:
+                captures[n] = await self._twin(twins[n], anew=True)
+        for capture in captures:
+            capture.into(done)
+        return [capture.row for capture in captures]
+
+    async def _quiet(self, hashes: Sequence[str]) -> dict[str, TwinActivity]:
+        """Waits until none of these twins answers, within bounds; the activity then."""
+        assert self._peer.transport is not None
+        until = time.monotonic() + _PATIENCE
+        while True:
+            found = await self._peer.transport.activity()
+            if time.monotonic() > until or not any(found[one].answering for one in hashes if one in found):
+                return found
+            await asyncio.sleep(_REST)
+
+    async def _twin(self, twin: MemberTwin, *, anew: bool = False) -> _TwinCapture:
+        """One twin: from the last snapshot, from an interrupted one, or read; ``anew``: read in any case."""
         row = _row(twin)
         if not self._options.include_twin_workspaces:
-            return row | {"captured": False, "reason": "not wanted"}
+            return _TwinCapture(row | {"captured": False, "reason": "not wanted"})
         if twin.workspace_bytes > self._options.max_twin_bytes:
-            return row | {"captured": False, "reason": OVERSIZE}
+            return _TwinCapture(row | {"captured": False, "reason": OVERSIZE})
         lifecycle = "archived" if twin.lifecycle == "archived" else "active"
         below = "twins/.archive" if lifecycle == "archived" else "twins"
         try:
             member = f"{self._folder}/{below}/{safe_component(twin.hash)}.tar.gz"
             old = self._unchanged(twin, lifecycle, member)
             if old is not None:
-                done.parts[member] = None
-                done.reused += 1
                 self._count(twin.workspace_bytes)
-                self._leave(done, omissions(old))
-                return row | old
-            part = self._kept.find(twin.hash, lifecycle, twin.fingerprint)
-            if part is None:
-                part = await self._read_twin(twin, lifecycle)
-            else:
+                return _TwinCapture(row | old, member, left_out=self._named(omissions(old)))
+            kept = None if anew else self._kept.find(twin.hash, lifecycle, twin.fingerprint)
+            if kept is not None:
                 self._count(twin.workspace_bytes)
+            part = kept or await self._read_twin(twin, lifecycle)
         except UnstableMemberError as problem:
-            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", str(problem)))
-            return row | {"captured": False, "reason": UNSTABLE, "detail": str(problem)}
+            return self._unstable(twin, str(problem))
         except (ReportableError, OSError, TimeoutError) as problem:
-            done.failed.append(Omission(f"{self._peer.name}/{twin.hash}", _said(problem)))
-            return row | {"captured": False, "reason": TAR_FAILED, "detail": _said(problem)}
-        done.parts[member] = part.path
-        self._leave(done, part.left_out)
-        return row | {
+            failed = Omission(f"{self._peer.name}/{twin.hash}", _said(problem))
+            told = {"captured": False, "reason": TAR_FAILED, "detail": _said(problem)}
+            return _TwinCapture(row | told, failed=failed)
+        told = {
             "left_out": [one.as_json() for one in part.left_out],
             "captured": True,
             "captured_path_in_egg": member,
             "captured_bytes": part.path.stat().st_size,
         }
+        left_out = self._named(part.left_out)
+        return _TwinCapture(row | told, member, part.path, left_out, is_new=kept is None)
+
+    def _unstable(self, twin: MemberTwin, why: str) -> _TwinCapture:
+        row = _row(twin) | {"captured": False, "reason": UNSTABLE, "detail": why}
+        return _TwinCapture(row, failed=Omission(f"{self._peer.name}/{twin.hash}", why))
 
     def _unchanged(self, twin: MemberTwin, lifecycle: str, member: str) -> dict[str, Any] | None:
         """The fields of the last snapshot, when it holds the twin as it is now under this name."""
@@ -197,8 +253,8 @@ class PeerReader:
             return None
         return {key: old.get(key) for key in _TAKEN_OVER}
 
-    def _leave(self, done: PeerCapture, left_out: Iterable[Omission]) -> None:
-        done.left_out += [replace(one, path=f"{self._peer.name}/{one.path}") for one in left_out]
+    def _named(self, left_out: Iterable[Omission]) -> list[Omission]:
+        return [replace(one, path=f"{self._peer.name}/{one.path}") for one in left_out]
 
     async def _read_twin(self, twin: MemberTwin, lifecycle: str) -> StagedPart:
         assert self._peer.transport is not None
@@ -237,13 +293,13 @@ class PeerReader:
         except (ReportableError, OSError, TimeoutError) as problem:
             done.failed.append(Omission(f"{self._peer.name}/agents", _said(problem)))
             return []
-        self._leave(done, left_out)
+        done.left_out += self._named(left_out)
         return [file.name for file in files]
 
     async def _spooled(self, stream: AsyncIterator[bytes], guard: TarGuard, spool: Spool) -> list[Omission]:
         """Takes a stream in; returns what of it stays behind."""
         taken = SecretFilter(spool, allow=self._allow)
-        bridge = _Bridge(stream, self._count)
+        bridge = StreamBridge(stream, self._count)
         await bridge.consume(lambda: _take(bridge.pieces(), guard, taken))
         odd = [Omission(one.path, one.reason, do=RENAME if one.is_odd else "") for one in guard.left_out]
         return odd + taken.left_out
@@ -251,68 +307,6 @@ class PeerReader:
     def _count(self, octets: int) -> None:
         self._done += octets
         self._tell("reading", min(self._done, self._whole), self._whole, 0)
-
-
-class _Bridge:
-    """A stream of the event loop, read by a thread. While the thread looks at one batch, the next one is read.
-
-    Batches are large: each costs a change of threads, which takes long while the other one computes.
-    """
-
-    def __init__(self, stream: AsyncIterator[bytes], count: Callable[[int], None]) -> None:
-        self._stream = stream
-        self._count = count
-        self._loop = asyncio.get_running_loop()
-        self._asked: Future[bytes] | None = None
-        self._reading: asyncio.Task[Any] | None = None
-        self._is_stopped = False
-
-    async def consume(self, work: Callable[[], None]) -> None:
-        """Runs ``work`` in a thread. When the caller is cancelled, it has ended before this returns."""
-        worker = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
-            await asyncio.shield(worker)
-        except asyncio.CancelledError:
-            self._is_stopped = True
-            if self._asked is not None:
-                self._asked.cancel()
-            await asyncio.wait({worker})
-            raise
-        finally:
-            await self._end_reading()
-            close = getattr(self._stream, "aclose", None)
-            if close is not None:
-                await close()
-
-    def pieces(self) -> Iterator[bytes]:
-        """Called in the thread."""
-        self._asked = asyncio.run_coroutine_threadsafe(self._batch(), self._loop)
-        while not self._is_stopped:
-            batch = self._asked.result()
-            if not batch:
-                return
-            self._asked = asyncio.run_coroutine_threadsafe(self._batch(), self._loop)
-            self._count(len(batch))
-            yield batch
-
-    async def _batch(self) -> bytes:
-        self._reading = asyncio.current_task()
-        batch = bytearray()
-        while len(batch) < _BATCH:
-            async with asyncio.timeout(_SILENCE):
-                piece = await anext(self._stream, None)
-            if piece is None:
-                break
-            batch += piece
-        return bytes(batch)
-
-    async def _end_reading(self) -> None:
-        if self._asked is not None:
-            self._asked.cancel()
-        await asyncio.sleep(0)  # one that was just asked for begins now, or never
-        if self._reading is not None and not self._reading.done():
-            self._reading.cancel()
-            await asyncio.wait({self._reading})
 
 
 def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None:
@@ -324,10 +318,16 @@ def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None
 def _said(problem: Exception) -> str:
     """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
     if isinstance(problem, TimeoutError):
-        return f"nothing came for {_SILENCE:g} s"
+        return f"nothing came for {SILENCE:g} s"
     if isinstance(problem, OSError):
         return disk_problem(problem)
     return str(problem)
+
+
+def _ran(twin: str, before: Mapping[str, TwinActivity], after: Mapping[str, TwinActivity]) -> bool:
+    """True when a twin answered somebody at any time between the two; one that nobody tells of did not."""
+    first, last = before.get(twin), after.get(twin)
+    return first is not None and (first.answering or last != first)
 
 
 def _row(twin: MemberTwin) -> dict[str, Any]:

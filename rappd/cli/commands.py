@@ -25,7 +25,10 @@ COMMANDS = {
     "fleet": ("rappd.cli.fleet:fleet", "All your machines at once: status, archive_estate."),
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
     "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
-    "threads": ("rappd.cli.threads:threads", "What was said: list, show, export, verify, witness, accept."),
+    "threads": (
+        "rappd.cli.threads:threads",
+        "What was said: list, search, show, rename, export, verify, witness, accept.",
+    ),
     "notices": ("rappd.cli.notices:notices", "What happened while you were away."),
     "logs": ("rappd.cli.lifecycle:logs", "Show the log."),
     "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),

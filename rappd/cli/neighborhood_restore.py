@@ -12,7 +12,7 @@ import click
 from rappd.cli.console import interactive, print_json, print_out
 from rappd.cli.egg_options import JSON, egg_at
 from rappd.cli.neighborhood_home import snapshots_here, ways_here
-from rappd.cli.neighborhood_view import show_restore_plan, show_restored
+from rappd.cli.neighborhood_view import show_open_calls, show_restore_plan, show_restored
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -22,7 +22,6 @@ from twins.errors import UnconfirmedError
 if TYPE_CHECKING:
     from neighborhoods.snapshot.hatch import LocalResult
     from neighborhoods.snapshot.plan import RestoreOptions
-    from rappd.operations.neighborhood_snapshots import LocalPart
 
 _PARTIAL = 7
 _FLAGS = {
@@ -109,6 +108,7 @@ def hatch_snapshot(
         if not click.confirm("Write to these machines?", default=False, err=True):
             print_out("Nothing was written.")
             return 0
+    here = _LocalPart(path, planned["options"])
     with progress() as line:
 
         def tell(event: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ def hatch_snapshot(
                 options,
                 ways_here(),
                 approved=approved or planned["digest"],
-                local=_in_daemon(path, planned["options"]),
+                local=here.hatch if here.has_daemon else None,
                 tell=tell,
             )
         )
@@ -128,6 +128,7 @@ def hatch_snapshot(
         print_json(found)
     else:
         show_restored(found["hatched"])
+        show_open_calls(here.open_calls)
     return _PARTIAL if found["hatched"]["partial"] else 0
 
 
@@ -167,19 +168,22 @@ def _writes_elsewhere(planned: dict[str, Any]) -> bool:
     )
 
 
-def _in_daemon(path: Path, options: dict[str, Any]) -> LocalPart | None:
-    """Has the daemon hatch this machine's part; None where none runs."""
-    daemon = ControlClient(Home.here(), timeout=3600)
-    if not daemon.running():
-        return None
+class _LocalPart:
+    """This machine's part, hatched by its daemon where one runs. ``open_calls``: the calls that came back with it."""
 
-    async def hatch(digest: str) -> LocalResult:
+    def __init__(self, path: Path, options: dict[str, Any]) -> None:
+        self._daemon = ControlClient(Home.here(), timeout=3600)
+        self._path, self._options = path, options
+        self.has_daemon = self._daemon.running()
+        self.open_calls = 0
+
+    async def hatch(self, digest: str) -> LocalResult:
+        """See ``LocalPart``."""
         import msgspec
 
         from neighborhoods.snapshot.hatch import LocalResult
 
-        body = {"path": str(path), "options": options, "approved": digest}
-        found = await asyncio.to_thread(daemon.post, "/neighborhood/hatch", body)
+        body = {"path": str(self._path), "options": self._options, "approved": digest}
+        found = await asyncio.to_thread(self._daemon.post, "/neighborhood/hatch", body)
+        self.open_calls = int(found.get("open_calls", 0))
         return msgspec.convert(found["hatched"], LocalResult)
-
-    return hatch

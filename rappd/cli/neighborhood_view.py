@@ -111,6 +111,15 @@ def show_restored(done: dict[str, Any]) -> None:
         print_out(f"  {dim('Undo:')} {command(f'rappd egg rollback {receipt}')}")
 
 
+def show_open_calls(number: int) -> None:
+    """Says that calls came back unanswered, and how they go out."""
+    if number:
+        print_out(
+            f"{status_mark('note')} {count(number, 'open call')} came back; nothing was sent. {arrow()} "
+            f"{command('rappd outbox list')}"
+        )
+
+
 def _categories(plan: dict[str, Any]) -> None:
     for name, label in _CATEGORIES.items():
         counts = plan["categories"][name]

@@ -1,4 +1,4 @@
-"""``rappd outbox``: what waits for machines: list, retry, drop."""
+"""``rappd outbox``: what waits for machines: list, retry, redirect, drop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rappd.daemon.home import Home
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _ID = click.argument("id", metavar="ID")
 
-_WAITING = ("queued", "delivered", "accepted")
+_WAITING = ("queued", "delivered", "accepted", "open")
 _DIGITS = 4
 _EGG_STATES = {"queued": "waiting", "delivered": "on its way", "done": "delivered"}
 _RECENT_SECONDS = 86_400.0
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 @click.group(cls=SuggestingGroup)
 def outbox() -> None:
-    """Manage what waits for machines that are away: list, retry, drop.
+    """Manage what waits for machines that are away: list, retry, redirect, drop.
 
     ID may be its first characters.
     """
@@ -55,7 +55,7 @@ def list_(everything: bool, as_json: bool) -> None:
     daemon = ControlClient(home)
     running = daemon.running()
     if running:
-        found = daemon.get("/outbox")
+        found = daemon.get("/outbox?restored=1")
     else:
         from rappd.cli.peers_offline import outbox_on_disk
 
@@ -94,6 +94,26 @@ def retry(id: str, as_json: bool) -> None:
 
 @outbox.command()
 @_ID
+@click.argument("peer")
+@_JSON
+def redirect(id: str, peer: str, as_json: bool) -> None:
+    """Send a call to PEER: a machine that was set up anew, and so has another key.
+
+    Also a call that came back with a snapshot: nothing of a snapshot is sent by itself. The answer comes to the
+    conversation in which it was asked.
+    """
+    body = {"peer": peer}
+    found = ControlClient(Home.here()).post(f"/outbox/{quote(id, safe='')}/redirect", body)
+    if as_json:
+        print_json(found)
+        return
+    row = found["redirected"]
+    print_out(f"{status_mark('good')} It goes to {row['to']} now: {_called(row)}.")
+    print_out(f"  {arrow()} {command('rappd threads show ' + row['thread'][:8])}")
+
+
+@outbox.command()
+@_ID
 @_JSON
 def drop(id: str, as_json: bool) -> None:
     """Nobody wants one any more. What the other machine has begun may still be done there."""
@@ -124,6 +144,12 @@ def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) 
     for row in shown:
         if trouble_of(row) and row["state"] in (*_WAITING, "failed"):
             print_status("note", f"{starts[row['id']]}: {row['trouble']}")
+    if opened := [starts[row["id"]] for row in shown if row["state"] == "open"]:
+        print_status(
+            "note",
+            f"{count(len(opened), 'open call')} came back with a snapshot.",
+            f"rappd outbox redirect {opened[0]} PEER",
+        )
     if not running:
         print_status("note", "Nothing goes out: rappd isn't running", "rappd start")
 

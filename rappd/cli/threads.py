@@ -1,11 +1,12 @@
-"""``rappd threads``: what was said. Works with the daemon down: it reads the store."""
+"""``rappd threads``: what was said. All but renaming and searching works with the daemon down: it reads the store."""
 
 from __future__ import annotations
 
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import click
 
@@ -28,7 +29,9 @@ from rappd.daemon.home import Home
 
 if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow
+    from rappd.transcript.speakers import Speakers
 
+_MOST_FOUND = 20
 FORMAT = click.option(
     "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
 )
@@ -37,7 +40,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 @click.group(cls=SuggestingGroup)
 def threads() -> None:
-    """Conversations: list, show, export, verify, witness, accept."""
+    """Conversations: list, search, show, rename, export, verify, witness, accept."""
 
 
 @threads.command("list")
@@ -45,11 +48,14 @@ def threads() -> None:
 @_JSON
 def list_(limit: int, as_json: bool) -> None:
     """Conversations, the latest first."""
+    from rappd.operations.conversations import titled
+    from rappd.store.conversation_table import titles_query
     from rappd.store.reader import Reader
     from rappd.transcript.rows import thread_row
 
     with Reader(Home.here().database) as reader:
-        found = reader.threads(limit)
+        titles = dict(reader.rows(*titles_query()))
+        found = [titled(thread, titles) for thread in reader.threads(limit)]
     if as_json:
         print_json({"threads": [thread_row(thread) for thread in found]})
         return
@@ -145,9 +151,10 @@ def write_export(
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
 
-    content = (
-        export_markdown(found, events).encode() if form == "markdown" else b"".join(export_jsonl(events))
-    )
+    if form == "markdown":
+        content = export_markdown(found, events, _speakers()).encode()
+    else:
+        content = b"".join(export_jsonl(events))
     if output is not None:
         write_atomically(output.absolute(), content)
     if as_json:
@@ -158,6 +165,70 @@ def write_export(
         sys.stdout.buffer.flush()
     else:
         print_err(f"{status_mark('good', sys.stderr)} {output}")
+
+
+def _speakers() -> Speakers:
+    from rappd.daemon.home import machine_name
+    from rappd.settings.load import Settings
+    from rappd.store.peer_table import NAMES
+    from rappd.store.reader import Reader
+    from rappd.transcript.speakers import Speakers
+
+    home = Home.here()
+    with Reader(home.database) as reader:
+        peers = dict(reader.rows(NAMES))
+    node = home.identity().fingerprint if (home.keys / "identity.pem").exists() else ""
+    return Speakers(machine_name(home, Settings.load(home).text("name")), node, peers)
+
+
+@threads.command()
+@click.argument("thread", shell_complete=thread_names)
+@click.argument("title", nargs=-1)
+@_JSON
+def rename(thread: str, title: tuple[str, ...], as_json: bool) -> None:
+    """Gives a conversation of yours another TITLE; without one, the words that it began with."""
+    from rappd.control_client import ControlClient
+    from rappd.store.reader import Reader
+
+    home = Home.here()
+    with Reader(home.database) as reader:
+        found = reader.find_thread(thread)
+    renamed = ControlClient(home).post(
+        f"/conversations/{found.id}/rename?{urlencode({'user_guid': found.caller})}",
+        {"title": " ".join(title)},
+    )["conversation"]
+    if as_json:
+        print_json({"conversation": renamed})
+    else:
+        print_out(f"{status_mark('good')} {strip_control(renamed['title'])}")
+
+
+@threads.command()
+@click.argument("words", nargs=-1, required=True)
+@_JSON
+def search(words: tuple[str, ...], as_json: bool) -> None:
+    """Conversations of yours in which something with all WORDS was said, the latest first."""
+    from rappd.control_client import ControlClient
+
+    client, below = ControlClient(Home.here()), None
+    found: list[dict[str, Any]] = []
+    while True:
+        query = {"words": " ".join(words), **({"below": below} if below else {})}
+        answer = client.get(f"/conversations/search?{urlencode(query)}")
+        found += answer["found"]
+        below = answer["next"]
+        if not below or len(found) >= _MOST_FOUND:
+            break
+    if as_json:
+        print_json({"found": found})
+        return
+    if not found:
+        print_out("Nothing was found.")
+    for one in found:
+        print_out(f"{one['conversation']['id'][:8]}  {strip_control(one['conversation']['title'])}")
+        for excerpt in one["excerpts"]:
+            lead = f"{'':10}{'you' if excerpt['yours'] else 'they':<6}"
+            print_out(dim(f"{lead}{beginning(strip_control(excerpt['text']), terminal_width() - len(lead))}"))
 
 
 threads.add_command(verify)

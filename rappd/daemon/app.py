@@ -177,6 +177,7 @@ class Daemon:
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
+        self.snapshots.open_calls = self.calls.count_restored
         self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from agents.providers.selection import ProviderSelector, ProviderSettings
 from rappd.daemon.home import Home
 from rappd.daemon.local_models import local_urls, offered_server
-from rappd.settings.load import Settings
+from rappd.settings.load import Settings, check
 from rappd.settings.validation import refuse_unfit
+from rappd.settings.write import find
 from rappd.settings.write import write as write_setting
 from rappd.tenants.tenant import TenantServices
 from rappd.tenants.tenants import Tenants
@@ -34,7 +36,18 @@ class LiveSettings:
 
     async def set(self, name: str, text: str) -> None:
         """Writes a setting down and, where it can, lets it take effect at once."""
-        await asyncio.to_thread(write_setting, self._home, name, text)
+        await self.set_all([(name, text)])
+
+    async def set_all(self, changes: Sequence[tuple[str, str]]) -> None:
+        """The same for several settings, in this order, which take effect together. All are checked first."""
+        for name, text in changes:
+            check(find(name), text)
+
+        def write_all() -> None:
+            for name, text in changes:
+                write_setting(self._home, name, text)
+
+        await asyncio.to_thread(write_all)
         await self.reload()
 
     async def reload(self) -> None:
@@ -62,12 +75,17 @@ class LiveSettings:
 
 
 def provider_settings(settings: Settings, home: Home) -> ProviderSettings:
-    """Returns the settings that concern the model."""
+    """Returns the settings that concern the model; what ``provider.use`` leaves out is empty in them."""
+    use = settings.choice("provider.use")
+
+    def of(kind: str, text: str) -> str:
+        return text if use in ("auto", kind) else ""
+
     return ProviderSettings(
-        provider_url=settings.text("provider.url"),
+        provider_url=of("server", settings.text("provider.url")),
         api_key=settings.text("provider.key"),
         model=settings.text("provider.model"),
-        azure_endpoint=settings.text("azure.endpoint"),
+        azure_endpoint=of("azure", settings.text("azure.endpoint")),
         azure_deployment=settings.text("azure.deployment"),
         azure_key=settings.text("azure.key"),
         azure_version=settings.text("azure.version"),
@@ -79,7 +97,8 @@ def provider_settings(settings: Settings, home: Home) -> ProviderSettings:
         price_in=settings.text("provider.price_in_per_million"),
         price_out=settings.text("provider.price_out_per_million"),
         fake=settings.on("llm_fake"),
-        local_servers=local_urls(settings),
+        local_servers=local_urls(settings) if use in ("auto", "local") else (),
+        use_copilot=use in ("auto", "copilot"),
         use_local=settings.choice("provider.local") == "on",
         accepted_local=settings.text("provider.local_server"),
         state_dir=home.keys,

@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id, thread_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id
 from envelopes.errors import MalformedError, ReportableError
+from envelopes.thread_id import thread_id
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.errors import ConflictError
 from rappd.store.operations import InboxClaim
@@ -74,15 +75,17 @@ class Dispatcher:
         named: bool = False,
         emit: Emit | None = None,
         thread: str = "",
+        said: Callable[[], str] = str,
     ) -> Envelope:
         """Takes a HELP in and gives its DONE or ERROR back, once the answer is durable.
 
         ``thread``: a thread that exists, in place of the session's.
         ``fresh``: nobody used the session before. ``named`` says that the caller chose the id: a repeat of (from, id) then gets the recorded
-        answer, or joins the turn under way. The task may be cancelled; that too is recorded.
+        answer, or joins the turn under way. The task may be cancelled; that too is recorded, with what ``said`` gives: the
+        answer so far.
         """
         if not named:
-            return await self._perform(envelope, caller, session, fresh, False, emit, thread)
+            return await self._perform(envelope, caller, session, fresh, False, emit, thread, said)
         key = (envelope.sender, envelope.id)
         running = self._turns.get(key)
         if running is not None:
@@ -95,7 +98,7 @@ class Dispatcher:
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         self._turns[key] = future
         try:
-            reply = await self._perform(envelope, caller, session, fresh, True, emit, thread)
+            reply = await self._perform(envelope, caller, session, fresh, True, emit, thread, said)
         except BaseException as error:
             future.set_exception(error if isinstance(error, Exception) else RequestCancelledError())
             future.exception()  # nobody may be waiting
@@ -288,6 +291,7 @@ class Dispatcher:
         named: bool,
         emit: Emit | None,
         thread: str,
+        said: Callable[[], str],
     ) -> Envelope:
         workspace, handler, _ = self._resolve(envelope.recipient)
         if thread:
@@ -301,7 +305,10 @@ class Dispatcher:
                 reply = await self._answer(RequestContext(envelope, caller, workspace, emit), handler)
             except asyncio.CancelledError:
                 reason = self._interrupts.get(envelope.id, "stopped")
-                self._write(envelope.refusal(499, _STOPPED.get(reason, "Stopped."), reason), workspace)
+                stopped = envelope.refusal(499, _STOPPED.get(reason, "Stopped."), reason)
+                if text := said():
+                    stopped.data["response"] = text
+                self._write(stopped, workspace)
                 raise
             finally:
                 self._interrupts.pop(envelope.id, None)

@@ -12,6 +12,7 @@ import orjson
 KEEP_SECONDS = 300.0
 KEEP_TURNS = 200
 KEEP_EVENTS = 20_000
+_DELTA = b'{"type":"delta"'
 
 
 class TurnStream:
@@ -47,6 +48,11 @@ class TurnStream:
             changed.clear()
             if position == len(self.events) and self.finished_at is None:
                 await changed.wait()
+
+    def said(self) -> str:
+        """The text of the answer so far."""
+        events = (orjson.loads(event) for event in self.events if event.startswith(_DELTA))
+        return "".join(str(event.get("text", "")) for event in events)
 
     def _tell(self) -> None:
         if self._changed is not None:

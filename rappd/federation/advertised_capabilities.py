@@ -28,9 +28,14 @@ class CapabilityCatalog:
         introduction: NodeCard,
         *,
         public: Callable[[], list[str]],
+        shared_with: Callable[[str], list[str]],
     ) -> None:
-        """``public``: the names of the agents that the owner published for everybody to read of."""
+        """``public``: the names of the agents that the owner published for everybody to read of.
+
+        ``shared_with``: the neighborhoods that a machine is a member of, too.
+        """
         self._public = public
+        self._shared_with = shared_with
         self._tenants = tenants
         self._name = name
         self._introduction = introduction
@@ -49,6 +54,8 @@ class CapabilityCatalog:
         if caller.peer or caller.caps:
             data["agents"] = agents
             data["twins"] = [tenant.title for tenant in self._twins(caller)]
+        if caller.peer and (shared := self._shared_with(caller.peer)):
+            data["neighborhoods"] = shared
         if public := self._published():
             data["public"] = public
         return data

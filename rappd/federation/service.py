@@ -33,6 +33,7 @@ from rappd.federation.components import (
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
+from rappd.federation.new_members import NewMembers
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
 from rappd.federation.peer_events import PeerEventHandler
@@ -90,6 +91,7 @@ class FederationService:
         )
         self.peer_store = PeerStore(self.tables.peers)
         self._owner_notices = OwnerNotices(notices, self.peer_store, self._is_asking)
+        self._new_members = NewMembers(node.home.root, memberships, notices)
         self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
         self._base = FederationBase(
             node,
@@ -292,6 +294,8 @@ class FederationService:
         if peer is None:
             return
         self.announced[fingerprint] = data
+        if joined := self._new_members.unheard(peer, data):
+            self.spawn(self._new_members.enter(peer, joined))
         called = tame(name) if isinstance(name, str) else ""
         if called not in ("", tame(peer.called)):
             self.spawn(self.peer_store.calls_itself(fingerprint, called))

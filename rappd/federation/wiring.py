@@ -35,7 +35,13 @@ async def build_components(
     own = await asyncio.to_thread(material, node.home, node.identity)
     trust = await asyncio.to_thread(ServerTrust, own.tls, [peer.certificate for peer in peers.all()])
     introduction = own.introduction(node.identity, node.name, port or 7443)
-    catalogue = CapabilityCatalog(base.tenants, node.name, introduction, public=base.memberships.public)
+    catalogue = CapabilityCatalog(
+        base.tenants,
+        node.name,
+        introduction,
+        public=base.memberships.public,
+        shared_with=base.memberships.shared_with,
+    )
     receiver = InboundHandler(
         base.dispatcher,
         base.tenants,

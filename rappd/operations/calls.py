@@ -39,6 +39,7 @@ from rappd.errors import UsageProblemError
 from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
+from rappd.operations.open_calls import OpenCalls
 from rappd.tenants.tenant import HOST
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
@@ -165,12 +166,24 @@ class CallOperations:
         )
         return {"stopping": {"id": id, "peer": peer.name}}
 
-    async def outbox(self, *, waiting: bool = False) -> dict[str, Any]:
-        """Returns the outbox: what waits for other machines, and recent results."""
+    async def outbox(self, *, waiting: bool = False, restored: bool = False) -> dict[str, Any]:
+        """Returns the outbox: what waits for other machines, and recent results.
+
+        ``restored``: also the calls that came back with a snapshot, unanswered.
+        """
         m = self._machines
         await m.available()
         rows = await m.parts.outbox.listing(waiting=waiting)
-        return {"outbox": [outbox_row(m.peer_store, row) for row in rows if row.verb in (HELP, EGG)]}
+        found = await OpenCalls(m).listing() if restored else []
+        return {"outbox": [outbox_row(m.peer_store, row) for row in rows if row.verb in (HELP, EGG)] + found}
+
+    async def count_restored(self) -> int:
+        """The number of calls that came back with a snapshot, unanswered."""
+        return len(await OpenCalls(self._machines).listing())
+
+    async def redirect(self, id: str, selector: str) -> dict[str, Any]:
+        """See ``OpenCalls.redirect``."""
+        return await OpenCalls(self._machines).redirect(id, selector)
 
     async def retry(self, id: str) -> dict[str, Any]:
         """Tries one now."""

@@ -55,6 +55,8 @@ class DaemonSnapshots:
         self._notices = notices
         self._work: SnapshotWork | None = None
         self._watched = False
+        self.open_calls: Callable[[], Awaitable[int]] = _none
+        """Counts the calls that came back with a snapshot, unanswered."""
 
     async def close(self) -> None:
         """Cancels a snapshot, whose finished parts stay; a restore comes to its end."""
@@ -156,7 +158,8 @@ class DaemonSnapshots:
     async def hatch_local(self, path: Path, options: dict[str, Any], *, approved: str) -> dict[str, Any]:
         """See ``NeighborhoodSnapshots.hatch_local``; goes on to its end when the caller disconnects."""
         work = self.verbs.hatch_local(path, restore_options(options), self._hooks(), approved=approved)
-        return await self._eggs.to_the_end(self._eggs.alone(work))
+        done: dict[str, Any] = await self._eggs.to_the_end(self._eggs.alone(work))
+        return done | {"open_calls": await self._tell_open_calls()}
 
     async def _local_part(self, path: Path, options: RestoreOptions, tell: Told, digest: str) -> LocalResult:
         import msgspec
@@ -164,7 +167,22 @@ class DaemonSnapshots:
         from neighborhoods.snapshot.hatch import LocalResult
 
         work = self.verbs.hatch_local(path, options, self._hooks(), approved=digest, tell=tell)
-        return msgspec.convert((await self._eggs.alone(work))["hatched"], LocalResult)
+        done = msgspec.convert((await self._eggs.alone(work))["hatched"], LocalResult)
+        await self._tell_open_calls()
+        return done
+
+    async def _tell_open_calls(self) -> int:
+        """Nothing of a snapshot is sent by itself: its owner learns of the calls that it holds."""
+        found = await self.open_calls()
+        if found:
+            calls = "1 open call" if found == 1 else f"{found} open calls"
+            self._notices.add(
+                f"{calls} came back with a snapshot; nothing was sent.",
+                "rappd outbox list",
+                kind="call",
+                key="open-calls",
+            )
+        return found
 
     def _hooks(self) -> RestoreHooks:
         from neighborhoods.snapshot.hatch import RestoreHooks
@@ -205,6 +223,10 @@ class DaemonSnapshots:
         if self._watched:  # somebody was told to wait, and is not there any more
             what = f"The {work.kind} failed: {error}" if error is not None else ended_line(task.result())
             self._notices.add(what, "rappd neighborhood snapshots", key="neighborhood:work")
+
+
+async def _none() -> int:
+    return 0
 
 
 def ended_line(done: dict[str, Any]) -> str:

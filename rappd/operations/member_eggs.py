@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.snapshot.member_transport import EggMaker
 from neighborhoods.snapshot.transports.twin_folder import unpack_archive
 
+_EARLIEST, _LATEST = 315_619_200, 4_354_819_199
+"""The moments that a ZIP can name: 1980 to 2107."""
+
 
 def egg_maker(scratch: Path, key: IdentityKey, machine: str) -> EggMaker:
     """Makes eggs in ``scratch``, signed by ``key``. Secrets that the snapshot let pass may pass here, too."""
 
-    def make(archive: Path, twin: str) -> Path:
+    def make(archive: Path, twin: str, *, archived: bool = False) -> Path:
         from twins.eggs.writers.formats import EggMaker as Maker
         from twins.eggs.writers.pack import pack
         from twins.eggs.writers.secret_scan import SecretsFoundError
@@ -25,14 +30,27 @@ def egg_maker(scratch: Path, key: IdentityKey, machine: str) -> EggMaker:
         folder.mkdir(mode=0o700, parents=True)
         try:
             unpack_archive(archive, folder / "twin", twin)
-            workspace = Workspace.at(folder / "twin")
+            write = partial(
+                pack,
+                Workspace.at(folder / "twin"),
+                target,
+                key=key,
+                maker=Maker(host=machine),
+                at=_last_change(folder / "twin"),
+                archived=archived,
+            )
             try:
-                pack(workspace, target, key=key, maker=Maker(host=machine))
+                write()
             except SecretsFoundError as found:
-                allowed = [one.id for one in found.findings]
-                pack(workspace, target, key=key, maker=Maker(host=machine), allow=allowed)
+                write(allow=[one.id for one in found.findings])
             return target.rename(scratch / f"{folder.name}.egg")
         finally:
             shutil.rmtree(folder)
 
     return make
+
+
+def _last_change(folder: Path) -> datetime:
+    """The time of the newest file: a twin that is sent again is the same egg again."""
+    newest = max((path.lstat().st_mtime for path in folder.rglob("*") if path.is_file()), default=0.0)
+    return datetime.fromtimestamp(min(max(newest, _EARLIEST), _LATEST), UTC)

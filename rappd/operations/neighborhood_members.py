@@ -58,8 +58,9 @@ class NeighborhoodMembers:
         """The members as the settings have them. Raises ``BadPeersFileError``. Blocks on the disk."""
         name = machine_name(home, settings.text("name"))
 
-        def make_egg(archive: Path, twin: str) -> Path:  # only then a key is made
-            return egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)(archive, twin)
+        def make_egg(archive: Path, twin: str, *, archived: bool = False) -> Path:  # only then a key is made
+            make = egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)
+            return make(archive, twin, archived=archived)
 
         return cls(
             home,

@@ -191,7 +191,9 @@ class PlaceOperations:
         if known is None:
             place = place.with_member(member)
         others = tuple(one for one in admitted if one != member.fingerprint)
-        self.memberships.join(place.key, Membership(place.rappid.text, place.name, utc(at), others))
+        self.memberships.join(
+            place.key, Membership(place.rappid.text, place.name, utc(at), others, joined=others)
+        )
         self._estate.note(place.rappid.text, "member", "egg")
         return {
             "neighborhood": self._row(place),

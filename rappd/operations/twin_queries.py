@@ -42,7 +42,10 @@ class TwinQueries:
         }
         found = list_twins(self._places, presences=presences, counter=self._memories)
         unreadable = [{"folder": str(one.folder), "problem": one.problem} for one in found.unreadable]
-        rows = [{**row.as_json(), **self._life(row.kind, row.key)} for row in found.rows]
+        rows = [
+            {**row.as_json(), **self._life(row.kind, row.key), **self._activity(row.key)}
+            for row in found.rows
+        ]
         return {"twins": rows, "unreadable": unreadable}
 
     def show(self, selector: str) -> dict[str, Any]:
@@ -89,6 +92,10 @@ class TwinQueries:
         families = Families(self._places)
         rappid = find(self._places, selector, archived=None).rappid if selector else None
         return [member.as_json() for member in families.tree(rappid)]
+
+    def _activity(self, key: str) -> dict[str, Any]:
+        """``answering`` a request now; ``activity`` is a mark that each request changes."""
+        return {"answering": self._living.is_answering(key), "activity": self._living.activity(key)}
 
     def _life(self, kind: str, key: str) -> dict[str, Any]:
         """``buddy`` of a buddy's row: how it is, None where its file cannot be read."""

@@ -39,6 +39,10 @@ class TwinSupervisor(Protocol):
         """True while a request to the twin is active, perhaps of the very agent that asks."""
         ...
 
+    def activity(self, key: str) -> str:
+        """A mark of the twin that is another one after each request to it; "" while no daemon runs."""
+        ...
+
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         """Runs ``work``, its ``what``, once its active requests are answered."""
         ...
@@ -81,6 +85,9 @@ class OfflineTwinSupervisor:
 
     def is_answering(self, key: str) -> bool:
         return False
+
+    def activity(self, key: str) -> str:
+        return ""
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         raise NotRunningError("rappd isn't running here.", do="rappd start")

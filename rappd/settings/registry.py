@@ -33,6 +33,7 @@ class Setting:
 
 LAST_PORT = 65535
 LOCAL_MODELS = ("ask", "on", "off")
+MODEL_USES = ("auto", "server", "azure", "local", "copilot", "none")
 GITHUB_WRITES = ("off", "dry-run", "branch")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
@@ -44,6 +45,8 @@ SETTINGS = (
     Setting("voice_mode", "VOICE_MODE", "switch", "off", "Answers carry a spoken form.", live=True),
     Setting("twin_mode", "TWIN_MODE", "switch", "off", "Answers carry the twin's aside.", live=True),
     Setting("voice_zip_password", "VOICE_ZIP_PASSWORD", "text", "", "Opens voice.zip.", secret=True, live=True),
+    Setting("provider.use", "RAPPD_MODEL_USE", "choice", "auto", "Where answers come from; auto takes the first that is set up.",
+            live=True, choices=MODEL_USES),
     Setting("provider.url", "OPENAI_BASE_URL", "text", "", "An OpenAI-compatible model server.", live=True),
     Setting("provider.key", "OPENAI_API_KEY", "text", "", "Key for provider.url.", secret=True, live=True),
     Setting("provider.model", "OPENAI_MODEL", "text", "", "Model to ask provider.url for.", live=True),

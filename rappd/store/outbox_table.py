@@ -131,8 +131,14 @@ _UNANSWERED = """SELECT events.body FROM threads JOIN events ON events.thread = 
     ORDER BY events.seq"""
 
 
+_RESTORED = """SELECT events.body, events.at FROM threads JOIN events ON events.thread = threads.number
+    WHERE threads.workspace = 'brainstem' AND threads.caller != ? AND threads.count = 1
+    AND threads.session LIKE '"call %' AND threads.created > ? AND events.verb = 'HELP'
+    AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.thread = threads.id) ORDER BY events.seq"""
+
+
 class CallTable:
-    """Calls that were in flight when the daemon stopped. Raises ``StoreError``."""
+    """Calls that stand unanswered in the record. Raises ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -140,3 +146,7 @@ class CallTable:
     async def unanswered(self, caller: str, since: int) -> list[bytes]:
         """The recorded HELPs of ``caller`` that were begun after a moment, the oldest first."""
         return [row[0] for row in await self._store.rows(_UNANSWERED, (caller, since))]
+
+    async def restored(self, caller: str, since: int) -> list[tuple[bytes, int]]:
+        """Unanswered HELPs of the brainstem that another than ``caller`` made (they came with a snapshot), and when."""
+        return [(row[0], row[1]) for row in await self._store.rows(_RESTORED, (caller, since))]

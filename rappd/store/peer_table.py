@@ -11,6 +11,8 @@ from rappd.store.store import Store
 
 _PEERS = """SELECT fingerprint, name, whose, public_key, certificate, sealing_key, scopes, paired_at,
     called, address, seen_at, offered FROM peers ORDER BY name, fingerprint"""
+NAMES = "SELECT fingerprint, name FROM peers"
+"""Selects the name of every peer by its fingerprint."""
 # A change to a pairing that was ended meanwhile must not bring it back; only pairing anew does.
 _SAVE = """INSERT OR REPLACE INTO peers(fingerprint, name, whose, public_key, certificate, sealing_key,
     scopes, paired_at, called, address, seen_at, offered) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12

@@ -217,6 +217,15 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             told INTEGER NOT NULL
         ) STRICT""",
     ),
+    # Titles that somebody gave to conversations, and the moment at which one was taken off the list (0: it is there).
+    # Not columns of ``threads``, which is signed: what was said, and how it began, stay as they are.
+    (
+        """CREATE TABLE conversations(
+            thread TEXT PRIMARY KEY NOT NULL,
+            title TEXT NOT NULL,
+            removed INTEGER NOT NULL
+        ) STRICT""",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

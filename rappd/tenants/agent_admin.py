@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
 from rappd.tenants.quarantine import QuarantinedFile, held_files, named
+from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
 from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError
@@ -31,6 +31,7 @@ class AgentAdmin:
         self._tenant = tenant
         self._refused = RefusedFiles(tenant.workspace, tenant.held)
         self._lock = asyncio.Lock()
+        self.editor = AgentEditor(tenant, self._lock, self._report)
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A named operation for ``utils.host``: agents.list|source|write|remove|generations|restore."""
@@ -52,7 +53,7 @@ class AgentAdmin:
             case "agents.remove":
                 return await self.remove(name)
             case "agents.generations":
-                return {"generations": await in_file_pool(self._generations, name)}
+                return {"generations": await self.editor.generations(name)}
             case "agents.restore":
                 number = arguments.get("generation")
                 if not isinstance(number, int):
@@ -71,21 +72,20 @@ class AgentAdmin:
         molt: bool = False,
         replace: bool = True,
         by_operator: bool = False,
+        keep_faulty: bool = False,
     ) -> dict[str, Any]:
         """Stages a file, loads it in a worker, and only then moves it into place.
 
         A molt must keep name and parameters of what it replaces (RAPP v1 §11); a file that does not
-        load is refused and nothing changes. What the operator brings in himself is approved by that, should
+        load is refused and nothing changes. With ``keep_faulty`` it is kept, not running, and an earlier version
+        of it works on. What the operator brings in himself is approved by that, should
         these very bytes be quarantined there. Returns ``{file, agents, try, message}``.
         """
         files = self._tenant.files
-        async with self._lock:
-            name, staged = await in_file_pool(files.stage, filename, content)
+        async with self._lock, clear_disk_errors(filename):
+            name, staged = await in_file_pool(files.stage, filename, content, faulty=keep_faulty)
             try:
-                outcome = await self._tenant.describe(
-                    await in_file_pool(_reference, self._tenant.workspace.files, name, staged)
-                )
-                _refuse_unloadable(name, outcome)
+                outcome = await checked(self._tenant, name, staged, keep_faulty=keep_faulty)
                 before = self._state(name)
                 if before is not None and not replace:
                     raise BadFileError(f"{name} exists already.", do="Choose another name, or molt it.")
@@ -221,6 +221,8 @@ class AgentAdmin:
             "agents": [agent.name for agent in state.agents] if state else [],
             "origin": origin,
             "sha256": sha256(content),
+            "fault": _fault(state),
+            "read_only": "" if state is None else why_read_only(file, origin, state.waits, content),
         }
 
     def _state(self, name: str) -> Any:
@@ -246,12 +248,6 @@ class AgentAdmin:
                     f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed."
                 )
 
-    def _generations(self, filename: str) -> list[dict[str, Any]]:
-        return [
-            {"generation": kept.number, "at": kept.at, "sha256": kept.sha256, "reason": kept.reason}
-            for kept in self._tenant.files.generations(filename)
-        ]
-
     def _report(self, name: str) -> dict[str, Any]:
         change = next(iter(self._tenant.registry.outcome(YOURS, name)), None)
         if change is not None and change.failure is not None:
@@ -268,18 +264,8 @@ class AgentAdmin:
         }
 
 
-def _reference(files: SafeTree, name: str, staged: Path) -> dict[str, Any]:
-    found = files.stat_file(staged)
-    return {"rel": name, "path": str(staged), "stamp": [found.st_mtime_ns, found.st_size, found.st_ino]}
-
-
-def _refuse_unloadable(name: str, outcome: dict[str, Any]) -> None:
-    failure = outcome.get("failure")
-    if failure and not failure.get("missing_module"):
-        line = f" line {failure['line']}" if failure.get("line") else ""
-        raise BadFileError(f"{name}{line}: {failure['reason']}", do="Fix it and import it again.")
-    if not failure and not outcome.get("agents"):
-        rejected = outcome.get("quarantined") or [{"reason": "it holds no agent"}]
-        raise BadFileError(
-            f"{name}: {rejected[0]['reason']}", do="An agent is a class with name, metadata and perform."
-        )
+def _fault(state: Any) -> dict[str, Any] | None:
+    """The line and the reason of what is wrong with a file; None where nothing is, or it only waits."""
+    if state is None or state.waits or not state.failures:
+        return None
+    return {"line": state.failures[0].line, "reason": state.failures[0].reason}

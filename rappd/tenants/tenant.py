@@ -101,7 +101,7 @@ class Tenant:
         self.name = name
         self.title = title or name
         self.id = agent_id(address or name, services.node)
-        self.active_requests = 0
+        self.active_requests = self.requests_begun = 0
         self._looked = 0.0
         self._glanced = 0.0
         self._watched = watched
@@ -154,6 +154,7 @@ class Tenant:
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,
+            test=self.test_file,
             perform=self.perform,
             is_of_buddies=self.is_of_buddies,
         )
@@ -194,6 +195,7 @@ class Tenant:
     async def handle(self, context: RequestContext) -> dict[str, Any]:
         """A HELP for this tenant: a sentence for its brainstem, or arguments for one agent. The DONE's data."""
         self.active_requests += 1
+        self.requests_begun += 1
         try:
             if not self.ready.is_set():
                 await self.ready.wait()
@@ -273,6 +275,13 @@ class Tenant:
         found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
+
+    async def test_file(self, agent_file: dict[str, Any]) -> dict[str, Any]:
+        """Runs the contract tests over one file that does not serve, in a worker of its own: ``{passed, tests}``."""
+        await asyncio.to_thread(self._quarantine.look)
+        async with self._pools.apart() as pool:
+            found: dict[str, Any] = await pool.request("test", {"file": agent_file}, timeout=60.0)
+        return found
 
     async def _glance(self) -> None:
         """Sees what changed on disk of senses and of what is held."""

@@ -56,5 +56,6 @@ class TenantContext:
     refresh: Callable[[], Awaitable[object]]
     reload_variables: Callable[[], Awaitable[None]]
     describe: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    test: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
     perform: Perform
     is_of_buddies: Callable[[Agent], bool]

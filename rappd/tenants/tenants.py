@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -71,6 +72,8 @@ class Tenants:
         self._failed = failed
         self._open: dict[str, Tenant] = {}
         self._used: dict[str, float] = {}
+        self._began = time.time_ns()
+        self._earlier: Counter[str] = Counter()  # requests to twins that are closed
         self._ports: dict[str, int] = {}
         self._last_ports: dict[str, int] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -129,6 +132,11 @@ class Tenants:
         """True while a request to a twin is active, perhaps of the very agent that asks."""
         tenant = self._open.get(key)
         return tenant is not None and tenant.active_requests > 0
+
+    def activity(self, key: str) -> str:
+        """A mark of a twin that is another one after each request to it, also of a later daemon."""
+        tenant = self._open.get(key)
+        return f"{self._began:x}.{self._earlier[key] + (tenant.requests_begun if tenant else 0)}"
 
     def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
         """Runs ``work``, a twin's ``what``, once its active requests are answered; only once for several requests.
@@ -265,6 +273,7 @@ class Tenants:
         self._used.pop(key, None)
         if tenant is not None:
             await tenant.close()
+            self._earlier[key] += tenant.requests_begun
 
     def _lock(self, key: str) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())

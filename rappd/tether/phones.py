@@ -124,6 +124,11 @@ class Phones:
             if connection.device is device:
                 connection.allow()
 
+    def show_rights(self) -> None:
+        """Workflows were approved: shows every phone anew what it may do."""
+        for connection in self.connections:
+            connection.allow()
+
     def move(self) -> None:
         """Takes the connected phones into the current session."""
         for connection in self.connections:

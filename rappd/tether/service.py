@@ -210,6 +210,11 @@ class TetherService:
         if self._open is not None:
             self._open.phones.allow(device)
 
+    def workflows_changed(self) -> None:
+        """Shows connected phones the workflows that they may start now."""
+        if self._open is not None:
+            self._open.phones.show_rights()
+
     async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
         found = await self._open_listener()

@@ -6,11 +6,13 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import orjson
 
 from rappd.store.records import Event, ThreadRow
 from rappd.transcript.exchanges import Exchange, Message, exchanges
+from rappd.transcript.speakers import Speakers
 from rappd.transcript.summaries import headline
 
 ARGUMENT_WIDTH = 40
@@ -21,8 +23,10 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
-def export_markdown(thread: ThreadRow, events: Iterable[Event]) -> str:
+def export_markdown(thread: ThreadRow, events: Iterable[Event], speakers: Speakers | None = None) -> str:
     """Returns a conversation as Markdown: speakers, times (UTC), and agent calls folded as ``<details>``.
+
+    Without ``speakers`` they have the ids of the record.
 
     Texts are quoted line by line and their HTML is made harmless, so that nothing in them can pass
     for another speaker or hide what follows.
@@ -32,7 +36,7 @@ def export_markdown(thread: ThreadRow, events: Iterable[Event]) -> str:
         f"Thread {thread.id}  \n{_day(thread.created)}, {_times(thread.count, 'record')}",
     ]
     today = _day(thread.created)
-    named = thread.caller == _SESSION
+    named = _Names(speakers, thread.caller == _SESSION)
     for exchange in exchanges(events):
         first = exchange.asked or exchange.answered
         assert first is not None
@@ -43,7 +47,14 @@ def export_markdown(thread: ThreadRow, events: Iterable[Event]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _turn(exchange: Exchange, named: bool) -> Iterator[str]:
+class _Names(NamedTuple):
+    """Names of speakers; ``by``: records say it themselves."""
+
+    speakers: Speakers | None
+    by: bool
+
+
+def _turn(exchange: Exchange, named: _Names) -> Iterator[str]:
     if exchange.asked is not None:
         yield _heading(exchange.asked, named)
         yield _quoted(exchange.asked.text)
@@ -74,10 +85,12 @@ def _call(exchange: Exchange) -> Iterator[str]:
     yield "</details>"
 
 
-def _heading(message: Message, named: bool) -> str:
+def _heading(message: Message, named: _Names) -> str:
     failed = ", error" if message.failed else ""
-    speaker = message.data.get("by") if named else None
-    who = speaker if isinstance(speaker, str) and speaker else message.event.sender
+    speaker = message.data.get("by") if named.by else None
+    sender = message.event.sender
+    name = named.speakers.name(sender) if named.speakers is not None else sender
+    who = speaker if isinstance(speaker, str) and speaker else name
     return f"**{_plain(who)}** {_clock(message.event.at)}{failed}"
 
 

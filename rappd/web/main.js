@@ -141,6 +141,7 @@ function visit(id) {
 function loadRest() {
   loadAll();
   loadSearch().catch(() => undefined); // opening it tries again
+  import("./components/layout/theme.js").then(({ startTheme }) => startTheme(), () => undefined); // the daemon knows it
 }
 
 const loadSearch = () => import("./components/search/search-palette.js");

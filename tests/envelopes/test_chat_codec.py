@@ -15,8 +15,9 @@ from envelopes.codecs.chat import (
     request_envelope,
     request_from_envelope,
 )
-from envelopes.envelope import DONE, thread_id
+from envelopes.envelope import DONE
 from envelopes.errors import MalformedError
+from envelopes.thread_id import thread_id
 
 
 def _decode(**body: Any) -> ChatRequest:

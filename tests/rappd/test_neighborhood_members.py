@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fixtures import member_homes as homes
+from fixtures.running_daemon import RunningDaemon
 from fixtures.ssh_server import SshServer
 
 from envelopes.identity.keys import IdentityKey
@@ -59,6 +65,36 @@ def run(pi: SshServer, tmp_path: Path) -> Run:
     return run
 
 
+BOOKS = """import pathlib, time
+from agents.basic_agent import BasicAgent
+
+class BooksAgent(BasicAgent):
+    def __init__(self):
+        super().__init__(name="Books", metadata={"name": "Books", "description": "Keeps two books.",
+            "parameters": {"type": "object", "properties": {}}})
+
+    def perform(self, **kwargs):
+        data = pathlib.Path(__file__).parents[1] / ".brainstem_data"
+        data.mkdir(exist_ok=True)
+        left, right = data / "left", data / "right"
+        number = str(int(left.read_text()) + 1 if left.exists() else 1)
+        left.write_text(number)
+        time.sleep(5 if number == "2" else 0)
+        right.write_text(number)
+        return number
+"""
+
+
+@contextmanager
+def there(pi: SshServer) -> Iterator[RunningDaemon]:
+    """The daemon of the far machine."""
+    daemon = RunningDaemon(pi.home, RAPPD_NAME="pi", LLM_FAKE="1").start()
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
+
+
 def install_rappd(pi: SshServer) -> None:
     program = pi.folder / "bin/rappd"
     program.write_text(f'#!/bin/sh\nPATH=$PATH:/usr/bin:/bin exec {RAPPD} "$@"\n')
@@ -86,6 +122,30 @@ async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:
     found = await pi.transport(own_home=pi.home).probe()
     assert not found.reachable
     assert found.detail == "pi is this machine itself. Take it out of peers.json."
+
+
+def test_snapshot_reads_a_twin_between_two_of_its_calls(pi: SshServer, run: Run, tmp_path: Path) -> None:
+    install_rappd(pi)
+    with there(pi) as daemon:
+        twin = daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
+        data = pi.home / "twins" / twin / ".brainstem_data"
+        (pi.home / "twins" / twin / "agents" / "books_agent.py").write_text(BOOKS)
+        ask = {"agent": "Books"}
+        assert daemon.post(f"/twins/{twin}/agents/run", ask, control=True).status == 200
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(daemon.post, f"/twins/{twin}/agents/run", ask, control=True)
+            daemon.wait_for(lambda: (data / "left").read_text() == "2")
+            done = run("snapshot", "--no-drill", "--out", str(tmp_path / "all.egg"))
+            assert asked.result().status == 200
+    assert done.returncode == 7, done.stderr  # one machine is gone
+    with zipfile.ZipFile(tmp_path / "all.egg") as egg:
+        (member,) = [name for name in egg.namelist() if name.endswith(f"{twin}.tar.gz")]
+        with tarfile.open(fileobj=io.BytesIO(egg.read(member))) as files:
+            read = {
+                name: files.extractfile(f"{twin}/.brainstem_data/{name}").read()  # type: ignore[union-attr]
+                for name in ("left", "right")
+            }
+    assert read == {"left": b"2", "right": b"2"}
 
 
 async def test_write_twin_machine_with_rappd_hatches_there(pi: SshServer, tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ class Role(StrEnum):
         return self in (Role.AGENT, Role.SERVICE, Role.SLOT)
 
 
+ARCHIVED = "archived"
+"""The ``lifecycle`` in the manifest of a twin that hatches into the archive."""
+
+
 class Destination(StrEnum):
     """The destination of an egg."""
 

@@ -108,8 +108,11 @@ def _check_code(tree: StagedTree) -> None:
 
 def _take_frames(tree: StagedTree, staging: Path) -> bool:
     """Checks conversations and takes them out of the tree; whether there are any."""
-    opened = tree.plan.opened
-    row = next((row for row in tree.plan.placed if to_threads(row.role, opened.destination)), None)
+    plan = tree.plan
+    row = next(
+        (row for row in plan.placed if to_threads(row.role, plan.opened.destination, trusted=plan.trusted)),
+        None,
+    )
     if row is None:
         return False
     staged = tree.root / row.target

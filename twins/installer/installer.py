@@ -198,7 +198,7 @@ class Installer:
         path = self.receipts.frames(ident)
         if self._conversations is None or not path.exists():
             return None
-        return deliver(path, key, self._conversations)
+        return deliver(path, key or self._host.root.name, self._conversations)
 
     def _hand_over(self, done: HatchResult) -> None:
         """The egg is hatched by now: should the threads not take its conversations, they wait."""

@@ -52,7 +52,7 @@ class StagedTree(msgspec.Struct):
 
 def changes_workspace(plan: Plan) -> bool:
     """True when any file is placed; conversations alone are none."""
-    return any(not to_threads(row.role, plan.opened.destination) for row in plan.placed)
+    return any(not to_threads(row.role, plan.opened.destination, trusted=plan.trusted) for row in plan.placed)
 
 
 def check_identity(tree: StagedTree) -> None:

@@ -221,7 +221,7 @@ class _Rows:
         why = why_never(part, role, self._destination)
         if why:
             return row(Action.REFUSE, why)
-        if to_threads(role, self._destination):
+        if to_threads(role, self._destination, trusted=self._trusted):
             return row(Action.CREATE)
         base, path = self._ground.locate(part.target)
         walk = opened_walks[str(base)]

@@ -87,9 +87,14 @@ def is_held_like_code(role: Role) -> bool:
     return role.is_code or role in (Role.ENV, Role.WORKFLOW)
 
 
-def to_threads(role: Role, destination: Destination) -> bool:
-    """True when a part is not a file here, but conversations for the twin's threads."""
-    return role is Role.CONVERSATIONS and destination is Destination.TWIN
+def to_threads(role: Role, destination: Destination, *, trusted: bool) -> bool:
+    """True when a part is not a file here, but conversations for the threads of its twin, or of the brainstem.
+
+    Nobody but a trusted signer puts words into the brainstem's own: else they are kept as a file.
+    """
+    if role is not Role.CONVERSATIONS:
+        return False
+    return destination is Destination.TWIN or (trusted and destination is Destination.HOST)
 
 
 def category_of(target: str, role: Role) -> Category | None:

@@ -21,6 +21,8 @@ from twins.fs.portable_names import other_spelling, shown, why_not_portable
 from twins.workspace.workspace import Workspace
 
 MAX_BYTES = 5 << 20
+STAGED_DIGITS = 12
+"""Hexadecimal digits, and then an underscore, that begin the name of a staged file."""
 _MAX_RECORD = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,118}")
 
@@ -61,21 +63,37 @@ class AgentFiles:
         """The file's content."""
         return self._files.read(self.path(filename))
 
-    def stage(self, filename: str, content: bytes) -> tuple[str, Path]:
+    def stage(self, filename: str, content: bytes, *, faulty: bool = False) -> tuple[str, Path]:
         """Checks an incoming file and lays it beside the agents, out of their sight.
 
-        Returns (final name, staged path). Raises ``BadFileError`` before anything is written.
+        Returns (final name, staged path). Raises ``BadFileError`` before anything is written; ``faulty`` text
+        passes, and what is no text does not.
         """
         name = proper_name(filename)
+        self._check_name(name)
+        return name, self._staged(name, content, faulty)
+
+    def stage_edit(self, filename: str, content: bytes, *, faulty: bool = False) -> Path:
+        """The same for a file that keeps its name and folder; returns the staged path."""
+        if not self._files.exists(self._inside(filename)):
+            if proper_name(filename) != filename.rsplit("/", 1)[-1]:
+                raise BadFileError(f"{filename} is no agent's name.", do="Use a name like weather_agent.py.")
+            self._check_name(filename)
+        return self._staged(filename, content, faulty)
+
+    def _staged(self, filename: str, content: bytes, faulty: bool) -> Path:
         if len(content) > MAX_BYTES:
             raise BadFileError(
-                f"{name} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
+                f"{filename} has {len(content)} bytes; {MAX_BYTES} are allowed.", do="Send a smaller file."
             )
-        check_syntax(name, content)
-        self._check_name(name)
-        staged = self._workspace.kept / "staged" / f"{secrets.token_hex(6)}_{name}"
+        if faulty:
+            check_text(filename, content)
+        else:
+            check_syntax(filename, content)
+        name = filename.rsplit("/", 1)[-1]
+        staged = self._workspace.kept / "staged" / f"{secrets.token_hex(STAGED_DIGITS // 2)}_{name}"
         self._files.write_durably(staged, content)
-        return name, staged
+        return staged
 
     def place(self, name: str, staged: Path, *, reason: str = "") -> None:
         """Moves a staged file to its place; what it replaces becomes a generation."""
@@ -139,17 +157,24 @@ class AgentFiles:
             )
         return found
 
+    def generation(self, filename: str, number: int) -> bytes:
+        """The content of an earlier version. Raises ``NoSuchFileError``."""
+        return self._files.read(self._generation(filename, number).path)
+
     def restore(self, filename: str, number: int) -> None:
         """Puts a generation back in service; the present version becomes a generation itself."""
+        content = self.generation(filename, number)
+        if self._files.exists(self._inside(filename)):
+            self.keep_generation(filename, f"before going back to generation {number}")
+        self._files.write_durably(self._inside(filename), content)
+
+    def _generation(self, filename: str, number: int) -> Generation:
         wanted = next((kept for kept in self.generations(filename) if kept.number == number), None)
         if wanted is None:
             raise NoSuchFileError(
                 f"{filename} has no generation {number}.", do="Ask LearnNew for its generations."
             )
-        content = self._files.read(wanted.path)
-        if self._files.exists(self._inside(filename)):
-            self.keep_generation(filename, f"before going back to generation {number}")
-        self._files.write_durably(self._inside(filename), content)
+        return wanted
 
     def is_approved(self, digest: str) -> bool:
         """True when the operator allowed files of that SHA-256 to change structure."""
@@ -214,8 +239,20 @@ def check_syntax(name: str, content: bytes) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, SyntaxError) and error.lineno:
             text = f"{name} line {error.lineno}: {error.msg}"
-            raise BadFileError(text, do="Fix it and import it again.") from error
+            raise BadFileError(
+                text, do="Fix it and import it again.", file=name, line=error.lineno, reason=error.msg
+            ) from error
         raise BadFileError(f"{name} is not Python: {error}", do="Send a text file in UTF-8.") from error
+
+
+def check_text(name: str, content: bytes) -> None:
+    """Raises ``BadFileError`` when ``content`` is no text in UTF-8."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"{name} is no text in UTF-8.", do="Send a text file in UTF-8.") from error
+    if "\0" in text:
+        raise BadFileError(f"{name} is no text: it holds zero bytes.", do="Send a text file in UTF-8.")
 
 
 def sha256(content: bytes) -> str:

@@ -11,6 +11,7 @@ import msgspec
 import orjson
 
 from neighborhoods.errors import BadMemberStreamError, MemberError
+from neighborhoods.snapshot.member_transport import TwinActivity
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.own_place import own_place
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
@@ -19,6 +20,25 @@ from neighborhoods.snapshot.transports.ssh_run import SshRun
 from twins.zip.names import shown
 
 _MOST_ANSWER = 8 << 20
+
+
+class _TwinRow(msgspec.Struct):
+    key: str
+    answering: bool = False
+    activity: str = ""
+
+
+class _TwinRows(msgspec.Struct):
+    twins: list[_TwinRow] = []
+
+
+def activity_of(output: bytes) -> dict[str, TwinActivity]:
+    """The output of ``rappd twins list --json`` as activity by key; empty for what is none."""
+    try:
+        rows = msgspec.json.decode(output, type=_TwinRows).twins
+    except msgspec.DecodeError:
+        return {}
+    return {row.key: TwinActivity(row.answering, row.activity[:80]) for row in rows}
 
 
 class FarAnswer(msgspec.Struct, frozen=True):

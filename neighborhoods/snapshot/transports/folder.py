@@ -17,7 +17,7 @@ from neighborhoods.errors import (
     NoSuchMemberError,
     UnstableMemberError,
 )
-from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, WriteOutcome
+from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, TwinActivity, WriteOutcome
 from neighborhoods.snapshot.transports.twin_folder import batched, lay_out_twin, list_twins, tar_of
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
@@ -50,6 +50,10 @@ class FolderTransport:
             return await asyncio.to_thread(self._list, include_archived)
         except OSError as error:
             raise self._failure(error, "its twins could not be listed") from error
+
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Empty: nobody tells."""
+        return {}
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams one pass; raises ``UnstableMemberError`` when a file changed meanwhile: read it again."""

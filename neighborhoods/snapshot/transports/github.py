@@ -16,7 +16,13 @@ import orjson
 from agents.runtime import programs
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from neighborhoods.errors import BadMemberStreamError, MemberError, MemberRefusedError, NoSuchMemberError
-from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, MemberTwin, WriteOutcome
+from neighborhoods.snapshot.member_transport import (
+    MemberListing,
+    MemberProbe,
+    MemberTwin,
+    TwinActivity,
+    WriteOutcome,
+)
 from neighborhoods.snapshot.transports.git_clone import GITHUB, GitRepository, repository_url, sibling_url
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, rappid_fields
 from neighborhoods.snapshot.transports.twin_folder import batched, count_files, overlay_archive, tar_of
@@ -74,6 +80,10 @@ class GithubTransport:
         """Lists the twins whose repositories can be cloned. Archived ones are never published."""
         twins = [await self._twin(twin, place) for twin, place in (await self._found()).items()]
         return MemberListing(tuple(twins), (), self._url)
+
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Empty: a commit does not change."""
+        return {}
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin as the last commit has it."""

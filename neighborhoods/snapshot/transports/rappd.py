@@ -24,6 +24,7 @@ from neighborhoods.snapshot.member_transport import (
     MemberListing,
     MemberProbe,
     MemberTwin,
+    TwinActivity,
     WriteOutcome,
 )
 from neighborhoods.snapshot.transports.listing_parser import is_agent_file, rappid_fields
@@ -90,6 +91,10 @@ class RappdTransport:
         agents = [name for name in said.agent_files[:_MOST_AGENTS] if is_agent_file(name.encode())]
         return MemberListing(twins, tuple(sorted(agents)), said.host[:255])
 
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Empty: the rappd there reads between two calls."""
+        return {}
+
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin in the state between two of its calls; raises ``UnstableMemberError`` while it is busy."""
         require_twin_hash(twin)
@@ -113,7 +118,7 @@ class RappdTransport:
             for one in (await self.list(include_archived=archived)).twins
         ):
             return WriteOutcome(skipped=1, detail="it is there already")
-        egg = await asyncio.to_thread(self._make_egg, archive, twin)
+        egg = await asyncio.to_thread(self._make_egg, archive, twin, archived=archived)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=egg.parent))
         try:
             named = await asyncio.to_thread(egg.rename, folder / f"twin-{twin[:16]}.egg")

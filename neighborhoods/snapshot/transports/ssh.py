@@ -11,10 +11,17 @@ from pathlib import Path
 
 from agents.runtime.streamed_program import StreamedProgram
 from neighborhoods.errors import MemberError, MemberUnreachableError
-from neighborhoods.snapshot.member_transport import EggMaker, MemberListing, MemberProbe, WriteOutcome
+from neighborhoods.snapshot.member_transport import (
+    EggMaker,
+    MemberListing,
+    MemberProbe,
+    TwinActivity,
+    WriteOutcome,
+)
 from neighborhoods.snapshot.tar_archive import tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
 from neighborhoods.snapshot.transports import shell_scripts
+from neighborhoods.snapshot.transports.far_rappd import FarRappd, activity_of
 from neighborhoods.snapshot.transports.listing_parser import ListingParser
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.own_place import own_place
@@ -93,6 +100,14 @@ class SshTransport:
         if not parser.began:
             raise run.no_shell()
         return parser.listing()
+
+    async def activity(self) -> dict[str, TwinActivity]:
+        """Asks the rappd there; empty where there is none, or an older one. Raises ``MemberError``."""
+        if not await self._has_a_rappd():
+            return {}
+        there = FarRappd(self._member, self._destination, self._connections, own_home=self._own_home)
+        answer = await there.run(["twins", "list", "--json"], "its twins could not be listed")
+        return activity_of(answer.output)
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams one pass; raises ``UnstableMemberError`` at its end when a file changed meanwhile: read it again."""

@@ -6,9 +6,10 @@ from typing import Any
 
 from aiohttp import web
 
+from agents.contract.scaffold import scaffold
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import is_operator, operator_only, tenant_of
-from rappd.http.request_body import json_object, text_field, upload
+from rappd.http.request_body import InvalidFieldError, json_object, text_field, upload
 from rappd.http.responses import ok
 from rappd.tenants.agent_summary import listing
 
@@ -39,12 +40,14 @@ async def held(request: web.Request) -> web.Response:
 @routes.post("/agents/import")
 @operator_only
 async def import_agent(request: web.Request) -> web.Response:
-    """Takes in one agent file (multipart field `file`), after it loaded in a worker."""
+    """Takes in one agent file (multipart field `file`), after it loaded in a worker; with the field `keep`, a faulty one too, which does not run."""
     daemon = request.app[DAEMON]
     daemon.imports.take()
-    name, content = await upload(request)
+    fields: dict[str, str] = {}
+    name, content = await upload(request, fields=fields)
     structure = tenant_of(request).admin
-    return ok(await structure.write(name, content, reason="imported", by_operator=True))
+    keep = bool(fields.get("keep"))
+    return ok(await structure.write(name, content, reason="imported", by_operator=True, keep_faulty=keep))
 
 
 @routes.get("/agents/export/{filename:.+}")
@@ -65,9 +68,32 @@ async def export(request: web.Request) -> web.Response:
 @routes.get("/agents/source/{filename:.+}")
 @operator_only
 async def source(request: web.Request) -> web.Response:
-    """An agent file's text, for reading before approving. Of a `.env` others than the operator get names."""
+    """An agent file's text; `fault` what is wrong with it, `read_only` why it cannot be edited."""
     name, with_values = request.match_info["filename"], is_operator(request)
     return ok(await tenant_of(request).admin.source(name, with_values=with_values))
+
+
+@routes.put("/agents/source/{filename:.+}")
+@operator_only
+async def save(request: web.Request) -> web.Response:
+    """Saves an edited file: `source`, and `base`, the SHA-256 of what was read, else 409. With `keep` faulty text, too; it does not run."""
+    body = await json_object(request)
+    name, text, base = request.match_info["filename"], text_field(body, "source"), body.get("base") or ""
+    editor = tenant_of(request).admin.editor
+    return ok(await editor.save(name, text.encode(), base=str(base), keep_faulty=bool(body.get("keep"))))
+
+
+@routes.get("/agents/generations/{filename:.+}")
+@operator_only
+async def generations(request: web.Request) -> web.Response:
+    """Earlier versions of an agent file, oldest first; with `generation`, the text of that one as `source`."""
+    name, number = request.match_info["filename"], request.query.get("generation", "")
+    editor = tenant_of(request).admin.editor
+    if number:
+        if not number.isdecimal() or len(number) > 9:
+            raise InvalidFieldError("generation must be a number", do="Ask for the generations first.")
+        return ok({"generation": int(number), "source": await editor.generation(name, int(number))})
+    return ok({"generations": await editor.generations(name)})
 
 
 @routes.post("/agents/undo")
@@ -83,7 +109,9 @@ async def undo(request: web.Request) -> web.Response:
 async def approve(request: web.Request) -> web.Response:
     """Lets the present bytes of a quarantined file run; of any other, change structure."""
     body = await json_object(request)
-    return ok(await tenant_of(request).admin.approve(text_field(body, "filename")))
+    done = await tenant_of(request).admin.approve(text_field(body, "filename"))
+    request.app[DAEMON].tether.workflows_changed()
+    return ok(done)
 
 
 @routes.post("/agents/refuse")
@@ -97,9 +125,13 @@ async def refuse(request: web.Request) -> web.Response:
 @routes.post("/agents/new")
 @operator_only
 async def new(request: web.Request) -> web.Response:
-    """Writes a new agent file from given source, refusing to replace one."""
+    """Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in."""
     body = await json_object(request)
-    name, text = text_field(body, "filename"), text_field(body, "source")
+    if "name" in body:
+        described = body.get("description") or ""
+        name, text = scaffold(text_field(body, "name"), str(described))
+    else:
+        name, text = text_field(body, "filename"), text_field(body, "source")
     structure = tenant_of(request).admin
     return ok(await structure.write(name, text.encode(), reason="new", replace=False, by_operator=True))
 
@@ -119,8 +151,11 @@ async def run(request: web.Request) -> web.Response:
 @routes.post("/agents/test")
 @operator_only
 async def test(request: web.Request) -> web.Response:
-    """Runs the contract tests over one agent."""
+    """Runs the contract tests over one `agent`, or over a text that is not saved: `filename` and `source`."""
     body = await json_object(request)
+    if "source" in body:
+        name, text = text_field(body, "filename"), text_field(body, "source")
+        return ok(await tenant_of(request).admin.editor.test(name, text.encode()))
     return ok({"tests": await tenant_of(request).test_agent(text_field(body, "agent"))})
 
 

@@ -12,12 +12,14 @@ from rappd.http.loopback import (
     broadcast,
     cartridges,
     chat,
+    conversations,
     devices,
     eggs,
     fleet,
     health,
     http_tools,
     legacy,
+    memories,
     models,
     notices,
     openapi,
@@ -50,6 +52,7 @@ def build(daemon: Daemon) -> web.Application:
         chat,
         health,
         agent_files,
+        memories,
         models,
         voice_routes,
         sources,
@@ -61,6 +64,7 @@ def build(daemon: Daemon) -> web.Application:
     ]
     tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
     tables += [
+        conversations,
         tokens,
         anchors,
         notices,
@@ -76,7 +80,7 @@ def build(daemon: Daemon) -> web.Application:
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
-    app.add_routes(under_twins(chat.routes, agent_files.routes))
+    app.add_routes(under_twins(chat.routes, agent_files.routes, memories.routes))
     return app
 
 

@@ -104,7 +104,7 @@ def _live_turn(daemon: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, 
     async def run() -> None:
         try:
             reply = await daemon.dispatcher.dispatch(
-                envelope, who, session=session, named=True, emit=live.append
+                envelope, who, session=session, named=True, emit=live.append, said=live.said
             )
         except asyncio.CancelledError:
             live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})

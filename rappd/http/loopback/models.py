@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from aiohttp import web
 
 from rappd.daemon.local_models import describe_local
+from rappd.daemon.model_servers import changes_for, describe_servers, try_server
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import is_operator, operator_only
@@ -72,3 +74,41 @@ async def use_local(request: web.Request) -> web.Response:
     if not isinstance(server, str):
         raise InvalidBodyError("server must be a string", do='Send {"server": "…"}, or nothing.')
     return ok({"status": "ok", "server": await daemon.live_settings.use_local_server(server)})
+
+
+@routes.get("/models/servers")
+@operator_only
+async def servers(request: web.Request) -> web.Response:
+    """The model servers to choose between: those found here, those set up, and the one in use; no keys."""
+    daemon = request.app[DAEMON]
+    return ok(await describe_servers(daemon.settings, daemon.providers))
+
+
+@routes.post("/models/test")
+@operator_only
+async def test(request: web.Request) -> web.Response:
+    """Asks a model server one question before it is used: `works`, or the reason why not and what to do."""
+    daemon = request.app[DAEMON]
+    kind, fields = await _server_fields(request)
+    found = await try_server(daemon.settings, daemon.providers, kind, fields)
+    return ok({"works": found.works, **msgspec.structs.asdict(found)})
+
+
+@routes.post("/models/use")
+@operator_only
+async def use(request: web.Request) -> web.Response:
+    """Takes answers from a server of this `kind` from now on, with its `url`, `key`, `model`, `version`, `server`."""
+    daemon = request.app[DAEMON]
+    kind, fields = await _server_fields(request)
+    await daemon.live_settings.set_all(changes_for(daemon.settings, kind, fields))
+    await daemon.providers.look()
+    return ok({"status": "ok", "used": daemon.providers.kind})
+
+
+async def _server_fields(request: web.Request) -> tuple[str, dict[str, str]]:
+    body = await json_object(request)
+    kind = text_field(body, "kind")
+    fields = {name: text for name, text in body.items() if name != "kind"}
+    if not all(isinstance(text, str) for text in fields.values()):
+        raise InvalidBodyError("every field must be a string", do='Send {"kind": "server", "url": "…"}.')
+    return kind, fields

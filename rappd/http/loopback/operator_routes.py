@@ -17,10 +17,14 @@ from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
+from rappd.operations.conversations import given_titles, titled, whole_thread
 from rappd.settings.load import Value
+from rappd.settings.wording import WORDING
+from rappd.store.peer_table import NAMES
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
 from rappd.transcript.rows import event_row, thread_row
+from rappd.transcript.speakers import Speakers
 
 routes = web.RouteTableDef()
 
@@ -99,8 +103,9 @@ async def follow(request: web.Request) -> web.StreamResponse:
 @operator_only
 async def threads(request: web.Request) -> web.Response:
     """Conversations, the latest first."""
-    found = await request.app[DAEMON].store.threads(limit=_limit(request, 100))
-    return ok({"threads": [thread_row(thread) for thread in found]})
+    store = request.app[DAEMON].store
+    found, titles = await store.threads(limit=_limit(request, 100)), await given_titles(store)
+    return ok({"threads": [thread_row(titled(thread, titles)) for thread in found]})
 
 
 @routes.get("/threads/{thread}")
@@ -113,16 +118,30 @@ async def thread(request: web.Request) -> web.Response:
     return ok({"thread": thread_row(found), "events": [event_row(event) for event in events]})
 
 
+@routes.get("/threads/{thread}/turns")
+@operator_only
+async def turns(request: web.Request) -> web.Response:
+    """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
+    store, before = request.app[DAEMON].store, request.query.get("before", "")
+    if before and not (before.isdecimal() and 0 < len(before) < 19):
+        raise InvalidBodyError("before must be a number", do="Send the `before` of the answer before.")
+    found = titled(await store.find_thread(request.match_info["thread"]), await given_titles(store))
+    said = await whole_thread(store, found, int(before) if before else None)
+    return ok({"thread": thread_row(found), **said})
+
+
 @routes.get("/threads/{thread}/export")
 @operator_only
 async def export(request: web.Request) -> web.Response:
     """One conversation as JSONL or Markdown."""
-    store = request.app[DAEMON].store
-    found = await store.find_thread(request.match_info["thread"])
+    daemon = request.app[DAEMON]
+    store = daemon.store
+    found = titled(await store.find_thread(request.match_info["thread"]), await given_titles(store))
     events = await store.thread_events(found.id)
     form = request.query.get("format", "jsonl")
     if form == "markdown":
-        body = (await asyncio.to_thread(export_markdown, found, events)).encode()
+        names = Speakers(daemon.name, daemon.identity.fingerprint, dict(await store.rows(NAMES)))
+        body = (await asyncio.to_thread(export_markdown, found, events, names)).encode()
         name, kind = f"{found.id[:8]}.md", "text/markdown; charset=utf-8"
     elif form == "jsonl":
         body = b"".join(await asyncio.to_thread(lambda: list(export_jsonl(events))))
@@ -176,6 +195,8 @@ def setting_row(value: Value) -> dict[str, Any]:
     shown = ("set" if value.text else "") if setting.secret else value.text
     return {
         "name": setting.name,
+        "title": WORDING[setting.name].title,
+        "about": WORDING[setting.name].about,
         "value": shown,
         "from": value.source,
         "variable": setting.variable,

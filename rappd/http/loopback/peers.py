@@ -183,8 +183,22 @@ async def cancel(request: web.Request) -> web.Response:
 @routes.get("/outbox")
 @operator_only
 async def outbox(request: web.Request) -> web.Response:
-    """The outbox: what waits for other machines; without `?waiting=1` also recent results."""
-    return ok(await request.app[DAEMON].calls.outbox(waiting=request.query.get("waiting") == "1"))
+    """The outbox: what waits for other machines; without `?waiting=1` also recent results.
+
+    `?restored=1`: also calls that came back with a snapshot, unanswered (`state` `open`).
+    """
+    found = request.app[DAEMON].calls.outbox(
+        waiting=request.query.get("waiting") == "1", restored=request.query.get("restored") == "1"
+    )
+    return ok(await found)
+
+
+@routes.post("/outbox/{id}/redirect")
+@operator_only
+async def redirect(request: web.Request) -> web.Response:
+    """Sends a call to the machine `peer`: for one that was set up anew, or that came back with a snapshot."""
+    peer = text_field(await json_object(request), "peer")
+    return ok(await request.app[DAEMON].calls.redirect(request.match_info["id"], peer))
 
 
 @routes.post("/outbox/{id}/retry")

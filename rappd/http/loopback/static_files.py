@@ -36,6 +36,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+_THEME_COOKIE = "rappd_theme"
+_THEMES = frozenset({"light", "dark"})
 _FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -48,7 +50,10 @@ async def index(request: web.Request) -> web.StreamResponse:
     port = request.headers["Host"].rpartition(":")[2]  # frames of the daemon's own port alone
     policy = POLICY.replace("localhost:*", f"localhost:{port}")
     headers = {**HEADERS, "Content-Security-Policy": policy, "Content-Type": _type_of("index.html")}
-    return web.Response(body=assets.index, headers=headers)
+    page = assets.index
+    if (theme := request.cookies.get(_THEME_COOKIE)) in _THEMES:  # before any script runs
+        page = page.replace(b"<html ", f'<html data-theme="{theme}" '.encode(), 1)
+    return web.Response(body=page, headers=headers)
 
 
 @routes.get("/web/{name:.+}")
@@ -96,10 +101,12 @@ async def workspace_file(
     return web.Response(body=content, headers={**headers, "Content-Type": _type_of(name)})
 
 
+_TYPES = {"js": "text/javascript", "webmanifest": "application/manifest+json", "woff2": "font/woff2"}
+"""Those that a computer may know under another name, or not at all."""
+
+
 def _type_of(name: str) -> str:
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    if name.endswith(".js"):
-        kind = "text/javascript"
+    kind = _TYPES.get(name.rpartition(".")[2]) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
 
 

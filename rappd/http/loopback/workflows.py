@@ -52,6 +52,7 @@ async def approve(request: web.Request) -> web.Response:
     digest, library = text_field(await json_object(request), "sha256"), _coordinator(request).library
     found = await asyncio.to_thread(library.approve, request.match_info["name"], digest)
     log.warning("security: the workflow %s was approved", found.name)
+    request.app[DAEMON].tether.workflows_changed()
     return ok(found.shown())
 
 

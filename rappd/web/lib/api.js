@@ -16,6 +16,7 @@ export class Problem extends Error {
     this.file = rest.file;
     this.line = rest.line;
     this.reason = rest.reason;
+    this.rest = rest;
     this.findings = Array.isArray(rest.findings) ? rest.findings : [];
   }
 

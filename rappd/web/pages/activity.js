@@ -5,7 +5,8 @@ import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
-import { machines } from "../components/machines/machines-state.js";
+import { speakerName } from "../components/conversations/speaker-name.js";
+import { threadView } from "../components/conversations/thread-view.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
@@ -18,7 +19,6 @@ const VIEWS = [
   ["threads", "Threads"],
   ["log", "Log"],
 ];
-const NOBODY_SPECIAL = "c0p110t0-aaaa-bbbb-cccc-123456789abc"; // who asks without saying who (RAPP v1 §8)
 const KEEP_EVENTS = 500;
 
 export function mount(main) {
@@ -43,7 +43,7 @@ export function mount(main) {
     fill(views, viewLinks("activity", VIEWS, view === "thread" ? "threads" : view));
     if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
     if (view === "threads") open = threads(body);
-    else if (view === "thread" && id) open = thread(body, id);
+    else if (view === "thread" && id) open = thread(body, id, rest[2] === "records");
     else if (view === "log") open = log(body);
     else open = calls(body);
   };
@@ -121,27 +121,14 @@ function eventRow(event, linked) {
       h(
         "p",
         { class: "soft" },
-        `${who(event.from)} `,
+        `${speakerName(event.from)} `,
         h("span", { "aria-hidden": "true" }, "→"),
         visuallyHidden("to"),
-        ` ${who(event.to)}`,
+        ` ${speakerName(event.to)}`,
         event.title && `, ${VERBS[event.verb] ?? event.verb.toLowerCase()}`,
       ),
     ),
   );
-}
-
-/** A name for people: "you", this machine, "Weather", or "kitchen_91c3" where it is another machine's. */
-function who(id) {
-  if (id === NOBODY_SPECIAL) return "you";
-  const [, name, key] = /^(.+)_([0-9a-f]{4})[0-9a-f]*$/.exec(id) ?? [];
-  if (!name) return id;
-  if (!daemon.health?.node?.endsWith(`_${key}`)) {
-    const peer = machines.paired.find((row) => row.short === key);
-    if (!peer) return `${name}_${key}`;
-    return name === "brainstem" ? peer.name : `${name} on ${peer.name}`;
-  }
-  return name === "brainstem" ? daemon.name : name;
 }
 
 function threads(body) {
@@ -175,7 +162,7 @@ function threads(body) {
   });
 }
 
-function thread(body, id) {
+function thread(body, id, records) {
   const place = h("div", {});
   const errorPlace = h("div", {});
   const save = (format, ending) => () =>
@@ -191,13 +178,22 @@ function thread(body, id) {
       "div",
       { class: "thread-head" },
       h("a", { class: "button quiet", href: "#/activity/threads" }, icon("chevron", "icon back"), "Threads"),
-      h("h2", {}, `thread ${id.slice(0, 4)}`),
+      h("p", { class: "soft" }, `thread ${id.slice(0, 4)}`),
+      h(
+        "a",
+        {
+          class: "button quiet",
+          href: `#/activity/thread/${encodeURIComponent(id)}${records ? "" : "/records"}`,
+        },
+        records ? "As a conversation" : "As records",
+      ),
       h("button", { type: "button", class: "quiet", onclick: save("markdown", "md") }, "Export Markdown"),
       h("button", { type: "button", class: "quiet", onclick: save("jsonl", "jsonl") }, "Export JSONL"),
     ),
     errorPlace,
     place,
   );
+  if (!records) return threadView(place, id);
   return staleList(place, {
     name: `thread ${id}`,
     load: () => get(`/threads/${encodeURIComponent(id)}`),

@@ -1,30 +1,42 @@
-/** Agents: descriptions, origins, and quarantined files. */
+/** Agents: the owner's own and those that came with rappd; one of them in the editor; and what is remembered. */
 
 import { get } from "../lib/api.js";
-import { agentCard, stateOf } from "../components/agents/agent-card.js";
 import { agentDetail } from "../components/agents/agent-detail.js";
+import { agentLists, allCards, isReady } from "../components/agents/agent-lists.js";
 import { staleList } from "../components/ui/stale-list.js";
 import { daemon } from "../lib/daemon-state.js";
 import { hideDetail, showDetail } from "../components/ui/detail-panel.js";
 import { fill, h } from "../lib/dom.js";
 import { agentsChanged, chooseFile, importFiles } from "../components/agents/agent-import.js";
+import { newAgentButton } from "../components/agents/new-agent.js";
+import { agentEditor } from "../components/editor/agent-editor.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
-import { rapplicationCard, rapplicationPage } from "../components/agents/rapplication-card.js";
-import { quarantinedFiles, quarantinedList } from "../components/agents/quarantined-files.js";
+import { viewLinks } from "../components/layout/view-links.js";
+import { memoryView } from "../components/memory/memory-view.js";
+import { rapplicationPage } from "../components/agents/rapplication-card.js";
+import { quarantinedFiles } from "../components/agents/quarantined-files.js";
 import { go } from "../lib/router.js";
 import { failedFilesView } from "../components/agents/failed-files.js";
 
+const VIEWS = [
+  ["", "Agents"],
+  ["memory", "Memory"],
+];
+
 export function mount(main, { tryIt }) {
   const place = h("div", {});
+  const apart = h("div", { hidden: true }); // Memory, or the editor
   const controls = h("div", { class: "controls" });
+  const views = h("nav", { class: "views", "aria-label": "Agents" });
   const troubles = failedFilesView();
   const aside = h("aside", { class: "detail", "aria-label": "Details", hidden: true });
   const column = h(
     "div",
     { class: "column" },
-    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), controls),
+    h("header", { class: "head" }, h("h1", { tabindex: -1 }, "Agents"), views, controls),
     troubles.element,
     place,
+    apart,
   );
   const page = h("section", { class: "page" }, column, aside);
   const framed = h("div", { class: "framed", hidden: true });
@@ -32,6 +44,8 @@ export function mount(main, { tryIt }) {
   let known = null;
   let rest = [];
   let shown = "";
+  let open = null;
+  let opened = null;
 
   const list = staleList(place, {
     name: "agents",
@@ -43,23 +57,47 @@ export function mount(main, { tryIt }) {
     draw: (data) => {
       known = data;
       queueMicrotask(showRest);
-      return lists(data, tryIt);
+      return agentLists(data, tryIt);
     },
   });
 
   const drawControls = () =>
     fill(
       controls,
-      daemon.operator ? chooseFile("Add a file", tryIt) : operatorNotice("add, remove or approve agents"),
+      daemon.operator
+        ? [newAgentButton(), chooseFile("Add a file", tryIt)]
+        : operatorNotice("add, remove or approve agents"),
     );
+  const showApart = () => {
+    const [view, one = "", key = ""] = rest;
+    const wanted = view === "memory" || (view === "edit" && one) ? `${rest.join("/")} ${daemon.operator}` : "";
+    if (wanted !== opened) {
+      const moved = opened !== null;
+      open?.close();
+      open = null;
+      opened = wanted;
+      main.scrollTop = 0;
+      if (moved) main.querySelector("h1").focus({ preventScroll: true });
+      fill(apart);
+      if (wanted) open = view === "edit" ? agentEditor(apart, one, key) : memoryView(apart, one);
+    }
+    apart.hidden = !wanted;
+    place.hidden = controls.hidden = Boolean(wanted);
+    views.hidden = view === "edit";
+    page.classList.toggle("wide", view === "edit");
+    fill(views, viewLinks("agents", VIEWS, view === "memory" ? "memory" : ""));
+    return Boolean(wanted);
+  };
   const showRest = () => {
+    if (showApart()) hideDetail();
     if (!known) return;
     const now = rest.join("/");
     const isRapp = rest[0] === "rapp" && rest.length > 1;
     const rapp = isRapp && known.rapps.find(({ id }) => id === rest[1]);
     page.hidden = Boolean(rapp?.ui);
     framed.hidden = !page.hidden;
-    const { file, card } = all(known.files).find((one) => isReady(one) && one.card.name === rest[0]) ?? {};
+    const { file, card } =
+      (!opened && allCards(known.files).find((one) => isReady(one) && one.card.name === rest[0])) || {};
     if (!file || isRapp) hideDetail();
     if (now === shown) return;
     shown = now;
@@ -67,9 +105,13 @@ export function mount(main, { tryIt }) {
     if (!file || isRapp) return;
     showDetail(aside, { title: card.name, content: agentDetail(file, card), closed: () => go("agents") });
   };
+  const operatorChanged = () => {
+    drawControls();
+    showRest();
+  };
 
   agentsChanged.addEventListener("change", list.refresh);
-  daemon.addEventListener("operator", drawControls);
+  daemon.addEventListener("operator", operatorChanged);
   drawControls();
   return {
     go(now) {
@@ -78,45 +120,15 @@ export function mount(main, { tryIt }) {
     },
     drops: () => ({ words: "Drop to add the agent", take: (files) => importFiles(files, tryIt) }),
     close() {
+      open?.close();
       hideDetail();
       agentsChanged.removeEventListener("change", list.refresh);
-      daemon.removeEventListener("operator", drawControls);
+      daemon.removeEventListener("operator", operatorChanged);
       troubles.close();
       list.close();
     },
   };
 }
-
-function lists({ files, rapps, held = [] }, tryIt) {
-  const every = all(files);
-  const those = (state) => every.filter(({ card }) => stateOf(card) === state);
-  const [cartridges, waiting, faulty] = ["cartridge", "waiting", "faulty"].map(those);
-  const rest = every.filter(({ card }) => !card.quarantined);
-  const quarantined = waiting.length + held.length;
-  const cards = (some) =>
-    h(
-      "ul",
-      { class: "cards" },
-      some.map(({ file, card }) => agentCard(file, card, { tryIt })),
-    );
-  return [
-    quarantined > 0 && [
-      h("h2", {}, `Waiting for your approval, ${quarantined}`),
-      waiting.length > 0 && cards(waiting),
-      quarantinedList(held),
-    ],
-    faulty.length > 0 && [h("h2", {}, `Not running, ${faulty.length}`), cards(faulty)],
-    quarantined + faulty.length > 0 && rest.length > 0 && h("h2", {}, `Ready, ${rest.filter(isReady).length}`),
-    rest.length > 0 && cards(rest),
-    cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
-    every.length === 0 &&
-      h("p", { class: "plain" }, "No agents yet. Drop a file that ends in _agent.py here."),
-    rapps.length > 0 && [h("h2", {}, "Apps"), h("ul", { class: "cards" }, rapps.map(rapplicationCard))],
-  ];
-}
-
-const all = (files) => files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
-const isReady = ({ card }) => !card.quarantined && !card.shadowed_by;
 
 /** A daemon that lists no rapplications still lists agents. */
 function noRapps(found) {

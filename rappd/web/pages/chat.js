@@ -1,47 +1,103 @@
 /**
- * Chat with the brainstem, with a twin (`#/chat/<key>`), or in a session with phones (`#/chat/session/<id>`); the
- * replay of a session egg (`#/chat/replay/<id>`).
+ * Chat with the brainstem, with a twin (`#/chat/<key>`), or in a session with phones (`#/chat/session/<id>`); a recorded
+ * conversation, perhaps at a turn (`#/chat/conversation/<thread>/<turn>`), and the list of them where it does not fit
+ * beside the chat (`#/chat/conversations`); the replay of a session egg (`#/chat/replay/<id>`).
  */
 
 import { chatView } from "../components/chat/chat-view.js";
 import { importFiles } from "../components/agents/agent-import.js";
+import { allConversations } from "../components/chat/conversation.js";
 import { chatTarget } from "../components/chat/chat-target.js";
-import { sessionReplay } from "../components/sessions/session-replay.js";
-import { sessionView } from "../components/sessions/session-view.js";
+import { openConversation } from "../components/conversations/conversations-state.js";
+import { fill, h } from "../lib/dom.js";
+import { problemView } from "../components/ui/problem.js";
 
 const SESSION = "session";
 const REPLAY = "replay";
+const CONVERSATION = "conversation";
+const LIST = "conversations";
 
 /** The rest of the address that leads back to whom one talked to last. */
 export const rest = () => chatTarget.rest;
 
+const opening = () => h("p", { class: "soft" }, "Opening…");
+
 export function mount(main, { tryIt }) {
   let key = null;
   let shown = null;
+  let talking = null; // the key of the chat that is shown: another conversation with it needs no other view
   let address = null;
+
+  const leave = () => {
+    shown?.close();
+    shown = talking = null;
+  };
+  const talk = (to) => {
+    if (talking === to) return;
+    leave();
+    key = talking = to;
+    chatTarget.turnTo(key);
+    shown = chatView(main, key);
+    if (document.activeElement === document.body) main.querySelector("h1").focus({ preventScroll: true });
+  };
+  const openRecorded = async (id, at = "") => {
+    const mine = address;
+    const known = at ? null : allConversations().find(({ thread, turns }) => thread === id && turns.length);
+    if (known) talk(known.key);
+    else if (talking === null) show(opening());
+    let found = null;
+    try {
+      found = await openConversation(id, at);
+    } catch (problem) {
+      if (problem.code === undefined) throw problem;
+      if (mine === address && !known) show(problemView(problem));
+      return;
+    }
+    if (mine !== address) return;
+    talk(found);
+    if (at) shown.reveal(at);
+  };
+  const show = (...inside) => {
+    leave();
+    fill(main, h("section", { class: "page" }, h("div", { class: "column" }, h("h1", { tabindex: -1 }, "Chat"), inside)));
+  };
+
+  /** Shows what few visits need, and fetches its module only then. */
+  const later = async (load, view) => {
+    const mine = address;
+    show(opening());
+    const module = await load();
+    if (mine === address) shown = view(module);
+  };
+
   return {
     go(rest) {
       if (rest.join("/") === address) return;
-      shown?.close();
       address = rest.join("/");
-      if (rest[0] === SESSION && rest[1]) {
-        shown = sessionView(main, rest[1]);
-        return;
-      }
-      if (rest[0] === REPLAY && rest[1]) {
-        shown = sessionReplay(main, rest[1]);
-        return;
-      }
-      key = rest[0] ?? "";
-      chatTarget.turnTo(key);
-      shown = chatView(main, key);
+      if (rest[0] === SESSION && rest[1])
+        later(
+          () => import("../components/sessions/session-view.js"),
+          ({ sessionView }) => sessionView(main, rest[1]),
+        );
+      else if (rest[0] === REPLAY && rest[1])
+        later(
+          () => import("../components/sessions/session-replay.js"),
+          ({ sessionReplay }) => sessionReplay(main, rest[1]),
+        );
+      else if (rest[0] === LIST)
+        later(
+          () => import("../components/conversations/conversations-view.js"),
+          ({ conversationsView }) => conversationsView(main, chatTarget.key),
+        );
+      else if (rest[0] === CONVERSATION && rest[1]) openRecorded(rest[1], rest[2]);
+      else talk(rest[0] ?? "");
     },
     drops: () => ({
       words: "Drop to add the agent",
       take: (files) => importFiles(files, tryIt, key ?? ""),
     }),
-    write: () => shown.write?.(),
-    put: (text) => shown.put?.(text),
-    close: () => shown?.close(),
+    write: () => shown?.write?.(),
+    put: (text) => shown?.put?.(text),
+    close: leave,
   };
 }

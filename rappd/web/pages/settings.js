@@ -3,13 +3,13 @@
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
 import { openShortcuts, shortcutsSwitch } from "../components/layout/keyboard-shortcuts.js";
-import { localModelOffer } from "../components/settings/local-model-offer.js";
 import { modeSwitch, voiceNote } from "../components/chat/mode-switches.js";
+import { themeChoice } from "../components/layout/theme.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { attemptIn } from "../components/ui/problem.js";
 import { allSettings } from "../components/settings/setting-rows.js";
 import { sources } from "../components/agents/agent-sources.js";
-import { modelSettings, signIn } from "../components/settings/model-settings.js";
+import { serverCards } from "../components/models/server-cards.js";
 
 export function mount(main, { pages }) {
   const body = h("div", {});
@@ -27,9 +27,7 @@ export function mount(main, { pages }) {
     for (const part of open) part.close?.();
     open = operator
       ? [
-          modelSettings(),
-          localModelOffer(h("div", {}), { always: true }),
-          signIn(),
+          serverCards(),
           modeSwitch("voice"),
           modeSwitch("twin"),
           sources(),
@@ -41,7 +39,7 @@ export function mount(main, { pages }) {
   daemon.addEventListener("operator", draw);
   draw();
   return {
-    go: () => undefined,
+    go: ([name]) => name && open.at(-1)?.reveal(name), // the last part has all settings
     close() {
       daemon.removeEventListener("operator", draw);
       for (const part of open) part.close?.();
@@ -49,9 +47,9 @@ export function mount(main, { pages }) {
   };
 }
 
-function whole([model, local, login, voice, twin, repos, all]) {
+function whole([servers, voice, twin, repos, all]) {
   return [
-    h("section", { class: "group" }, h("h2", {}, "Model"), model.element, local.element, login.element),
+    h("section", { class: "group" }, h("h2", {}, "Where answers come from"), servers.element),
     h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
     h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
     h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),
@@ -62,7 +60,7 @@ function thinkingNow() {
   return h(
     "section",
     { class: "group" },
-    h("h2", {}, "Model"),
+    h("h2", {}, "Where answers come from"),
     h("p", {}, daemon.thinking || "Unknown yet."),
     operatorNotice("change settings"),
   );
@@ -74,6 +72,7 @@ function thisPage(operator, pages) {
     "section",
     { class: "group" },
     h("h2", {}, "This page"),
+    themeChoice(),
     shortcutsSwitch(),
     h(
       "div",

@@ -174,6 +174,25 @@ async def test_the_pinned_copilot_model_is_asked(think, github, ask):
     assert github.models == ["gpt-4.1"]
 
 
+async def test_copilot_that_was_not_chosen_is_never_asked(think, server, github, ask, tmp_path):
+    github.will(github.says("copilot"))
+    thinking = think(
+        github_token="ghp_x",
+        github_web=github.url,
+        github_api=github.url,
+        use_copilot=False,
+        local_servers=(server.url,),
+        state_dir=tmp_path,
+    )
+    server.listed = []
+    await thinking.look()
+    await thinking.login.start()
+    github.on_poll = [{"access_token": "ghu_x"}]
+    await thinking.login.poll()
+    assert (await thinking.complete(ask())).text.startswith("(no model)")
+    assert (thinking.kind, github.models) == ("", [])
+
+
 async def test_signing_in_is_enough_to_use_copilot(think, github, ask, tmp_path):
     github.will(github.says("copilot"))
     thinking = think(github_web=github.url, github_api=github.url, state_dir=tmp_path)

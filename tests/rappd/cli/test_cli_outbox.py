@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,24 @@ def test_what_nobody_waits_for_any_more_can_still_be_seen(both: Both) -> None:
     assert len(lines) == 1 + 10 + 1
     assert lines[-1] == "2 older ones: rappd outbox list --all"
     assert len(on_terminal(desk, "outbox", "list", "--all").lines) == 1 + 12
+
+
+def test_call_follows_its_machine_when_that_was_set_up_anew(both: Both) -> None:
+    desk, shed = both
+    args = json.dumps({"file": str(shed.data / "noted")})
+    assert desk.cli("call", "shed:Gauge", "--args", args).returncode == 8
+    [row] = rows(desk)
+    refused = desk.cli("outbox", "redirect", row["id"], "shed")
+    assert (refused.returncode, "which is paired" in refused.stderr) == (9, True), refused.stderr
+    shutil.rmtree(shed.home)
+    shed.drop("gauge_agent.py", agent_source("Gauge", 'return "it rains"'))
+    shed.start()
+    assert desk.cli("peers", "revoke", "shed", "--yes").returncode == 0
+    acquaint(desk, shed)
+    assert rows(desk)[0]["state"] == "queued", "nothing goes to another key by itself"
+    assert desk.cli("outbox", "redirect", row["id"][:6], "nobody").returncode == 4
+    told = desk.cli("outbox", "redirect", row["id"][:6], "shed")
+    assert told.stdout.startswith('✓ It goes to shed now: "'), told
+    desk.wait_for(lambda: "it rains" in desk.cli("threads", "show", row["thread"]).stdout, 60, "the answer")
+    assert "Not wanted" not in desk.cli("threads", "show", row["thread"]).stdout
+    assert sorted(one["state"] for one in rows(desk)) == ["done", "dropped"]

@@ -41,9 +41,9 @@ def test_a_life_from_birth_to_tombstone(home: RunningDaemon) -> None:
     assert born["rappid"] == f"rappid:@desk/life:{key}"
     assert run(home, "soul", "Life") == "You are a place.\n"
     [row] = [row for row in told(home, "twins", "list") if row["key"] == key]
-    assert row | {"born_at": ""} == {
+    assert row | {"born_at": "", "activity": ""} == {
         "key": key, "rappid": born["rappid"], "name": "Life", "kind": "place", "state": "asleep", "port": None,
-        "memories": 0, "last_talk": None, "born_at": "", "parent_rappid": "",
+        "memories": 0, "last_talk": None, "born_at": "", "parent_rappid": "", "answering": False, "activity": "",
     }  # fmt: skip
     shown = told(home, "twin", "show", key[:6])
     assert (shown["name"], shown["path"]) == ("Life", str(home.home / "twins" / key))

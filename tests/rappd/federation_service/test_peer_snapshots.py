@@ -84,6 +84,32 @@ def test_snapshot_and_restore_of_a_paired_machine(
     assert not [one for one in (desk.home / "eggs").rglob("*") if "outgoing_twins/" in str(one)]
 
 
+def test_restoring_again_before_the_yes_stages_nothing_twice_and_archived_twins_stay_archived(
+    machines: tuple[Machine, Machine, Machine], tmp_path: Path
+) -> None:
+    desk, pi, _ = machines
+    homes.fill_twin(pi.home / "twins" / homes.OTHER, name="old")
+    (pi.home / "twins" / homes.OTHER / 'say "hi".txt').unlink()
+    assert pi.cli("twins", "archive", "old").returncode == 0
+    egg = tmp_path / "all.egg"
+    assert run(desk, "snapshot", "--include-archived", "--out", str(egg)).returncode == 0
+    for folder in (homes.TWIN, f".archive/{homes.OTHER}"):
+        shutil.rmtree(pi.home / "twins" / folder)
+
+    for _ in range(2):
+        found = parsed(run(desk, "hatch", str(egg), "--restore-archived", "--yes", "--json"))["hatched"]
+        assert sorted(found["staged"]) == ["pi/gardener", "pi/old"]
+    arrived = pi.owner("GET", "/eggs/arrived")["arrived"]
+    assert sorted(row["egg"]["name"] for row in arrived) == ["gardener", "old"]
+    assert len(pi.owner("GET", "/notices")["notices"]) == 2
+    for row in arrived:
+        pi.owner("POST", "/eggs/hatch", {"path": row["path"]})
+    assert (pi.home / "twins" / homes.TWIN / "soul.md").exists()
+    assert (pi.home / "twins/.archive" / homes.OTHER / "soul.md").exists()
+    assert [one["name"] for one in pi.owner("GET", "/twins")["twins"]] == ["gardener"]
+    assert "old" in pi.cli("twins", "unarchive", "old").stdout
+
+
 def test_friend_is_read_when_shared_and_gets_nothing_back_by_its_name(
     machines: tuple[Machine, Machine, Machine], tmp_path: Path
 ) -> None:

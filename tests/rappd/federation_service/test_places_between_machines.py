@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,39 @@ def test_hatched_roster_lets_nobody_in(network: Three) -> None:
     desk.start()
     pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
     assert is_refused(pi, "Mail")
+
+
+def told_of(machine: Machine) -> list[tuple[str, str]]:
+    rows = machine.owner("GET", "/notices")["notices"]
+    return [(row["what"], row["do"]) for row in rows if row["kind"] == "member"]
+
+
+def test_inviter_learns_once_that_an_invited_machine_joined(network: Three) -> None:
+    desk, pi, _ = network
+    known = [("pi joined Book club.", "rappd neighborhood show 'Book club'")]
+    desk.wait_for(lambda: told_of(desk) == known, 30, "the notice")
+    assert told_of(pi) == [], "who was there before is not told of"
+    desk.stop()
+    desk.start()
+    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
+    assert told_of(desk) == known
+
+
+def test_who_joins_uninvited_stands_in_the_roster_and_may_call_nothing(
+    network: Three, tmp_path: Path
+) -> None:
+    desk, _, shed = network
+    done(desk, "neighborhood", "create", "Chess")
+    done(desk, "neighborhood", "publish", "Chess", "Mail")
+    done(desk, "neighborhood", "invite", "Chess", "-o", tmp_path / "chess.egg")
+    done(shed, "neighborhood", "join", tmp_path / "chess.egg")
+    desk.wait_for(lambda: any("shed joined Chess" in text for text, _ in told_of(desk)), 60, "the notice")
+    (_, do) = next(one for one in told_of(desk) if "Chess" in one[0])
+    rows = done(desk, "neighborhood", "show", "Chess")["neighborhood"]["members"]
+    assert [(row["name"], row["admitted"]) for row in rows if not row["self"]] == [("shed", False)]
+    assert is_refused(shed, "Mail")
+    assert desk.cli(*shlex.split(do)[1:]).returncode == 0
+    assert call(shed, "Mail")[0] == 0
 
 
 def test_bad_invites_join_nothing(network: Three, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ class PhoneClient:
         self.here: list[str] = []
         self.refused: dict[str, str] = {}
         self.eggs: dict[str, Any] = {}
+        self.workflows: list[dict[str, Any]] = []
         self.waiting: dict[str, Any] = {}
         self.tokens: list[str] = []
         self.welcome: dict[str, Any] = {}
@@ -268,6 +269,8 @@ class PhoneClient:
                 self.welcome = {**self.welcome, "participants": message["participants"]}
             elif kind == "eggs":
                 self.eggs = message
+            elif kind == "workflows":
+                self.workflows = message["workflows"]
             elif kind == "waiting":
                 self.waiting = message
             elif kind == "egg_token":

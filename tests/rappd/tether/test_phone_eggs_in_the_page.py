@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon
+from playwright.async_api import async_playwright
 from playwright.sync_api import sync_playwright
 
+from tests.rappd.tether.test_phone_eggs import MakePhone, carrier, owner
 from twins.eggs.readers.sessions import read_session
 
 pytestmark = [
@@ -50,3 +52,28 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.get_by_text("saved.egg is on the computer. Its owner decides about it.").wait_for()
         assert [row["from"] for row in desk.get("/eggs/arrived", control=True).json()["arrived"]] == ["Anna"]
         browser.close()
+
+
+async def test_owner_sends_a_twin_to_a_phone_from_the_page(desk: RunningDaemon, phone: MakePhone) -> None:
+    await owner(desk, "POST", "/twins", {"name": "Rose"})
+    anna = await carrier(desk, phone)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(20_000)
+        link = (await owner(desk, "POST", "/operator/key"))["url"]
+        await page.goto(link)
+        await page.goto(f"{link.partition('#')[0]}#/devices")
+        await page.get_by_role("button", name="Send a twin to Anna").click()
+        dialog = page.get_by_role("dialog", name="Send a twin to Anna")
+        await dialog.get_by_label("Twin").select_option("Rose")
+        if folder := os.environ.get("RAPPD_SHOTS"):
+            await page.screenshot(path=f"{folder}/send-twin.png")
+        await dialog.get_by_role("button", name="Send", exact=True).click()
+        await page.get_by_text("waits for Anna").wait_for()
+        await browser.close()
+    (offer,) = anna.eggs["offers"]
+    status, body = await anna.fetch(offer["id"], await anna.egg_token())
+    assert status == 200 and body.startswith(b"PK")

@@ -86,10 +86,16 @@ def test_second_workflow_in_a_session_is_refused(desk: Desk, model: HeldModel) -
     assert desk.ask("POST", "/workflows/none/run", {}, 404)["code"] == "no_such_workflow"
 
 
+def recorded(desk: Desk, cue: str) -> None:
+    """Waits until a step is in the log: its model may be asked a moment before."""
+    desk.wait_for(lambda: cue in cues(desk.events()), what=f"{cue!r} to be recorded")
+
+
 def test_killed_daemon_asks_the_open_step_again(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
     model.wait_for("two")
+    recorded(desk, TWO)
     desk.kill()
     model.let_go()
     desk.start()
@@ -117,6 +123,7 @@ def test_changed_file_does_not_go_on_after_a_restart(desk: Desk, model: HeldMode
     model.held.add("two")
     desk.run()
     model.wait_for("two")
+    recorded(desk, TWO)
     desk.kill()
     model.let_go()
     desk.write({**THREE, "title": "Another"})
@@ -251,6 +258,17 @@ def test_workflow_file_that_is_a_link_is_not_followed(desk: Desk, tmp_path: Path
     (folder / "story.txt").symlink_to(tmp_path / "key.txt")
     refused = desk.ask("POST", "/workflows/three/run", {}, 422)
     assert "workflows/story.txt cannot be read" in refused["error"]
+
+
+async def test_connected_phone_sees_a_workflow_once_it_is_approved(desk: Desk, phone: MakePhone) -> None:
+    path = desk.home / "brainstem" / "workflows" / "three.json"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    QuarantineList(desk.home / "held.json", desk.home).hold(path, digest, "It came in an egg of kitchen.", "kitchen.egg")  # fmt: skip
+    anna = await phone(workflows=True)
+    await anna.sees(lambda: anna.workflows)
+    assert "three" not in [one["name"] for one in anna.workflows]
+    await asyncio.to_thread(desk.ask, "POST", "/workflows/three/approve", {"sha256": digest})
+    await anna.sees(lambda: "three" in [one["name"] for one in anna.workflows])
 
 
 def test_foreign_workflow_runs_once_it_is_approved(desk: Desk) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.twins.installer.a_home import (
+    BY_KITCHEN,
+    BY_SELF,
     GARDENER,
     KEY,
     LATER,
@@ -349,6 +351,21 @@ class TestConversations:
         assert "store is busy" in done.notes[-1]
         threads.broken = False
         assert home.importer(conversations=threads).deliver_waiting() == 3
+
+    @pytest.mark.parametrize("seal", [BY_SELF, BY_KITCHEN], ids=["self", "unknown"])
+    def test_brainstems_own_go_to_its_threads_for_a_trusted_signer_alone(
+        self, home: AHome, seal: Seal
+    ) -> None:
+        content = b"".join(frames.encoded(FRAMES))
+        said = part(".brainstem_data/frames.json", content, Role.CONVERSATIONS)
+        graft = egg({}, said, destination=Destination.HOST, rappid="", key="", seal=seal)
+        home.start_brainstem()
+        threads = Threads()
+        home.importer(conversations=threads).hatch(graft)
+        kept = home.root / "brainstem/.brainstem_data/frames.json"
+        assert (list(threads.taken), kept.exists()) == (
+            (["brainstem"], False) if seal is BY_SELF else ([], True)
+        )
 
     def test_damaged_ones_refuse_the_egg_before_it_is_hatched(self, home: AHome) -> None:
         content = b"".join(frames.encoded(FRAMES)).replace(b"dry?", b"wet!")

@@ -5,7 +5,7 @@ All have the same files at the root, some below ``repo/``; what the family adds 
 
 from __future__ import annotations
 
-from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Role
+from twins.eggs.parsed_egg import ARCHIVED, Destination, Family, ParsedEgg, Role
 from twins.eggs.readers.destinations import somebody
 from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
@@ -26,8 +26,15 @@ def organism(found: DetectedEgg) -> ParsedEgg:
 
 
 def twin(found: DetectedEgg) -> ParsedEgg:
-    """``rapp-egg/2.0``, scale twin: members at the root or below ``repo/``, memory under ``data/``."""
-    return _workspace(found, SCALES["twin"], contradiction="refuse")
+    """``rapp-egg/2.0``, scale twin: members at the root or below ``repo/``, memory under ``data/``.
+
+    One whose ``lifecycle`` is ``archived`` goes into the archive.
+    """
+    opened = _workspace(found, SCALES["twin"], contradiction="refuse")
+    if found.manifest.get("lifecycle") == ARCHIVED and opened.key:
+        opened.folder = f"twins/.archive/{opened.key}"
+        opened.notes.append("It was archived, and goes into the archive here.")
+    return opened
 
 
 def brainstem(found: DetectedEgg) -> ParsedEgg:

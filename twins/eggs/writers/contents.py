@@ -50,13 +50,15 @@ class EggContents:
     """The contents to be packed.
 
     ``identity`` is whose it is, None for what is nobody; ``facts`` are what the form's manifest says besides, and
-    ``ancestors`` the versions that its files were merged from.
+    ``ancestors`` the versions that its files were merged from. ``lifecycle``: ``archived`` for a twin that goes to
+    an archive.
     """
 
     name: str
     identity: Identity | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     ancestors: Ancestors = field(default_factory=dict)
+    lifecycle: str = ""
     members: list[Member] = field(default_factory=list)
     left_out: list[ExcludedFile] = field(default_factory=list)
 

@@ -81,6 +81,7 @@ def _workspace(
         "born_at": identity.born_at or None,
         "incarnations": identity.incarnations,
         "exported_at": utc(at),
+        **({"lifecycle": load.lifecycle} if load.lifecycle else {}),
         **_by(maker),
         "counts": {
             **{

@@ -13,6 +13,7 @@ from envelopes.identity.keys import IdentityKey
 from twins.eggs import integrity
 from twins.eggs.ancestry import Ancestors
 from twins.eggs.frames import ConversationSource
+from twins.eggs.parsed_egg import ARCHIVED
 from twins.eggs.writers import manifests, rapp1
 from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import known_values
@@ -47,21 +48,24 @@ def pack(
     allow: Collection[str] = (),
     overwrite: bool = False,
     ancestors: Ancestors | None = None,
+    archived: bool = False,
     progress: Progress | None = None,
 ) -> PackedEgg:
     """Packs ``workspace``, or ``item`` out of it (an agent's file name, a rapplication's id), into ``target``.
 
     Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
     where it is the item itself, that is a ``BadFileError``. ``allow`` holds the ids of findings that
-    may travel. ``ancestors``: the versions that the files of a merged workspace were made of. ``progress`` is called
-    from this thread. Raises ``SecretsFoundError``, ``TwinConflictError`` (the place is taken, the disk is full, a file
-    changed meanwhile), ``BadFileError``, ``NoSuchTwinError``, ``NoSuchFileError``; then ``target`` is as it was.
+    may travel. ``ancestors``: the versions that the files of a merged workspace were made of. ``archived``: the twin
+    hatches into the archive. ``progress`` is called from this thread. Raises ``SecretsFoundError``,
+    ``TwinConflictError`` (the place is taken, the disk is full, a file changed meanwhile), ``BadFileError``,
+    ``NoSuchTwinError``, ``NoSuchFileError``; then ``target`` is as it was.
     Blocks on the disk.
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
         load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held)
         load.ancestors = ancestors or {}
+        load.lifecycle = ARCHIVED if archived else ""
         if held is not None:
             load.leave_held(held)
             _check_item(load, form)

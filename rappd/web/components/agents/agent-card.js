@@ -5,6 +5,7 @@ import { openHere } from "../cartridges/cartridge-opening.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { agentsChanged, undo } from "./agent-import.js";
+import { editPath } from "../editor/edit-path.js";
 import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
 import { openSource } from "./source-dialog.js";
@@ -122,6 +123,7 @@ function readyActions(file, card, errorPlace, key, tryIt) {
         },
         "Try",
       ),
+    editLink(file, card, key),
     exportButton(file, errorPlace, key),
     removeButton(file, card, errorPlace, key),
   ];
@@ -131,11 +133,12 @@ function readyActions(file, card, errorPlace, key, tryIt) {
 function readActions(file, card, errorPlace, key) {
   return [
     daemon.operator &&
-      h(
-        "button",
-        { type: "button", class: "secondary", onclick: () => openSource(file, card, errorPlace, key) },
-        card.held ? "Read and approve" : "Read",
-      ),
+      (editLink(file, card, key) ||
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => openSource(file, card, errorPlace, key) },
+          card.held ? "Read and approve" : "Read",
+        )),
     exportButton(file, errorPlace, key),
     removeButton(file, card, errorPlace, key),
   ];
@@ -164,6 +167,13 @@ const ACTIONS = {
   shadowed: readyActions,
   ready: readyActions,
 };
+
+/** Only the user's own files are edited, and those that wait for approval are read first. */
+function editLink(file, card, key) {
+  const own = (card.origin ?? "yours") === "yours" && !card.waits && !card.held;
+  const marks = { class: "button quiet", href: editPath(file.filename, key) };
+  return daemon.operator && own && h("a", { ...marks, "aria-label": `Edit ${file.filename}` }, "Edit");
+}
 
 function exportButton(file, errorPlace, key) {
   const path = `${routesOf(key)}/agents/export/${encodeURIComponent(file.filename)}`;

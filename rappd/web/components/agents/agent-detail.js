@@ -6,6 +6,8 @@ import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
+import { editPath } from "../editor/edit-path.js";
+import { runForm } from "./run-form.js";
 import { listing } from "./source-dialog.js";
 
 /** The content of the detail panel. */
@@ -24,12 +26,13 @@ export function agentDetail(file, card) {
     "div",
     { class: "detail-body" },
     h("p", { class: "told" }, card.description || "No description."),
-    h("h3", {}, "Takes"),
-    parameters(card.parameters),
+    daemon.operator ? [h("h3", {}, "Run"), runForm(card).element] : [h("h3", {}, "Takes"), parameters(card.parameters)],
     card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
     daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),
+    daemon.operator &&
+      h("a", { class: "button quiet", href: editPath(file.filename) }, card.origin === "yours" ? "Edit" : "In the editor"),
     errorPlace,
   );
 }

@@ -5,6 +5,7 @@ import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
 import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
+import { editPath } from "../editor/edit-path.js";
 import { failedFiles } from "./failed-files.js";
 import { routesOf } from "../twins/twins-state.js";
 
@@ -35,13 +36,15 @@ export async function importFiles(files, tryIt, key = "") {
         });
       }
       const form = new FormData();
+      form.append("keep", "1"); // a faulty file is kept, and shown with its line
       form.append("file", file, file.name);
       const answer = await ask(`${routesOf(key)}/agents/import`, { method: "POST", form });
       if (answer.status === "quarantined")
         failedFiles.add({
           error: answer.message,
-          todo: "Read it, then approve it or mend it.",
+          todo: "It is kept, and does not run.",
           file: answer.file,
+          edit: editPath(answer.file, key),
         });
       else imported(file, answer, tryIt, key);
     } catch (found) {

@@ -53,7 +53,11 @@ export function failedFilesView() {
     fill(
       place,
       failedFiles.list.map(([file, problem]) =>
-        problemView(problem, { quiet: true, dismiss: () => failedFiles.clear(file) }),
+        problemView(problem, {
+          quiet: true,
+          dismiss: () => failedFiles.clear(file),
+          action: problem.edit && h("a", { href: problem.edit, "aria-label": `Edit ${file}` }, "Edit it"),
+        }),
       ),
     );
   draw();

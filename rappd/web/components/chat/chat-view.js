@@ -5,11 +5,13 @@ import { composer } from "./composer.js";
 import { conversationWith } from "./conversation.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
+import { go } from "../../lib/router.js";
 import { autoscroll } from "../../lib/autoscroll.js";
 import { agentsChanged } from "../agents/agent-import.js";
-import { turnView } from "./turn-view.js";
+import { turnList } from "../conversations/turn-list.js";
 import { toast } from "../ui/toast.js";
 import { failedFilesView } from "../agents/failed-files.js";
+import { modelPicker } from "../models/model-picker.js";
 import { sessionBanner } from "../sessions/session-banner.js";
 import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
@@ -23,48 +25,51 @@ export function chatView(main, key) {
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 });
   const head = h("header", { class: "chat-head" });
   const session = sessionBanner();
-  const list = h("ol", { class: "turns" });
   const empty = h("div", { class: "empty-chat" });
   const scroller = h(
     "div",
     { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" },
-    h("div", { class: "chat-column" }, empty, list),
   );
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
   const end = autoscroll(scroller, pill);
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
-  writing.element.append(anew);
-  let views = new Map();
+  const picker = modelPicker();
+  writing.element.append(picker.element, anew);
+  const list = turnList(conversation, { scroller, end });
+  fill(scroller, h("div", { class: "chat-column" }, empty, list.element));
+  const side = h("div", { class: "chat-side" });
+  const bar = h("div", {});
+  let beside = null; // the list of conversations, for the operator
+  let closed = false;
   let tries = [];
 
   const again = (text) => send(conversation, text) && end.toEnd();
-  const add = (turn) => {
-    const view = turnView(turn, { name: conversation.name, again, grew: () => end.grew() });
-    views.set(turn.id, view);
-    list.append(view.element);
-  };
-  const drawAll = () => {
-    views = new Map();
-    fill(list);
-    conversation.turns.forEach(add);
-    drawRest();
-    end.toEnd();
-  };
   const drawRest = () => {
     const none = conversation.turns.length === 0;
     empty.hidden = !none;
-    anew.hidden = none || Boolean(conversation.current);
+    anew.hidden = none || Boolean(conversation.current) || daemon.operator;
     if (none) fill(empty, threeThings(conversation, tries, again));
   };
   const drawHead = () => {
     fill(heading, key ? `Chat with ${conversation.name}` : "Chat");
     fill(head, key && withWhom(conversation.name, key));
   };
-  const added = ({ detail }) => (add(detail), drawRest());
+  const drawSide = async () => {
+    fill(bar, daemon.operator && conversationBar(startAnew));
+    drawRest();
+    beside?.close();
+    beside = null;
+    fill(side);
+    if (!daemon.operator) return;
+    fill(side, h("div", { class: "conversations" })); // its place, until the module is there
+    const { conversationList } = await import("../conversations/conversation-list.js");
+    if (closed || beside || !daemon.operator) return;
+    beside = conversationList({ conversation, renew: startAnew });
+    fill(side, beside.element);
+  };
   const changed = ({ detail }) => {
-    views.get(detail.id)?.update();
     drawRest();
     if (daemon.operator && detail.state === "done") twins.touch(); // a turn may have changed who lives here
   };
@@ -77,49 +82,69 @@ export function chatView(main, key) {
     drawRest();
   };
 
+  function startAnew() {
+    if (conversation.turns.length) conversation.renew();
+    go("chat", ...(key ? [key] : []));
+    writing.focus();
+  }
+
   function renew() {
     const back = conversation.renew();
     writing.focus();
     toast("New conversation.", { actions: [{ label: "Undo", run: back }] });
   }
 
-  conversation.addEventListener("added", added);
+  const replaced = () => (drawRest(), beside?.redraw());
+  conversation.addEventListener("added", drawRest);
   conversation.addEventListener("changed", changed);
-  conversation.addEventListener("replaced", drawAll);
+  conversation.addEventListener("replaced", replaced);
+  daemon.addEventListener("operator", drawSide);
   twins.addEventListener("change", drawHead);
   daemon.addEventListener("change", drawHead);
   agentsChanged.addEventListener("change", learn);
   fill(
     main,
     h(
-      "section",
-      { class: "chat" },
-      h("div", {}, heading, session.element, head),
-      scroller,
+      "div",
+      { class: "chat-page" },
+      side,
       h(
-        "div",
-        { class: "chat-foot" },
-        h("div", { class: "chat-column" }, pill, troubles.element, writing.element),
+        "section",
+        { class: "chat" },
+        h("div", {}, heading, bar, session.element, head),
+        scroller,
+        h(
+          "div",
+          { class: "chat-foot" },
+          h("div", { class: "chat-column" }, pill, troubles.element, writing.element),
+        ),
       ),
     ),
   );
   drawHead();
-  drawAll();
+  drawSide();
+  list.draw();
   learn();
 
   return {
     write: writing.focus,
     put: writing.put,
+    reveal: list.reveal,
     close() {
-      conversation.removeEventListener("added", added);
+      closed = true;
+      conversation.removeEventListener("added", drawRest);
       conversation.removeEventListener("changed", changed);
-      conversation.removeEventListener("replaced", drawAll);
+      conversation.removeEventListener("replaced", replaced);
+      daemon.removeEventListener("operator", drawSide);
+      beside?.close();
+      list.close();
       twins.removeEventListener("change", drawHead);
       daemon.removeEventListener("change", drawHead);
       agentsChanged.removeEventListener("change", learn);
       session.close();
       troubles.close();
       writing.close();
+      picker.close();
       end.close();
     },
   };
@@ -131,6 +156,16 @@ function examples(files) {
     .flatMap(({ cards = [] }) => cards)
     .filter((card) => card.try && card.origin === "yours" && !card.quarantined && !card.shadowed_by);
   return cards.map((card) => card.try);
+}
+
+/** The way to the list of conversations where a screen is too narrow for both. */
+function conversationBar(renew) {
+  return h(
+    "div",
+    { class: "conversation-bar" },
+    h("a", { class: "button quiet small", href: "#/chat/conversations" }, icon("activity"), "Conversations"),
+    h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation"),
+  );
 }
 
 function withWhom(name, key) {

@@ -1,9 +1,11 @@
 /**
  * Conversations of this browser, one per chat target: their turns, stored across reloads.
  *
- * A turn: `{id, user, at, state, text, calls, notices, lastId, problem, thread, model, voice, twin}`.
+ * A turn: `{id, user, at, state, text, calls, notices, lastId, problem, thread, model, voice, twin, follows, versions}`.
  * `state` is "sending", "answering", "stopping", "done", "stopped" or "failed". `calls` hold
- * `{call, name, args, ok, result, seconds}`; `ok` is missing while a call runs.
+ * `{call, name, args, ok, result, seconds}`; `ok` is missing while a call runs. `follows` is the id of the turn before,
+ * `versions` the ids of the turns that follow the same one, as the daemon knows them. `others` are turns that were
+ * replaced: an edited sentence, an answer that was asked for again.
  */
 
 import { store, stored, storedNames, onStoredElsewhere } from "../../lib/storage.js";
@@ -19,6 +21,9 @@ class Conversation extends EventTarget {
   session = crypto.randomUUID();
   node = "";
   turns = [];
+  others = [];
+  earlier = 0; // turns before the first one here that only the daemon has
+  thread = ""; // its id on the daemon, once known
   carried = null; // the turn whose stream this tab reads; its own copy is the newest
   #saving = 0;
 
@@ -46,8 +51,13 @@ class Conversation extends EventTarget {
     return this.turns.find((turn) => UNDER_WAY.has(turn.state)) ?? null;
   }
 
-  /** Adds what the user wrote; its id makes sure that it is never acted on twice. */
-  add(text) {
+  /**
+   * Adds what the user wrote; its id makes sure that it is never acted on twice. `instead` is the turn that it replaces:
+   * that one, and what came after it, goes to `others`.
+   */
+  add(text, instead = null) {
+    if (instead) this.#putAside(this.turns.indexOf(instead));
+    const last = this.turns.at(-1);
     const turn = {
       id: crypto.randomUUID(),
       user: text,
@@ -57,11 +67,55 @@ class Conversation extends EventTarget {
       calls: [],
       notices: [],
       lastId: "",
+      follows: last ? last.id : (instead?.follows ?? ""),
     };
+    turn.branches = this.others.length > 0 || this.turns.some(({ versions = [] }) => versions.length > 1);
     this.turns.push(turn);
     this.#save();
-    this.#tell("added", turn);
+    if (instead) this.dispatchEvent(new Event("replaced"));
+    else this.#tell("added", turn);
     return turn;
+  }
+
+  /** Ids of the versions of a turn, the oldest first; the turn's own is among them. */
+  versions(turn) {
+    const follows = this.#before(turn);
+    const here = [...this.others, turn].filter((one) => (one === turn ? follows : one.follows) === follows);
+    const ids = here.sort((one, other) => one.at - other.at).map(({ id }) => id);
+    return [...new Set([...(turn.versions ?? []), ...ids])];
+  }
+
+  /** Shows the version `id` in place of a turn, with what came after it. False when only the daemon has it. */
+  choose(turn, id) {
+    const wanted = this.others.find((other) => other.id === id);
+    if (!wanted) return false;
+    this.#putAside(this.turns.indexOf(turn));
+    for (let next = wanted; next; next = this.others.findLast(({ follows }) => follows === this.turns.at(-1).id)) {
+      this.others.splice(this.others.indexOf(next), 1);
+      this.turns.push(next);
+    }
+    this.#save();
+    this.dispatchEvent(new Event("replaced"));
+    return true;
+  }
+
+  /** Takes over what the daemon recorded. Turns that it does not know yet stay, where it is the same conversation. */
+  open({ session, thread, turns, earlier }) {
+    const same = JSON.stringify(session) === JSON.stringify(this.session);
+    const known = new Set(turns.map(({ id }) => id));
+    const mine = same ? this.turns.filter(({ id, state }) => !known.has(id) && UNDER_WAY.has(state)) : [];
+    const kept = (turn) => (same && this.turns.find(({ id, state }) => id === turn.id && UNDER_WAY.has(state))) || turn;
+    this.#take({ session, node: this.node, turns: [...turns.map(kept), ...mine], earlier, thread });
+    this.#save();
+    this.dispatchEvent(new Event("replaced"));
+  }
+
+  /** Puts earlier turns in front. */
+  prepend({ turns, earlier }) {
+    this.turns = [...turns, ...this.turns];
+    this.earlier = earlier;
+    this.#save();
+    this.#tell("prepended", turns);
   }
 
   /** The request body; the same bytes each time for the same turn. */
@@ -76,6 +130,7 @@ class Conversation extends EventTarget {
       conversation_history: history,
       session_id: this.session,
       turn_id: turn.id,
+      ...(turn.branches && { follows: turn.follows }),
     };
   }
 
@@ -92,6 +147,7 @@ class Conversation extends EventTarget {
 
   /** Says that a turn changed, and keeps it: at once when it is over, else soon. */
   changed(turn, now = false) {
+    if (turn.thread) this.thread = turn.thread;
     if (now) this.#save();
     else if (!this.#saving) this.#saving = setTimeout(() => this.#save(), SAVE_MS);
     this.#tell("changed", turn);
@@ -99,7 +155,8 @@ class Conversation extends EventTarget {
 
   /** Starts anew; returns what brings the old conversation back. */
   renew() {
-    const old = { session: this.session, node: this.node, turns: this.turns };
+    const { session, node, turns, others, earlier, thread } = this;
+    const old = { session, node, turns, others, earlier, thread };
     this.#take({ session: crypto.randomUUID(), node: this.node, turns: [] });
     this.#save();
     this.dispatchEvent(new Event("replaced"));
@@ -110,8 +167,10 @@ class Conversation extends EventTarget {
     };
   }
 
-  /** Takes over what another tab stored. */
+  /** Takes over what another tab stored; a tab that shows another conversation stays with it. */
   #merge(value) {
+    const other = value && JSON.stringify(value.session) !== JSON.stringify(this.session);
+    if (other && this.turns.length) return;
     const mine = this.carried;
     this.#take(value);
     const at = mine ? this.turns.findIndex((turn) => turn.id === mine.id) : -1;
@@ -126,16 +185,36 @@ class Conversation extends EventTarget {
     this.session = value?.session ?? crypto.randomUUID();
     this.node = value?.node ?? this.node;
     this.turns = value?.turns ?? [];
+    this.others = value?.others ?? [];
+    this.earlier = value?.earlier ?? 0;
+    this.thread = value?.thread ?? "";
+  }
+
+  /** Moves the turns from `at` on to `others`. */
+  #putAside(at) {
+    if (at < 0) return;
+    for (const turn of this.turns) turn.follows = this.#before(turn);
+    this.others.push(...this.turns.splice(at));
+  }
+
+  #before(turn) {
+    return turn.follows ?? this.turns[this.turns.indexOf(turn) - 1]?.id ?? "";
   }
 
   #save() {
     clearTimeout(this.#saving);
     this.#saving = 0;
-    this.turns = this.turns.slice(-KEEP_TURNS);
-    const { session, node, turns, key } = this;
-    const whole = { session, node, turns, ...(key && { name: this.name }) };
-    if (!store(storageName(key), whole))
-      store(storageName(key), { ...whole, turns: turns.slice(-KEEP_TURNS / 10) });
+    const { session, node, turns, thread, key } = this;
+    const whole = (most) => ({
+      session,
+      node,
+      thread,
+      turns: turns.slice(-most),
+      others: this.others.slice(-most),
+      earlier: this.earlier + Math.max(0, turns.length - most),
+      ...(key && { name: this.name }),
+    });
+    if (!store(storageName(key), whole(KEEP_TURNS))) store(storageName(key), whole(KEEP_TURNS / 10));
   }
 
   #tell(type, turn) {

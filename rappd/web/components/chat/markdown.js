@@ -9,11 +9,6 @@ const PLAIN_TAGS = /<\/?(b|br|del|details|em|hr|i|ins|kbd|mark|p|s|small|strong|
 const marked = new Marked({ gfm: true, breaks: true });
 marked.use({
   renderer: {
-    // The page's own headings are levels 1 and 2.
-    heading({ tokens, depth }) {
-      const level = Math.min(depth + 2, 6);
-      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
-    },
     // Other HTML is shown as the text it is: an answer has no business writing our page.
     html({ text }) {
       return text.replace(PLAIN_TAGS, "").includes("<") ? escape(text) : text;
@@ -66,12 +61,25 @@ export function markdown(text, { final = true } = {}) {
   for (const image of fragment.querySelectorAll("img")) {
     if (!isOurs(image.getAttribute("src") ?? "")) image.replaceWith(pictureElsewhere(image));
   }
+  levelHeadings(fragment);
   for (const table of fragment.querySelectorAll("table")) wrap(table, "table");
   for (const block of fragment.querySelectorAll("pre")) {
     block.tabIndex = 0;
     if (final) addCopy(block);
   }
   return fragment;
+}
+
+/** The page's own headings are levels 1 and 2: those of an answer begin at 3, and none leaves a level out. */
+function levelHeadings(fragment) {
+  const all = [...fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")];
+  const levelOf = (heading) => Number(heading.tagName[1]);
+  const first = Math.min(...all.map(levelOf));
+  let last = 2;
+  for (const heading of all) {
+    last = Math.min(levelOf(heading) - first + 3, last + 1, 6);
+    heading.replaceWith(h(`h${last}`, {}, [...heading.childNodes]));
+  }
 }
 
 function escape(text) {

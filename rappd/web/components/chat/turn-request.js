@@ -13,10 +13,10 @@ const EMPTY_ENDS = 4;
 
 const reading = new Map(); // turn id → AbortController of the stream being read
 
-/** Sends the user's message. Does nothing while an answer is running. */
-export function send(conversation, text) {
+/** Sends the user's message, perhaps `instead` of an earlier one. Does nothing while an answer is running. */
+export function send(conversation, text, instead = null) {
   if (conversation.current) return null;
-  const turn = conversation.add(text);
+  const turn = conversation.add(text, instead);
   carry(conversation, turn);
   return turn;
 }
@@ -57,6 +57,8 @@ async function read(conversation, turn) {
   const control = new AbortController();
   reading.set(turn.id, control);
   conversation.carried = turn;
+  const left = () => conversation.turns.includes(turn) || control.abort(); // the daemon goes on with it
+  conversation.addEventListener("replaced", left);
   let attempt = 0;
   let emptyEnds = 0;
   try {
@@ -79,8 +81,9 @@ async function read(conversation, turn) {
     }
   } finally {
     reading.delete(turn.id);
-    conversation.carried = null;
-    finish(conversation, turn);
+    conversation.removeEventListener("replaced", left);
+    if (conversation.carried === turn) conversation.carried = null;
+    if (conversation.turns.includes(turn)) finish(conversation, turn);
   }
 }
 

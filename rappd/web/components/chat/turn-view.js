@@ -4,16 +4,19 @@ import { callView } from "./tool-call.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { markdown } from "./markdown.js";
 import { problemView } from "../ui/problem.js";
+import { sentenceForm, versionButtons } from "../conversations/turn-editing.js";
 import { canSpeak, speak } from "./voice.js";
 
 const DRAW_MS = 80;
 const WAIT_MS = 400;
 
 /**
- * The view of a turn with the partner `name`. `update()` draws what changed; `again(text)` is called to ask
- * the same once more.
+ * The view of a turn: what `you` wrote and what `name` answered. `update()` draws what changed. `course` is how it may go
+ * on: `again(turn, text)` asks once more, `versions(turn)` are ids, `choose(turn, id)` shows another one; without it the
+ * turn is only read.
  */
-export function turnView(turn, { name, again, grew }) {
+export function turnView(turn, { name, you = "you", course = null, grew = () => undefined }) {
+  const written = h("p", { class: "written" }, turn.user);
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
   const answer = h("div", { class: "answer" });
@@ -30,17 +33,17 @@ export function turnView(turn, { name, again, grew }) {
 
   const element = h(
     "li",
-    { class: "turn" },
+    { class: "turn", tabindex: -1, "data-turn": turn.id },
     h(
       "div",
       { class: "line you" },
-      h("span", { class: "who" }, "you"),
-      h("div", { class: "said" }, h("p", { class: "written" }, turn.user), receipt),
+      h("h2", { class: "who" }, you),
+      h("div", { class: "said" }, written, receipt),
     ),
     h(
       "div",
       { class: "line reply" },
-      h("span", { class: "who" }, name),
+      h("h2", { class: "who" }, name),
       h("div", { class: "said" }, calls, answer, waiting, after),
     ),
   );
@@ -74,20 +77,29 @@ export function turnView(turn, { name, again, grew }) {
       if (turn.text !== text && !timer) timer = setTimeout(drawText, DRAW_MS);
       return;
     }
-    const now = turn.state + turn.notices.length + (turn.thread ?? "");
+    const versions = course?.versions(turn) ?? [];
+    const now = [turn.state, turn.notices.length, turn.thread, versions].join();
     if (now === over) return;
     over = now;
     clearTimeout(wait);
     waiting.hidden = true;
     drawText(turn.state !== "stopping");
-    fill(after, ending(turn, again));
+    fill(after, ending(turn, course && { ...course, versions, edit }));
     grew();
+  };
+  const edit = () => {
+    const close = () => (form.replaceWith(written), element.querySelector("[data-edit]")?.focus());
+    const form = sentenceForm(turn.user, {
+      cancel: close,
+      send: (changed) => course.again(turn, changed) || close(),
+    });
+    written.replaceWith(form);
   };
   update();
   return { element, update };
 }
 
-function ending(turn, again) {
+function ending(turn, course) {
   return [
     turn.state === "stopping" && h("p", { class: "soft" }, "Stopping…"),
     turn.state === "stopped" && h("p", { class: "soft" }, "Stopped."),
@@ -97,18 +109,29 @@ function ending(turn, again) {
     turn.twin &&
       h("div", { class: "twin-aside" }, h("p", { class: "soft" }, "Your twin adds"), markdown(turn.twin)),
     turn.problem && turn.state === "failed" && problemView(turn.problem, { quiet: true }),
-    turn.state !== "stopping" && actions(turn, again),
+    turn.state !== "stopping" && actions(turn, course),
   ];
 }
 
-function actions(turn, again) {
+function actions(turn, course) {
   const aloud = turn.voice || turn.text;
   return h(
     "div",
     { class: "foot" },
     turn.model && h("span", { class: "soft" }, turn.model),
-    turn.state !== "done" &&
-      h("button", { type: "button", class: "quiet small", onclick: () => again(turn.user) }, "Ask again"),
+    course && versionButtons(turn.id, course.versions, (id) => course.choose(turn, id)),
+    course &&
+      h(
+        "button",
+        { type: "button", class: "quiet small", "data-again": true, onclick: () => course.again(turn, turn.user) },
+        turn.state === "done" ? "Answer again" : "Ask again",
+      ),
+    course &&
+      h(
+        "button",
+        { type: "button", class: "quiet small", "data-edit": true, "aria-label": "Edit what you wrote", onclick: course.edit },
+        "Edit",
+      ),
     turn.text && h("button", { type: "button", class: "quiet small", onclick: copy(turn.text) }, "Copy"),
     turn.text &&
       canSpeak &&

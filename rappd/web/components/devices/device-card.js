@@ -1,8 +1,10 @@
 /** One phone in the list: whether it is connected, what it may do, and what can be done with it. */
 
 import { fill, h } from "../../lib/dom.js";
-import { openRemoveDevice, openRenameDevice, openRights } from "./device-dialogs.js";
+import { openRemoveDevice, openRenameDevice, openRights, openSendTwin } from "./device-dialogs.js";
 import { memoryOf, nameOf, named, presence, rights, seenFrom } from "./labels.js";
+
+const SEND = "Send a twin to %s";
 
 /** The card of a row of `devices.rows`. `update(row)` when there is a newer one. */
 export function deviceCard(row) {
@@ -11,6 +13,7 @@ export function deviceCard(row) {
   const soft = h("p", { class: "soft" });
   const buttons = [
     ["Permissions", "secondary", "Permissions of %s", openRights],
+    ["Send a twin", "quiet", SEND, openSendTwin],
     ["Rename", "quiet", "Rename %s", openRenameDevice],
     ["Remove", "quiet", "Remove %s", openRemoveDevice],
   ].map(([text, kind, label, open]) => ({
@@ -32,6 +35,7 @@ export function deviceCard(row) {
     fill(title, named(row));
     fill(now, presence(row));
     fill(soft, [rights(row), memoryOf(row), seenFrom(row)].filter(Boolean).join(" · "));
+    buttons.find(({ label }) => label === SEND).button.hidden = !row.eggs;
     for (const { label, button } of buttons)
       button.setAttribute("aria-label", label.replace("%s", () => nameOf(row)));
   };

@@ -1,8 +1,12 @@
 /** Dialogs about one phone: its name here, what it may do, and removing it. */
 
-import { post, remove } from "../../lib/api.js";
-import { h } from "../../lib/dom.js";
+import { Problem, post, remove } from "../../lib/api.js";
+import { fill, h } from "../../lib/dom.js";
+import { bytes } from "../../lib/format.js";
+import { eggOf } from "../eggs/packed-egg.js";
+import { twins } from "../twins/twins-state.js";
 import { field, formDialog } from "../ui/form-dialog.js";
+import { progressLine } from "../ui/progress.js";
 import { toast } from "../ui/toast.js";
 import { devices } from "./devices-state.js";
 import { nameOf, named, rights } from "./labels.js";
@@ -77,6 +81,46 @@ export function openRights(row) {
   });
   dialog.querySelector("h2").replaceChildren("What ", named(row), " may do");
   radios.find(({ checked }) => checked)?.focus();
+}
+
+/** Packs a twin and puts it there for a phone, which shows it at once. */
+export function openSendTwin(row) {
+  const which = field("Twin", { tag: "select" });
+  fill(
+    which.input,
+    twins.rows.map(({ key, name }) => h("option", { value: key }, name)),
+  );
+  const place = h("div", {}, twins.rows.length ? null : h("p", { class: "soft" }, "There is no twin here yet."));
+  const dialog = formDialog({
+    title: "",
+    verb: "Send",
+    fields: [which],
+    after: place,
+    run: async () => {
+      const twin = twins.rows.find(({ key }) => key === which.input.value);
+      if (!twin) return;
+      const path = await packed(twin, place);
+      const { sent } = await post(`${pathOf(row)}/eggs`, { path });
+      toast(`${sent.name} waits for ${nameOf(row)}, ${bytes(sent.size)}.`);
+    },
+  });
+  dialog.querySelector("h2").replaceChildren("Send a twin to ", named(row));
+}
+
+/** Path of a twin's egg, packed anew unless it is fresh; `place` shows how far it is. Raises `Problem`. */
+async function packed(twin, place) {
+  const egg = eggOf(twin.key);
+  if (!egg.isFresh(twin)) {
+    const line = progressLine(`Packing ${twin.name}…`, { cancel: () => egg.cancel() });
+    const moved = () => egg.far && line.moved(...egg.far);
+    fill(place, line.element);
+    egg.addEventListener("moved", moved);
+    await egg.pack(twin);
+    egg.removeEventListener("moved", moved);
+    fill(place);
+  }
+  if (egg.state !== "ready") throw egg.problem ?? new Problem({ error: "Cancelled; nothing was sent.", code: "cancelled" });
+  return egg.packed.path;
 }
 
 /** Asks, then removes a phone. */

@@ -2,6 +2,7 @@
 
 import { h } from "../../lib/dom.js";
 import { store, stored } from "../../lib/storage.js";
+import { openModels } from "../models/model-picker.js";
 import { openDialog } from "../ui/dialog.js";
 
 const CHORD_MS = 1500;
@@ -39,6 +40,7 @@ export function startShortcuts(pages, actions) {
     else if (event.key === "/") actions.search();
     else if (event.key === "c") actions.write();
     else if (event.key === "?") openShortcuts(pages);
+    else if (event.key === "m") openModels();
     else return;
     event.preventDefault();
   });
@@ -46,42 +48,56 @@ export function startShortcuts(pages, actions) {
 
 /** Opens the list of shortcuts. */
 export function openShortcuts(pages) {
-  const rows = [
-    ["Enter", "send"],
-    ["Shift+Enter", "new line"],
-    ["Esc", "stop, or close"],
-    ["/", "search everything"],
-    ["Ctrl+K", "search everything"],
-    ["c", "write"],
-    ["?", "this list"],
-    ...pages.map(({ key, title }) => [`g ${key}`, title]),
-  ];
+  const groups = {
+    "While you write": [
+      ["Enter", "send"],
+      ["Shift+Enter", "new line"],
+      ["Esc", "stop, or close"],
+    ],
+    Anywhere: [
+      ["/", "search everything"],
+      ["Ctrl+K", "search everything"],
+      ["c", "write"],
+      ["m", "choose the model"],
+      ["?", "this list"],
+    ],
+    "Go to": pages.map(({ key, title }) => [`g ${key}`, title]),
+    "In lists and menus": [
+      ["Tab", "next"],
+      ["Shift+Tab", "back"],
+      ["↑ ↓", "within a menu"],
+    ],
+  };
   openDialog({
     title: "Keyboard shortcuts",
+    wide: true,
     build: () =>
       h(
         "div",
         { class: "dialog-body" },
         h(
-          "dl",
-          { class: "keys" },
-          rows.map(([key, does]) =>
-            h(
-              "div",
-              {},
-              h(
-                "dt",
-                {},
-                key.split(" ").map((one) => h("kbd", {}, one)),
-              ),
-              h("dd", {}, does),
-            ),
+          "div",
+          { class: "key-groups" },
+          Object.entries(groups).map(([title, rows]) =>
+            h("section", {}, h("h3", {}, title), h("dl", { class: "keys" }, rows.map(keyRow))),
           ),
         ),
         shortcutsSwitch(),
       ),
   });
 }
+
+const keyRow = ([key, does]) =>
+  h(
+    "div",
+    {},
+    h(
+      "dt",
+      {},
+      key.split(" ").map((one) => h("kbd", {}, one)),
+    ),
+    h("dd", {}, does),
+  );
 
 /** The switch for single keys. */
 export function shortcutsSwitch() {
@@ -91,7 +107,7 @@ export function shortcutsSwitch() {
   return h(
     "label",
     { class: "switch" },
-    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , c, ? and g )")),
+    h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , c, m, ? and g )")),
     field,
   );
 }

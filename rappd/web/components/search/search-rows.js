@@ -19,10 +19,10 @@ const KINDS = {
 };
 const part = encodeURIComponent;
 const PLACES = {
-  conversation: (key) => `#/activity/thread/${part(key)}`,
+  conversation: (key) => `#/chat/conversation/${part(key)}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
-  memory: (key) => (key ? `#/twins/twin/${part(key)}` : "#/chat"),
+  memory: (key) => (key ? `#/agents/memory/${part(key)}` : "#/agents/memory"),
   machine: (key) => `#/machines/peer/${part(key)}`,
   setting: (key) => `#/settings/${part(key)}`,
 };

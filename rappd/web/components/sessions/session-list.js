@@ -11,7 +11,7 @@ import { sessions } from "./sessions-state.js";
 export function sessionList() {
   const trouble = h("div", {});
   const list = keyedList("ul", "cards", ({ id }) => id, (row) => card(row, trouble));
-  const element = h("section", { hidden: true }, h("h2", {}, "Sessions"), trouble, list.element);
+  const element = h("section", { class: "group after-cards", hidden: true }, h("h2", {}, "Sessions"), trouble, list.element);
   const draw = () => {
     element.hidden = !sessions.rows.length;
     list.show(sessions.rows);

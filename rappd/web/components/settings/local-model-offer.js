@@ -11,15 +11,15 @@ const LOOK_MS = 30_000;
 const NOT_NOW_MS = 24 * 3600 * 1000;
 const NOT_NOW = "local-model-not-now"; // {server, until}
 
-/** Keeps `element` showing the question while it is open; `always` shows it also after "Not now". */
-export function localModelOffer(element, { always = false } = {}) {
+/** Keeps `element` showing the question while it is open. */
+export function localModelOffer(element) {
   let timer = 0;
   let drawn = "";
   let closed = false;
   const errorPlace = h("div", {});
 
   const draw = (found) => {
-    const offered = found?.offered && (always || !putOff(found.offered.server)) ? found.offered : null;
+    const offered = found?.offered && !putOff(found.offered.server) ? found.offered : null;
     const refused = found?.refused ?? [];
     const text = JSON.stringify([offered, refused]);
     if (text === drawn) return;
@@ -42,8 +42,7 @@ export function localModelOffer(element, { always = false } = {}) {
         "div",
         { class: "offer-actions" },
         h("button", { type: "button", class: "primary", onclick: () => use(offered) }, "Use it"),
-        !always &&
-          h("button", { type: "button", class: "secondary", onclick: () => notNow(offered) }, "Not now"),
+        h("button", { type: "button", class: "secondary", onclick: () => notNow(offered) }, "Not now"),
       ),
     );
   const use = async (offered) => {

@@ -26,16 +26,32 @@ const GROUPS = {
   notify: "Notices",
 };
 
-/** The settings in folded groups by the first part of their names. */
+/** The settings in folded groups by the first part of their names; `reveal(name)` opens and focuses one. */
 export function allSettings() {
   const place = h("div", {});
   const page = { opened: new Set(), drafts: new Map() }; // what outlives a redrawing
   const list = staleList(place, {
     name: "settings",
     load: async () => (await get("/settings")).settings,
-    draw: (settings) => groups(settings, page, list),
+    draw: (settings) => {
+      requestAnimationFrame(show);
+      return groups(settings, page, list);
+    },
   });
-  return { element: place, close: list.close };
+  let wanted = "";
+  const show = () => {
+    const input = wanted && place.querySelector(`#${CSS.escape(`setting-${wanted}`)}`);
+    if (!input) return;
+    wanted = "";
+    input.closest("details").open = true;
+    input.scrollIntoView({ block: "center" });
+    input.focus();
+  };
+  const reveal = (name) => {
+    wanted = name;
+    show();
+  };
+  return { element: place, close: list.close, reveal };
 }
 
 function groups(settings, page, list) {
@@ -74,8 +90,9 @@ function row(setting, page, list) {
   const label = h(
     "span",
     {},
-    h("code", {}, setting.name),
-    h("span", { class: "soft help" }, [setting.help, origin(setting)].filter(Boolean).join(" ")),
+    titleOf(setting),
+    h("span", { class: "soft help" }, [setting.about ?? setting.help, origin(setting)].filter(Boolean).join(" ")),
+    h("code", { class: "raw-name" }, setting.name),
   );
   const change = async (value) => {
     const worked = await attemptIn(errorPlace, () => post("/settings", { name: setting.name, value }));
@@ -94,8 +111,8 @@ function row(setting, page, list) {
         ];
     toast(
       setting.live === false
-        ? `${setting.name} saved; it counts from the next start.`
-        : `${setting.name} saved.`,
+        ? `${titleOf(setting)} saved; it counts from the next start.`
+        : `${titleOf(setting)} saved.`,
       { actions },
     );
     list.refresh();
@@ -113,6 +130,8 @@ function row(setting, page, list) {
     errorPlace,
   );
 }
+
+const titleOf = ({ title, name }) => title ?? name;
 
 function onOff(setting, label, change) {
   const input = h("input", { type: "checkbox", role: "switch", id: `setting-${setting.name}` });
@@ -150,7 +169,7 @@ function field(setting, label, drafts, change) {
   });
   const save = h(
     "button",
-    { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${setting.name}` },
+    { type: "submit", class: "secondary", hidden: true, "aria-label": `Save ${titleOf(setting)}` },
     "Save",
   );
   const draw = () => {

@@ -9,6 +9,7 @@ import { checkpoints } from "./checkpoints.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { quarantinedFiles, quarantinedList } from "../agents/quarantined-files.js";
 import { agentsChanged, chooseFile } from "../agents/agent-import.js";
+import { newAgentButton } from "../agents/new-agent.js";
 import { lineage } from "./lineage.js";
 import { eggLine } from "../eggs/packed-egg.js";
 import { attemptIn } from "../ui/problem.js";
@@ -61,6 +62,7 @@ export function twinPage(place, key, tryIt) {
       return [
         soulPart(twin),
         agentsPart(twin, files, held),
+        twin.state !== "archived" && memoryPart(twin),
         kept && part("Checkpoints", kept.element, kept.control),
         lineagePart(family),
         aboutPart(twin),
@@ -150,9 +152,19 @@ export function twinPage(place, key, tryIt) {
             ),
         ),
       ],
-      twin.state !== "archived" && chooseFile("Add a file", tryIt, key),
+      twin.state !== "archived" && [newAgentButton(key), chooseFile("Add a file", tryIt, key)],
     );
   }
+
+  const memoryPart = ({ name }) =>
+    part(
+      "Memory",
+      h(
+        "p",
+        { class: "soft also" },
+        h("a", { href: `#/agents/memory/${encodeURIComponent(key)}` }, `See and correct what ${name} remembers`),
+      ),
+    );
 
   const lineagePart = ({ element }) => part("Lineage", element);
 

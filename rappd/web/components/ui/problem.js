@@ -3,14 +3,14 @@
 import { fill, h, icon, withCode } from "../../lib/dom.js";
 
 /** Takes a `Problem` or `{error, todo}`; gives a paragraph pair with `role="alert"` unless `quiet`. */
-export function problemView(problem, { quiet = false, dismiss = null } = {}) {
+export function problemView(problem, { quiet = false, dismiss = null, action = null } = {}) {
   const text = problem.message ?? problem.error;
   return h(
     "div",
     { class: "problem", role: quiet ? null : "alert" },
     h("p", {}, h("span", { class: "sign bad" }, "✗ "), withCode(placed(problem, text))),
     problem.todo &&
-      h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(problem.todo)),
+      h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(problem.todo), action && " ", action),
     dismiss &&
       h(
         "button",

@@ -16,7 +16,7 @@ export function workflowList() {
   const trouble = h("div", {});
   let runs = [];
   const list = keyedList("ul", "cards", ({ name }) => name, (row) => card(row, { trouble, running, change }));
-  const element = h("section", { hidden: true }, h("h2", {}, "Workflows"), trouble, list.element);
+  const element = h("section", { class: "group after-cards", hidden: true }, h("h2", {}, "Workflows"), trouble, list.element);
   let open = true;
   let soon = 0;
 

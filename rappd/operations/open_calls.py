@@ -1,0 +1,118 @@
+"""Calls that go to another machine than the one they were made to, because their owner says so.
+
+A machine that was set up anew has another key: what waits for it never goes out by itself. Calls that came back with
+a snapshot of a brainstem are open in its record, and nothing of a snapshot is sent by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from msgspec.structs import replace
+
+from envelopes.codecs import emergence
+from envelopes.envelope import PATH, SIG, THREAD, Envelope
+from neighborhoods.errors import NotInOutboxError, OutboxConflictError
+from neighborhoods.peer import Peer
+from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
+from rappd.federation.advertised_capabilities import own_id
+from rappd.federation.peer_view import outbox_row
+from rappd.federation.service import FederationService
+from rappd.store.outbox_table import CallTable
+
+_KNOWN_DAYS = 30
+OPEN = "open"
+"""The state of a call that came back with a snapshot, unanswered."""
+
+
+class OpenCalls:
+    """``rappd outbox redirect``, and the open calls of the record."""
+
+    def __init__(self, machines: FederationService) -> None:
+        self._machines = machines
+
+    async def listing(self) -> list[dict[str, Any]]:
+        """Rows like those of the outbox, the oldest first."""
+        return [_row(asked, at) for asked, at in await self._found()]
+
+    async def redirect(self, id: str, selector: str) -> dict[str, Any]:
+        """Sends a call to the peer ``selector``; its answer comes to the thread that it was made on.
+
+        ``id`` may be shortened. Raises ``NotInOutboxError``, ``NoSuchPeerError``, and ``OutboxConflictError`` for
+        eggs, and while the machine that it waits for is trusted.
+        """
+        m = self._machines
+        await m.available()
+        peer = m.peer_store.find(selector)
+        waiting = [row for row in await m.tables.outbox.find_outgoing(id) if id and row.state in WAITING]
+        opened = [asked for asked, _ in await self._found() if id and asked.id.startswith(id)]
+        if len(waiting) + len(opened) > 1:
+            raise OutboxConflictError(f"'{id}' begins several ids.", do="Give more of the id.")
+        if waiting:
+            return await self._move(waiting[0], peer)
+        if not opened:
+            raise NotInOutboxError(
+                f"Nothing in the outbox goes by '{id}'.", do="rappd outbox list shows what is there."
+            )
+        asked = opened[0]
+        what = str(asked.data.get("user_input") or asked.data.get("agent") or "")[:120]
+        await m.parts.outbox.put(peer.fingerprint, self._addressed(asked, peer), what, self._seconds())
+        return await self._told(asked.id, peer)
+
+    async def _move(self, row: OutgoingEnvelope, peer: Peer) -> dict[str, Any]:
+        m = self._machines
+        if row.verb == EGG:
+            raise OutboxConflictError(
+                "An egg is sealed for one machine; another cannot open it.", do="rappd egg send FILE PEER"
+            )
+        if (before := m.peer_store.get(row.peer)) is not None:
+            raise OutboxConflictError(
+                f"It waits for {before.name}, which is paired.",
+                do="It goes out by itself; rappd call asks another.",
+            )
+        asked = emergence.decode(row.body, max_bytes=len(row.body))
+        await m.parts.outbox.move_to(row, peer.fingerprint, self._addressed(asked, peer), self._seconds())
+        return await self._told(row.id, peer)
+
+    async def _told(self, id: str, peer: Peer) -> dict[str, Any]:
+        row = await self._machines.tables.outbox.by_id(peer.fingerprint, id)
+        assert row is not None
+        return {"redirected": outbox_row(self._machines.peer_store, row)}
+
+    def _addressed(self, asked: Envelope, peer: Peer) -> Envelope:
+        own = self._machines.node.identity.fingerprint[:16]
+        kept = {key: value for key, value in asked.extensions.items() if key not in (SIG, PATH)}
+        return replace(
+            asked,
+            sender=self._machines.node.id,
+            recipient=own_id(peer.fingerprint),
+            extensions={**kept, THREAD: asked.thread, PATH: [own]},
+        )
+
+    async def _found(self) -> list[tuple[Envelope, int]]:
+        m = self._machines
+        since = (time.time_ns() // 1000) - _KNOWN_DAYS * 86_400 * 1_000_000
+        rows = await CallTable(m.store).restored(m.node.id, since)
+        return [(emergence.decode(body, max_bytes=len(body)), at) for body, at in rows]
+
+    def _seconds(self) -> float:
+        return self._machines.node.settings.number("peers.keep_hours") * 3600.0
+
+
+def _row(asked: Envelope, at: int) -> dict[str, Any]:
+    key = asked.recipient.rpartition("_")[2]
+    return {
+        "id": asked.id,
+        "to": key[:4],
+        "peer": key,
+        "kind": "call",
+        "what": str(asked.data.get("user_input") or asked.data.get("agent") or "")[:120],
+        "state": OPEN,
+        "tries": 0,
+        "next": None,
+        "expires": at / 1e6,
+        "created": at / 1e6,
+        "thread": asked.thread,
+        "trouble": "",
+    }

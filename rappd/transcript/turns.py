@@ -1,0 +1,142 @@
+"""Turns of a conversation as rows for pages: the course that is shown, its other versions, and what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from envelopes.envelope import HELP, NOTE
+from rappd.store.conversation_table import TurnStart
+from rappd.transcript.exchanges import Exchange, Message
+
+MOST_OF_A_RESULT = 20_000
+"""Characters of an agent's result in a row; the thread has all of it."""
+
+
+class PathTurn(NamedTuple):
+    """A turn on the course that is shown. ``place`` is its number, from 0, among all turns of the thread.
+
+    ``versions``: the ids of all turns that follow the same one, this one included, the oldest first.
+    """
+
+    place: int
+    id: str
+    follows: str
+    versions: tuple[str, ...]
+
+
+def shown_path(starts: Sequence[TurnStart], at: str = "") -> list[PathTurn]:
+    """The turns from the beginning to the newest one, or to the newest one behind the turn ``at``.
+
+    A turn follows the one before it, unless it names another: that is how an edited sentence, or a second answer,
+    stands beside the first one. A name that no earlier turn has is not followed.
+    """
+    known: dict[str, int] = {}
+    parents: list[int] = []
+    children: dict[int, list[int]] = {}
+    for index, start in enumerate(starts):
+        parent = _parent(start.follows, known, index)
+        parents.append(parent)
+        children.setdefault(parent, []).append(index)
+        known[start.id] = index
+    if not starts:
+        return []
+    leaf = len(starts) - 1
+    if at in known:
+        leaf = known[at]
+        while leaf in children:
+            leaf = children[leaf][-1]
+    path: list[PathTurn] = []
+    while leaf >= 0:
+        parent = parents[leaf]
+        versions = tuple(starts[one].id for one in children[parent])
+        path.append(PathTurn(leaf, starts[leaf].id, starts[parent].id if parent >= 0 else "", versions))
+        leaf = parent
+    return path[::-1]
+
+
+def _parent(follows: str | None, known: dict[str, int], index: int) -> int:
+    """The index of the turn that one follows, -1 for none."""
+    named = orjson.loads(follows) if follows else None
+    if named == "":
+        return -1
+    return known.get(named, index - 1) if isinstance(named, str) else index - 1
+
+
+def turn_row(exchange: Exchange) -> dict[str, Any]:
+    """A turn as the page draws it, with the calls that it led to.
+
+    ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
+    "note".
+    """
+    first = exchange.asked or exchange.answered
+    assert first is not None
+    asked, answered = exchange.asked, exchange.answered
+    row: dict[str, Any] = {
+        "kind": _kind(exchange),
+        "id": first.event.id,
+        "n": first.event.n,
+        "at": first.event.at,
+        "from": asked.event.sender if asked else answered.event.recipient if answered else "",
+        "to": asked.event.recipient if asked else answered.event.sender if answered else "",
+        "by": _text(asked, "by"),
+        "user": asked.text if asked else "",
+        "state": exchange.state,
+        "text": "",
+        "model": _text(answered, "model"),
+        "voice": _text(answered, "voice_response"),
+        "twin": _text(answered, "twin_response"),
+        "notices": [notice] if (notice := _text(answered, "notice")) else [],
+        "calls": [_call(one) for one in ([exchange] if exchange.agent else exchange.calls)],
+    }
+    if answered is not None and not answered.failed:
+        row["text"] = answered.text
+    elif answered is not None and answered.data.get("reason") == "stopped":
+        row |= {"state": "stopped", "text": _text(answered, "response")}
+    elif answered is not None:
+        row["problem"] = {
+            "error": answered.text,
+            "todo": _text(answered, "do"),
+            "code": _text(answered, "reason") or "failed",
+        }
+    return row
+
+
+def _kind(exchange: Exchange) -> str:
+    if exchange.agent:
+        return "call"
+    return "note" if exchange.asked is not None and exchange.asked.event.verb == NOTE else "turn"
+
+
+def _call(exchange: Exchange) -> dict[str, Any]:
+    first = exchange.asked or exchange.answered
+    assert first is not None
+    arguments = exchange.asked.data.get("args") if exchange.asked is not None else None
+    row: dict[str, Any] = {
+        "call": first.event.id,
+        "name": exchange.agent,
+        "args": arguments if isinstance(arguments, dict) else {},
+    }
+    if exchange.answered is not None:
+        result = exchange.answered.text
+        cut = {"cut": True} if len(result) > MOST_OF_A_RESULT else {}
+        row |= {
+            "ok": not exchange.answered.failed,
+            "seconds": exchange.seconds,
+            "result": result[:MOST_OF_A_RESULT],
+        }
+        row |= cut
+    return row
+
+
+def _text(message: Message | None, key: str) -> str:
+    found = message.data.get(key) if message is not None else None
+    return found if isinstance(found, str) else ""
+
+
+def is_turn(exchange: Exchange) -> bool:
+    """True for a sentence to a brainstem or a twin, with or without an answer."""
+    asked = exchange.asked
+    return asked is not None and asked.event.verb == HELP and isinstance(asked.data.get("user_input"), str)

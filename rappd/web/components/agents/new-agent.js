@@ -1,0 +1,39 @@
+/** A new agent: a name and a sentence become a file that runs, opened in the editor. */
+
+import { post } from "../../lib/api.js";
+import { h } from "../../lib/dom.js";
+import { go } from "../../lib/router.js";
+import { toast } from "../ui/toast.js";
+import { field, formDialog } from "../ui/form-dialog.js";
+import { routesOf } from "../twins/twins-state.js";
+import { agentsChanged } from "./agent-import.js";
+
+/** The button, for the brainstem or the twin `key`. */
+export function newAgentButton(key = "") {
+  return h("button", { type: "button", class: "secondary", onclick: () => openNewAgent(key) }, "New agent");
+}
+
+function openNewAgent(key) {
+  const name = field("Name", { required: true, maxlength: 60, help: "One or two words, like Rain gauge." });
+  const description = field("What it is for", {
+    tag: "textarea",
+    rows: 2,
+    help: "One sentence: what it does, and when to use it. You can leave it out.",
+  });
+  let made = null;
+  formDialog({
+    title: "New agent",
+    verb: "Make it",
+    before: h("p", {}, "An agent is one file with one skill. This makes one that already runs; you then say what it does."),
+    fields: [name, description],
+    run: async () => {
+      made = await post(`${routesOf(key)}/agents/new`, {
+        name: name.input.value,
+        description: description.input.value,
+      });
+      agentsChanged.dispatchEvent(new Event("change"));
+      toast(made.message);
+      go("agents", "edit", made.file, ...(key ? [key] : []));
+    },
+  });
+}

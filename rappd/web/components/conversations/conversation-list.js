@@ -1,0 +1,198 @@
+/** The list of conversations: the latest first, a search over what was said, and those taken off the list. */
+
+import { conversationRow, withWhom } from "./conversation-row.js";
+import { conversations, removed, search } from "./conversations-state.js";
+import { fill, h } from "../../lib/dom.js";
+import { keyedList } from "../ui/keyed-list.js";
+import { count, timeOrDay } from "../../lib/format.js";
+import { problemView } from "../ui/problem.js";
+import { twins } from "../twins/twins-state.js";
+
+const PAUSE_MS = 250;
+let fields = 0;
+let kept = ""; // what was searched for, also after a conversation with somebody else was opened
+
+/**
+ * The list beside the chat, which shows `conversation`; `renew()` begins a new one. `redraw()` after another was opened,
+ * `write()` goes to the search, `close()` when done.
+ */
+export function conversationList({ conversation, renew }) {
+  const isOpen = (row) => conversations.rowOf(conversation)?.id === row.id;
+  const gone = (row, open) => open && renew();
+  const id = `conversation-search-${++fields}`;
+  const input = h("input", { type: "search", id, placeholder: "Search what was said", autocomplete: "off" });
+  const status = h("p", { class: "soft note", role: "status" });
+  const place = h("div", { class: "conversation-place" });
+  const foot = h("button", { type: "button", class: "quiet small" });
+  const list = keyedList("ul", "conversation-rows", (row) => row.id, (row) => conversationRow(row, { isOpen, gone }));
+  const older = h("button", { type: "button", class: "quiet small", onclick: () => conversations.more() }, "Older");
+  const element = h(
+    "aside",
+    { class: "conversations", "aria-label": "Conversations" },
+    h(
+      "header",
+      { class: "conversations-head" },
+      h("h2", {}, "Conversations"),
+      h("button", { type: "button", class: "quiet small", onclick: renew }, "New"),
+    ),
+    h("label", { for: id, class: "visually-hidden" }, "Search what was said"),
+    h("div", { class: "conversations-search" }, input, status),
+    place,
+    foot,
+  );
+  let view = "list"; // or "search", "removed"
+  let asked = 0;
+  let timer = 0;
+
+  const draw = () => {
+    if (view !== "list") return;
+    list.show(conversations.rows);
+    older.hidden = !conversations.next;
+    const none = conversations.known && conversations.rows.length === 0;
+    fill(status, none && "What you talk about appears here.");
+  };
+  const show = (next) => {
+    view = next;
+    asked += 1;
+    fill(status);
+    fill(foot, next === "removed" ? "Back to the list" : "Removed conversations");
+    if (next === "list") {
+      fill(place, list.element, older);
+      draw();
+    }
+  };
+  const attempt = async (work) => {
+    const mine = ++asked;
+    try {
+      const found = await work();
+      if (mine === asked) return found;
+    } catch (problem) {
+      if (problem.code === undefined) throw problem;
+      if (mine === asked) fill(place, problemView(problem));
+    }
+    return null;
+  };
+  const look = async () => {
+    const words = (kept = input.value.trim());
+    if (!words) return show("list");
+    show("search");
+    fill(status, "Searching…");
+    const results = h("ul", { class: "conversation-rows", role: "list" });
+    const found = await attempt(() => search(words));
+    if (!found) return;
+    fill(place, results);
+    add(results, found, words);
+  };
+  const add = (results, { found, words, next }, text) => {
+    for (const one of found) results.append(result(one, words));
+    const number = results.children.length;
+    fill(status, number ? count(number, "conversation") : next ? "Nothing so far." : "Nothing was found.");
+    if (!next) return;
+    const further = h("button", { type: "button", class: "quiet small" }, "Search further back");
+    further.addEventListener("click", async () => {
+      fill(status, "Searching…");
+      const more = await attempt(() => search(text, next));
+      if (!more) return;
+      further.remove();
+      add(results, more, text);
+    });
+    place.append(further);
+  };
+  const showRemoved = async () => {
+    show("removed");
+    input.value = kept = "";
+    const rows = await attempt(removed);
+    if (!rows) return;
+    const listed = h("ul", { class: "conversation-rows", role: "list" }, rows.map(removedRow));
+    fill(status, rows.length ? "Removed from the list; the log still has them." : "None was removed.");
+    fill(place, listed);
+  };
+
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, PAUSE_MS);
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") (clearTimeout(timer), look());
+    if (event.key !== "Escape" || !input.value) return;
+    event.stopPropagation();
+    input.value = "";
+    look();
+  });
+  foot.addEventListener("click", () => (view === "removed" ? show("list") : showRemoved()));
+  conversations.addEventListener("change", draw);
+  twins.addEventListener("change", draw); // their names
+  const end = conversations.watch();
+  show("list");
+  if (kept) {
+    input.value = kept;
+    look();
+  }
+  return {
+    element,
+    redraw: draw,
+    write: () => input.focus(),
+    close() {
+      clearTimeout(timer);
+      end();
+      conversations.removeEventListener("change", draw);
+      twins.removeEventListener("change", draw);
+      list.close();
+    },
+  };
+}
+
+/** A conversation that was found, with the places; each leads there. */
+function result({ conversation, excerpts }, words) {
+  const address = `#/chat/conversation/${conversation.id}`;
+  return h(
+    "li",
+    { class: "conversation found" },
+    h(
+      "a",
+      { class: "conversation-link", href: address },
+      h("span", { class: "conversation-title" }, marked(conversation.title, words)),
+      h("span", { class: "soft" }, `${timeOrDay(conversation.updated)}, ${withWhom(conversation)}`),
+    ),
+    excerpts.map(({ turn, text, yours }) =>
+      h(
+        "a",
+        { class: "excerpt", href: `${address}/${turn}` },
+        h("span", { class: "soft" }, yours ? "you: " : `${withWhom(conversation)}: `),
+        marked(text, words),
+      ),
+    ),
+  );
+}
+
+function removedRow(row) {
+  const back = h("button", { type: "button", class: "quiet small" }, "Put back");
+  const element = h(
+    "li",
+    { class: "conversation" },
+    h(
+      "a",
+      { class: "conversation-link", href: `#/chat/conversation/${row.id}` },
+      h("span", { class: "conversation-title" }, row.title),
+      h("span", { class: "soft" }, `${timeOrDay(row.updated)}, ${withWhom(row)}`),
+    ),
+    back,
+  );
+  back.setAttribute("aria-label", `Put back ${row.title}`);
+  back.addEventListener("click", async () => {
+    try {
+      await conversations.restore(row.id);
+      element.remove();
+    } catch (found) {
+      if (found.code === undefined) throw found;
+      element.append(problemView(found));
+    }
+  });
+  return element;
+}
+
+/** The text with every word that was searched for marked. */
+function marked(text, words) {
+  const pattern = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu");
+  return text.split(pattern).map((part, index) => (index % 2 ? h("mark", {}, part) : part));
+}

@@ -1,0 +1,54 @@
+/** The outcome of an agent's contract tests, in words. */
+
+import { h } from "../../lib/dom.js";
+
+const WORDS = {
+  has_basic_agent: "It holds an agent",
+  instantiation: "The agent can be made",
+  runtime_name_is_tool_safe: "Every model can call it by its name",
+  perform_returns_str: "It answers with text",
+  standalone_execution: "The file runs by itself",
+  has_docstring: "The file says what it is for",
+  no_hardcoded_secrets: "It holds no password",
+  has_manifest: "It describes itself for a registry",
+  manifest_fields: "That description is whole",
+  name_format: "Its name fits a registry",
+};
+
+/** A list of `{test, passed, message, required}`: what failed first, what passed folded. */
+export function testResults({ passed, tests }) {
+  const wrong = tests.filter((one) => !one.passed && one.required);
+  const advice = tests.filter((one) => !one.passed && !one.required);
+  const fine = tests.filter((one) => one.passed);
+  return h(
+    "div",
+    { class: "test-results" },
+    h(
+      "p",
+      {},
+      h("span", { class: `sign ${passed ? "good" : "bad"}` }, passed ? "✓ " : "✗ "),
+      passed ? "The test found nothing wrong." : `The test found ${wrong.length === 1 ? "one fault" : `${wrong.length} faults`}.`,
+    ),
+    list(wrong, "bad", "✗ "),
+    fold(`What passed, ${fine.length}`, list(fine, "good", "✓ "), fine.length),
+    fold(`Not needed here, ${advice.length}`, list(advice, "soft", "– "), advice.length),
+  );
+}
+
+const fold = (title, content, length) =>
+  length > 0 && h("details", { class: "fold" }, h("summary", {}, title), content);
+
+const list = (tests, tone, sign) =>
+  tests.length > 0 &&
+  h(
+    "ul",
+    { role: "list" },
+    tests.map(({ test, passed, message }) =>
+      h(
+        "li",
+        {},
+        h("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign),
+        passed ? (WORDS[test] ?? test) : message || `Not so: ${WORDS[test] ?? test}`,
+      ),
+    ),
+  );

@@ -1,0 +1,73 @@
+/** Where answers come from, as cards: this computer, another server, Azure, Copilot, or no model at all. */
+
+import { get } from "../../lib/api.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h } from "../../lib/dom.js";
+import { attemptIn } from "../ui/problem.js";
+import { copilotCard } from "./copilot-card.js";
+import { localCard } from "./local-card.js";
+import { openModels } from "./model-picker.js";
+import { azureCard, openaiCard } from "./server-card.js";
+import { serverChoice, useServer } from "./server-choice.js";
+
+/** The section's content, kept up to date; for operators. */
+export function serverCards() {
+  const errorPlace = h("div", {});
+  const now = h("p", { class: "answers-now" });
+  const cards = [localCard(), openaiCard(), azureCard(), copilotCard()];
+  const without = h(
+    "button",
+    {
+      type: "button",
+      class: "quiet",
+      onclick: () => attemptIn(errorPlace, () => useServer({ kind: "none" }, "Answers come without a model")),
+    },
+    "Use no model",
+  );
+  const pick = h("button", { type: "button", class: "secondary", onclick: openModels }, "Choose another model");
+  let closed = false;
+
+  const drawNow = () => {
+    const provider = daemon.health?.provider;
+    const none = !provider || provider.state === "no model";
+    pick.hidden = none;
+    fill(
+      now,
+      none ? "No model answers: agents are found by the words you type." : ["Answers come from ", h("strong", {}, daemon.thinking), "."],
+      h("span", { class: "soft help" }, whereItRuns(provider)),
+    );
+  };
+  const refresh = () =>
+    attemptIn(errorPlace, async () => {
+      const servers = await get("/models/servers");
+      if (closed) return;
+      without.hidden = servers.use === "none";
+      for (const card of cards) card.update(servers);
+    });
+  daemon.addEventListener("change", drawNow);
+  serverChoice.addEventListener("change", refresh);
+  drawNow();
+  refresh();
+  return {
+    element: h(
+      "div",
+      { class: "server-cards" },
+      h("div", { class: "setting" }, now, pick),
+      h("div", { class: "cards" }, cards.map(({ element }) => element)),
+      without,
+      errorPlace,
+    ),
+    close() {
+      closed = true;
+      daemon.removeEventListener("change", drawNow);
+      serverChoice.removeEventListener("change", refresh);
+      for (const card of cards) card.close?.();
+    },
+  };
+}
+
+function whereItRuns(provider) {
+  if (!provider || provider.state === "no model") return "";
+  const state = ["ok", "ready", "looking", "", undefined].includes(provider.state) ? "" : `It ${provider.state}.`;
+  return [provider.where && `At ${provider.where}.`, state, state && provider.do].filter(Boolean).join(" ");
+}

@@ -1,0 +1,179 @@
+"""Model servers in the page: cards, Test with its reason, saving, and the picker, on a real daemon and real servers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.loopback_server import FakeModel, says
+from fixtures.running_daemon import RunningDaemon, free_port
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+]
+KEY = "sk-quite-secret-0123456789"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    yield page
+    page.close()
+    assert [text for text in wrong if "status of 4" not in text] == []
+
+
+def _settings(page: Page, daemon: RunningDaemon) -> Page:
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    page.locator("#main h1").wait_for(state="attached")
+    page.goto(f"http://127.0.0.1:{daemon.port}/#/settings")
+    expect(page.locator(".server-card")).to_have_count(4)
+    return page
+
+
+def _card(page: Page, title: str) -> Locator:
+    return page.locator(".server-card").filter(has=page.get_by_role("heading", name=title))
+
+
+def _fill(page: Page, card: str, **fields: str) -> None:
+    form = page.get_by_role("form", name=card)
+    if not form.is_visible():
+        _card(page, card).locator("summary").click()
+    for label, text in fields.items():
+        form.get_by_label(label).fill(text)
+
+
+def test_server_is_tested_corrected_saved_and_answers(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    daemon = make_daemon().start()
+    _settings(page, daemon)
+    form = page.get_by_role("form", name="Another server")
+    trial = form.locator(".trial")
+    for address, reason in (
+        (f"http://127.0.0.1:{free_port()}", "Nothing listens at"),
+        (f"http://127.0.0.1:{daemon.port}/#", "does not send JSON"),
+        ("no web address", "That is not a web address."),
+    ):
+        _fill(page, "Another server", Address=address, Key=KEY)
+        form.get_by_role("button", name="Test").click()
+        expect(trial).to_contain_text(reason)
+        expect(trial).to_contain_text("→")
+    _fill(page, "Another server", Address=f"{fake_model.url}/api")
+    form.get_by_role("button", name="Test").click()
+    form.get_by_role("button", name=f"Use {fake_model.url}/v1").click()
+    expect(trial).to_contain_text("It works: small answered")
+    _fill(page, "Another server", Model="huge")
+    form.get_by_role("button", name="Test").click()
+    expect(trial).to_contain_text('no model "huge"')
+    _fill(page, "Another server", Model="big")
+    form.get_by_role("button", name="Save and use").click()
+    expect(page.locator(".toast")).to_contain_text("big answers from now on.")
+    expect(_card(page, "Another server").locator(".badge")).to_have_text("✓ in use")
+    fake_model.will(says("I am big"))
+    assert daemon.chat("hello")["response"] == "I am big"
+    assert fake_model.keys[-1] == f"Bearer {KEY}"
+    page.reload()
+    _fill(page, "Another server")
+    assert KEY not in page.content()
+    assert form.get_by_label("Key").input_value() == ""
+    assert "A key is kept here" in str(form.get_by_label("Key").get_attribute("placeholder"))
+
+
+def test_found_server_is_used_with_the_model_that_was_chosen(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    daemon = make_daemon(RAPPD_LOCAL_MODELS="ask", RAPPD_LOCAL_PORTS=str(fake_model.port)).start()
+    card = _card(_settings(page, daemon), "On this computer")
+    expect(card).to_contain_text("A model server runs here.")
+    card.get_by_label("Model").select_option("big")
+    card.get_by_role("button", name="Use it").click()
+    expect(card.locator(".badge")).to_have_text("✓ in use")
+    assert daemon.get("/health").json()["provider"]["model"] == "big"
+    page.get_by_role("button", name="Use no model").click()
+    expect(page.locator(".answers-now")).to_contain_text("No model answers")
+
+
+def test_computer_without_a_model_is_told_how_to_get_one(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    port = fake_model.port
+    fake_model.stop_serving()
+    daemon = make_daemon(RAPPD_LOCAL_MODELS="ask", RAPPD_LOCAL_PORTS=str(port)).start()
+    card = _card(_settings(page, daemon), "On this computer")
+    expect(card.get_by_role("link", name="ollama.com/download")).to_be_visible()
+    expect(card).to_contain_text("ollama pull llama3.2")
+    later = FakeModel()
+    later.port, later.listed = port, []
+    later.start()
+    try:
+        card.get_by_role("button", name="Look again").click()
+        expect(card).to_contain_text("runs here, but has no model yet")
+    finally:
+        later.stop()
+
+
+def test_picker_chooses_another_model_by_keyboard(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    fake_model.listed = [{"id": f"model-{number}"} for number in range(40)]
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="model-0").start()
+    page.goto(f"http://127.0.0.1:{daemon.port}/")
+    picker = page.locator(".model-picker")
+    expect(picker).to_have_text("model-0")
+    picker.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("searchbox", name="Search models")).to_be_focused()
+    expect(page.get_by_role("link", name="Set up another server")).to_have_count(0)
+    page.keyboard.type("model-3")
+    expect(page.locator(".model-row:not([hidden])")).to_have_count(11)
+    page.keyboard.type("1")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_contain_text("model-31 answers from now on.")
+    expect(picker).to_have_text("model-31")
+    expect(picker).to_be_focused()
+    daemon.chat("hello")
+    assert fake_model.asked[-1]["model"] == "model-31"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cards_and_picker_pass_axe(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page, scheme: str
+) -> None:
+    daemon = make_daemon(
+        OPENAI_BASE_URL=fake_model.url,
+        OPENAI_MODEL="small",
+        RAPPD_LOCAL_MODELS="ask",
+        RAPPD_LOCAL_PORTS=str(fake_model.port),
+    ).start()
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    _settings(page, daemon)
+    for card in ("Another server", "Azure OpenAI"):
+        _fill(page, card)
+    page.get_by_role("form", name="Another server").get_by_role("button", name="Test").click()
+    expect(page.locator(".trial").first).to_contain_text("It works")
+    page.evaluate(axe_core())
+    page.evaluate(STILL)
+    assert page.evaluate(VIOLATIONS, RULES) == []
+    page.get_by_role("button", name="Choose another model").click()
+    expect(page.locator(".model-row")).to_have_count(2)
+    page.evaluate(STILL)
+    assert page.evaluate(VIOLATIONS, RULES) == []

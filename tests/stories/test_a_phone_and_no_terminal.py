@@ -1,0 +1,44 @@
+"""Somebody who never sees a terminal: scans with the phone, compares six digits, chats, and a twin answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fixtures.owned_machine import machines
+from lan.network import Lan
+from lan.phones import Phone, launched_on, seen_by_a_camera
+from playwright.sync_api import expect, sync_playwright
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+
+def test_person_without_a_terminal_scans_compares_chats_and_sees_a_twin_answer(
+    lan: Lan, tmp_path: Path
+) -> None:
+    (desk,) = machines(lan, tmp_path, "desk", LLM_FAKE="1")
+    desk.makes_twin("Gardener", "You tend the garden.")
+    street = lan.machine("phone")
+    with sync_playwright() as playwright:
+        screen = launched_on(desk.machine, tmp_path, playwright.chromium).new_context().new_page()
+        phone = Phone(launched_on(street, tmp_path, playwright.chromium), desk)
+
+        screen.goto(desk.ask("POST", "/operator/key")["url"])
+        screen.get_by_role("link", name="Devices").click()
+        screen.get_by_role("button", name="Add a phone").first.click()
+        (link,) = desk.wait_for(lambda: seen_by_a_camera(screen), 20, "a QR code on the screen")
+
+        digits = phone.shows_digits(link)
+        expect(screen.get_by_text(digits)).to_be_visible()
+        phone.page.get_by_role("button", name="Yes").click()
+        screen.get_by_role("button", name="Same").or_(screen.get_by_role("button", name="Yes")).click()
+        phone.page.get_by_role("button", name="Start talking").click()
+        phone.is_connected()
+
+        phone.write("hello")
+        phone.is_answered(1)
+        phone.page.get_by_role("combobox", name="Whom to ask").select_option("Gardener")
+        phone.write("how are the tomatoes?")
+        phone.is_answered(2)
+        expect(phone.page.get_by_text("fake-llm: how are the tomatoes?")).to_be_visible()
+        assert phone.errors == []
