@@ -35,5 +35,4 @@ def _too_old(folder: SnapshotFolder, keep: int) -> list[SnapshotRecord]:
     if len(whole) < 1:
         return []
     kept = {one.path for one in whole[:keep]} | ({last.path} if last else set())
-    newest = whole[0].taken_at
-    return [one for one in own if one.path not in kept and one.taken_at < newest]
+    return [one for one in own[own.index(whole[0]) + 1 :] if one.path not in kept]

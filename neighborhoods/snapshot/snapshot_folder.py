@@ -40,7 +40,8 @@ class DrillResult(msgspec.Struct, frozen=True):
 class SnapshotRecord(msgspec.Struct, frozen=True):
     """One snapshot. ``missing`` names the machines and twins that it lacks, ``holds`` the machines that it has.
 
-    ``scheduled``: the schedule took it, and may remove it again.
+    ``scheduled``: the schedule took it, and may remove it again. ``number`` grows with each that is noted: a clock that
+    was wrong does not change which is the newest.
     """
 
     path: str
@@ -54,6 +55,7 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
     drill: DrillResult | None = None
     holds: tuple[str, ...] = ()
     scheduled: bool = False
+    number: int = 0
 
     @property
     def is_restorable(self) -> bool:
@@ -142,7 +144,7 @@ class SnapshotFolder:
                 "The list of snapshots is damaged; the snapshots themselves are not touched.",
                 do=f"Move {self._index} away.",
             ) from error
-        return sorted(found.snapshots, key=lambda one: one.taken_at, reverse=True)
+        return sorted(found.snapshots, key=lambda one: (one.number, one.taken_at), reverse=True)
 
     def find(self, text: str) -> Path:
         """The file that a path, or a snapshot's name, means. Raises ``NoSuchSnapshotError``."""
@@ -174,7 +176,11 @@ class SnapshotFolder:
 
     def put(self, record: SnapshotRecord) -> None:
         """Notes a snapshot, in place of one at the same path."""
-        kept = [one for one in self.listing() if one.path != record.path and one.is_there]
+        known = self.listing()
+        same = next((one for one in known if (one.path, one.sha256) == (record.path, record.sha256)), None)
+        number = same.number if same else 1 + max((one.number for one in known), default=0)
+        record = msgspec.structs.replace(record, number=number)
+        kept = [one for one in known if one.path != record.path and one.is_there]
         content = _File(snapshots=[record, *kept])
         write_atomically(self._index, msgspec.json.format(msgspec.json.encode(content), indent=2))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from neighborhoods.snapshot.errors import DrillFailedError, PartialSnapshotError
+from neighborhoods.snapshot.errors import DrillFailedError, PartialSnapshotError, SnapshotRunningError
 from neighborhoods.snapshot.retention import remove_old
 from rappd.errors import UsageProblemError
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 MOST_KEPT = 1000
+_PATIENCE = 3600.0
+"""Seconds that a scheduled snapshot waits for another one."""
+_LOOK_SECONDS = 2.0
 _NAMED = 3
 
 
@@ -58,11 +63,24 @@ class SnapshotSchedule:
     async def _run(self, row: TimerRow) -> None:
         """Takes one, and then removes old ones. Raises what makes it fail; a partial one has failed."""
         members = await self._members()
-        done = await self._snapshots.snapshot(members.to_read(), scheduled=True)
+        done = await _in_turn(lambda: self._snapshots.snapshot(members.to_read(), scheduled=True))
         _require_whole(done)
         keep = row.detail.get("keep")
         folder = self._snapshots.folder
-        await asyncio.to_thread(remove_old, folder, keep if isinstance(keep, int) else KEEP)
+        with suppress(SnapshotRunningError):  # the next run removes them
+            await asyncio.to_thread(remove_old, folder, keep if isinstance(keep, int) else KEEP)
+
+
+async def _in_turn(take: Callable[[], Awaitable[SnapshotResult]]) -> SnapshotResult:
+    """Takes it when the one that its owner takes, drills or restores at this moment is done."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return await take()
+        except SnapshotRunningError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _require_whole(done: SnapshotResult) -> None:

@@ -104,6 +104,7 @@ class Timers:
     async def _run(self) -> None:
         while True:
             now = self._clock()
+            await self._mend(now)
             due = [row for row in self.rows if row.next <= now and row.kind in self._handlers]
             for row in due:
                 if row.id not in self._running:
@@ -115,6 +116,26 @@ class Timers:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+    async def _mend(self, now: float) -> None:
+        """Moments that a clock set, which was far ahead, come forward: their next is the one after now."""
+        for row in self.rows:
+            if not row.rule or row.id in self._running:
+                continue
+            try:
+                rule, zone = parse_rule(row.rule), zone_of(row.zone)
+            except ReportableError as error:  # a time zone that this system does not know any more
+                log.warning("scheduled %s: %s", row.id, error)
+                continue
+            soonest = next_moment(rule, now, zone)
+            if row.next > next_moment(rule, soonest, zone):
+                log.warning("the clock was set back: scheduled %s comes forward", row.id)
+                mended = replace(row, next=soonest)
+                self._rows[row.id] = mended
+                try:
+                    await self._table.set(mended)
+                except StoreError as error:
+                    log.error("the moment of scheduled %s could not be written: %s", row.id, error)
 
     async def _perform(self, row: TimerRow) -> None:
         outcome = ""

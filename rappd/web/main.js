@@ -62,7 +62,10 @@ keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
 followDaemonEvents();
-setTimeout(loadRest, QUIET_MS);
+setTimeout(() => {
+  loadRest();
+  import("./components/layout/theme.js").then(({ startTheme }) => startTheme(), () => undefined); // the daemon knows it
+}, QUIET_MS);
 
 /**
  * A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. `&go=` names
@@ -141,7 +144,6 @@ function visit(id) {
 function loadRest() {
   loadAll();
   loadSearch().catch(() => undefined); // opening it tries again
-  import("./components/layout/theme.js").then(({ startTheme }) => startTheme(), () => undefined); // the daemon knows it
 }
 
 const loadSearch = () => import("./components/search/search-palette.js");

@@ -87,6 +87,9 @@ class Host(SshServer):
 class Neighborhood:
     """The desk with its home, and the hosts. A context manager: afterwards nothing of it runs."""
 
+    patience = 120.0
+    """Seconds after which a command that has not ended counts as hanging."""
+
     def __init__(self, lan: Lan, folder: Path, tars: Sequence[str] = TARS) -> None:
         self.desk = lan.machine("desk")
         self.home = folder / "desk"
@@ -151,9 +154,9 @@ class Neighborhood:
         """The words of ``rappd neighborhood`` on the desk."""
         return [RAPPD, "neighborhood", *arguments]
 
-    def rappd(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def rappd(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs ``rappd neighborhood`` on the desk to its end."""
-        return self.desk.run(self.command(*arguments), env=self.environment, timeout=timeout)
+        return self.desk.run(self.command(*arguments), env=self.environment, timeout=self.patience)
 
     def snapshot(self, *arguments: str) -> dict[str, Any]:
         """Takes a snapshot that must be whole; the last line of its ``--json``."""

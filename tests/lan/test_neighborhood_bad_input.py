@@ -21,6 +21,7 @@ from lan.network import Lan
 pytestmark = pytest.mark.timeout(300)
 KEY = "a" * 64
 OTHER = "b" * 64
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture
@@ -179,6 +180,70 @@ def test_disk_full_here_leaves_no_half_snapshot(neighborhood: Neighborhood, room
     finally:
         subprocess.run(["umount", "-l", small], check=True)
     assert neighborhood.snapshot()["snapshot"]["restorable"]
+
+
+def _on_small_disk(neighborhood: Neighborhood, pages: int) -> subprocess.CompletedProcess[str]:
+    """A snapshot on a disk of so many pages; whatever came of it, an egg that lies there is whole."""
+    small = neighborhood.home / "eggs"
+    small.mkdir(exist_ok=True)
+    size = f"size={pages * PAGE}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", small], check=True)
+    try:
+        done = neighborhood.rappd("snapshot", "--no-drill")
+        assert list(small.rglob("*.tmp")) == []
+        for egg in small.rglob("*.egg"):
+            with zipfile.ZipFile(egg) as archive:
+                assert archive.testzip() is None
+        return done
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_disk_that_lacks_one_page_for_the_snapshot_leaves_none(neighborhood: Neighborhood) -> None:
+    """The smallest disk that holds it is looked for; with one page less its last writes fail."""
+    for host in neighborhood.hosts:
+        (host.home / f"twins/{KEY}/large.bin").write_bytes(os.urandom(300_000))
+    too_small, enough = 600, 900  # a part, its egg and what is packed of it: 3.2 MB
+    assert _on_small_disk(neighborhood, enough).returncode == 0
+    while enough - too_small > 1:
+        middle = (too_small + enough) // 2
+        if _on_small_disk(neighborhood, middle).returncode == 0:
+            enough = middle
+        else:
+            too_small = middle
+    done = _on_small_disk(neighborhood, too_small)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode in (1, 7, 9), said
+    assert "full" in said or "No space left" in said, said
+    assert "Traceback" not in said and "Errno" not in said
+
+
+@pytest.mark.parametrize("tar", [0, 1, 2], ids=["gnu", "busybox", "bsdtar"])
+def test_host_whose_disk_lacks_one_page_keeps_no_half_twin(neighborhood: Neighborhood, tar: int) -> None:
+    host = neighborhood.hosts[tar]
+    before = host.tree()
+    egg = neighborhood.snapshot("--no-drill")["snapshot"]["name"]
+    needed = sum(
+        -(-path.stat().st_size // PAGE) for path in (host.home / "twins").rglob("*") if path.is_file()
+    )
+    host.wipe()
+    size = ["mount", "-t", "tmpfs", "-o", f"size={(needed - 1) * PAGE}", "tmpfs", host.home]
+    subprocess.run(size, check=True)
+    host.stop()  # programs of a namespace see what was mounted before they began
+    (host.folder / "sshd.log").write_text("")
+    host.start()
+    try:
+        done = neighborhood.rappd("hatch", egg, "--yes", "--json")
+        assert done.returncode == 7, done.stdout + done.stderr
+        (why,) = json.loads(done.stdout)["hatched"]["failed"]
+        assert host.name in why and "full" in why, why
+        assert host.tree() == {}
+        assert [one for one in host.home.rglob("*") if one.is_file()] == []
+        subprocess.run(["mount", "-o", f"remount,size={needed * PAGE}", host.home], check=True)
+        neighborhood.hatch(egg)
+        assert same(host.tree(), before)
+    finally:
+        subprocess.run(["umount", "-l", host.home], check=True)
 
 
 def test_clock_skew_hides_no_change(neighborhood: Neighborhood) -> None:

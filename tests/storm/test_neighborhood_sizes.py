@@ -26,6 +26,7 @@ def test_very_many_small_files_come_back(tmp_path: Path, tar: str) -> None:
     require()
     with Lan() as lan, Neighborhood(lan, tmp_path, (tar,)) as neighborhood:
         (host,) = neighborhood.hosts
+        neighborhood.patience = 600.0
         host.twin(KEY, {f"notes/{number // 500}/{number}.txt": b"%d" % number for number in range(_FILES)})
         before = host.tree()
         egg = neighborhood.snapshot("--no-drill")["snapshot"]["name"]

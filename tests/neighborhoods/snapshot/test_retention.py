@@ -86,3 +86,18 @@ def test_remove_old_leaves_files_outside_its_folder(desk: Machine, tmp_path: Pat
     take(desk, 2)
     assert remove_old(desk.folder, 1) == []
     assert elsewhere.exists()
+
+
+@pytest.mark.parametrize("wrong", [-500_000, 90_000], ids=["past", "future"])
+def test_snapshot_taken_by_a_wrong_clock_is_neither_newest_for_ever_nor_removed_first(
+    desk: Machine, wrong: int
+) -> None:
+    before = take(desk, 1)
+    odd = take(desk, wrong)
+    assert [one.name for one in desk.folder.listing()] == [odd.name, before.name]
+    desk.folder.put(before)  # drilled again: it is no newer for that
+    now = take(desk, 2)
+    last = desk.folder.last_restorable()
+    assert last is not None and last.name == now.name
+    assert {one.name for one in remove_old(desk.folder, 1)} == {before.name, odd.name}
+    assert names(desk) == [now.name]

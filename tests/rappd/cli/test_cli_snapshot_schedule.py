@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from tests.neighborhoods.snapshot.machines import Machine
 
 
@@ -82,6 +84,23 @@ def test_missed_snapshot_runs_once_and_old_ones_are_removed(idle: RunningDaemon,
     assert kept[0]["path"] != made[0]["path"]
     assert not Path(made[0]["path"]).exists()
     assert Path(kept[1]["path"]).exists()
+
+
+def test_scheduled_snapshot_waits_for_one_that_is_under_way(idle: RunningDaemon, stick: Path) -> None:
+    idle.start()
+    idle.cli("neighborhood", "schedule", "every 6 hours")
+    before = scheduled(idle)["last"]
+    with SnapshotFolder(idle.home).alone():
+        idle.stop()
+        with closing(sqlite3.connect(idle.home / "rappd.db")) as store, store:
+            store.execute("UPDATE timers SET next = next - 86400")
+        idle.start()
+        time.sleep(1)
+        assert scheduled(idle)["last"] == before
+        assert idle.cli("neighborhood", "snapshot").returncode == 9
+    idle.wait_for(lambda: scheduled(idle)["last"] != before, 60, "the scheduled snapshot")
+    assert scheduled(idle)["outcome"] == ""
+    assert [one["scheduled"] for one in snapshots(idle)] == [True]
 
 
 def test_failed_schedule_stays_visible_until_one_succeeds(idle: RunningDaemon, stick: Path) -> None:

@@ -12,8 +12,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 EVERYWHERE = (
     "chat",
     "chat/rose-7e18",
+    "chat/conversations",
+    "chat/conversation/7c1e",
     "agents",
     "agents/Clock",
+    "agents/edit/clock_agent.py",
+    "agents/memory",
     "twins",
     "twins/twin/rose-7e18",
     "twins/lineage",

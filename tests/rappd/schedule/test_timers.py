@@ -133,3 +133,26 @@ async def test_change_during_a_run_keeps_the_new_moment(desk: Desk) -> None:
     assert desk.timers.get("backup").next == desk.now + 3 * HOUR
     await desk.timers.remove("backup")
     assert desk.timers.rows == []
+
+
+async def test_clock_that_was_years_ahead_delays_nothing(desk: Desk) -> None:
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    true, ahead = desk.now, 10 * 365 * 24 * HOUR
+    await desk.pass_time(ahead)
+    await desk.until(lambda: desk.ran == ["backup"])
+    await desk.until(lambda: desk.timers.get("backup").next == true + ahead + HOUR)
+    await desk.close()
+    desk.now = true
+    await desk.open()
+    await desk.until(lambda: desk.timers.get("backup").next == true + HOUR)
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: desk.ran == ["backup"] * 2)
+
+
+async def test_clock_that_is_set_back_a_little_runs_nothing_twice(desk: Desk) -> None:
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: desk.timers.get("backup").last)
+    moment = desk.timers.get("backup").next
+    await desk.pass_time(-600)
+    assert (desk.timers.get("backup").next, desk.ran) == (moment, ["backup"])

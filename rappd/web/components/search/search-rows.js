@@ -22,7 +22,7 @@ const PLACES = {
   conversation: (key) => `#/chat/conversation/${part(key)}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
-  memory: (key) => (key ? `#/agents/memory/${part(key)}` : "#/agents/memory"),
+  memory: (key) => `#/agents/memory${key ? `/${part(key)}` : ""}`,
   machine: (key) => `#/machines/peer/${part(key)}`,
   setting: (key) => `#/settings/${part(key)}`,
 };

@@ -19,6 +19,8 @@ const KINDS = {
   egg: "An egg arrived",
   schedule: "A scheduled task failed",
   answer: "A late answer",
+  member: "A machine joined your neighborhood",
+  call: "Open calls came back",
   fault: "The list of quarantined code is damaged",
 };
 
@@ -54,6 +56,8 @@ export function answersTo(row, problem) {
       button("Throw away", "quiet", () => throwAway(row)),
     ],
     schedule: () => [link("See snapshots", "#/machines/neighborhood"), dismiss()],
+    member: () => [link("See machines", "#/machines"), dismiss()],
+    call: () => [link("See machines", "#/machines"), dismiss()],
     answer: () => [row.subject && link("Read it", `#/activity/thread/${encodeURIComponent(row.subject)}`), dismiss()],
   };
   const dismiss = () => button("Dismiss", "quiet", attempt(() => waiting.dismiss(row.key)));
