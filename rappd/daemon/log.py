@@ -9,7 +9,7 @@ import os
 import queue
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,9 @@ AGENTS = "agents"
 
 _NOISY = ("httpx", "httpcore", "openai", "aiohttp.access")
 _BLOCK = 64 << 10
+_MOST_NEW = 1 << 20
+_SHORTEST_SECRET = 6
+_BLOT = "[secret]"
 _LOOK_SECONDS = 0.1
 _SECRET = re.compile(
     r"(gh[a-z]_[A-Za-z0-9]{8,}|github_pat_\w{8,}|sk-[A-Za-z0-9_-]{8,}|Bearer\s+\S{8,}|(?<=#k=)[\w-]{8,})"
@@ -57,6 +60,38 @@ def tail(path: Path, count: int) -> list[str]:
     except FileNotFoundError:
         return []
     return text.removesuffix("\n").split("\n") if text else []
+
+
+def since(path: Path, mark: str, count: int) -> tuple[list[str], str]:
+    """The whole lines written since ``mark``, and the mark for the next call.
+
+    The last ``count`` lines for a mark that is not of this file, as after a rotation, or too far back.
+    """
+    try:
+        with path.open("rb") as file:
+            here = os.fstat(file.fileno())
+            inode, _, position = mark.partition("-")
+            start = int(position[:18]) if position.isdecimal() and inode == str(here.st_ino) else -1
+            if not max(0, here.st_size - _MOST_NEW) <= start <= here.st_size:
+                start = _start_of_last(file.fileno(), count)
+            file.seek(start)
+            raw = file.read(_MOST_NEW + MAX_BYTES)
+    except FileNotFoundError:
+        return [], ""
+    whole = raw[: raw.rfind(b"\n") + 1]
+    lines = whole.decode("utf-8", "replace").split("\n")[:-1]
+    return lines, f"{here.st_ino}-{start + len(whole)}"
+
+
+def without(lines: Iterable[str], secrets: Iterable[str]) -> list[str]:
+    """The lines with these secrets, and whatever looks like a token, blotted out."""
+    known = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    found = []
+    for line in lines:
+        for secret in known:
+            line = line.replace(secret, _BLOT)
+        found.append(_SECRET.sub(_BLOT, line))
+    return found
 
 
 def follow(path: Path, count: int) -> Iterator[str]:
@@ -100,7 +135,7 @@ class _WithoutSecrets(logging.handlers.QueueHandler):
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         prepared: logging.LogRecord = super().prepare(record)
-        prepared.msg = prepared.message = _SECRET.sub("[secret]", prepared.getMessage())
+        prepared.msg = prepared.message = _SECRET.sub(_BLOT, prepared.getMessage())
         return prepared
 
 

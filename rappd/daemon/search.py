@@ -45,7 +45,7 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
 
 
 def _best(rows: Iterable[dict[str, Any]], words: list[str]) -> list[dict[str, Any]]:
-    """The rows with all words; first those whose title begins with one, then those whose title has them all."""
+    """The rows with all words; first those whose title begins so, then those whose title has them all."""
     found = [(rank, row) for row in rows if (rank := _rank(row, words)) is not None]
     return [row for _, row in sorted(found, key=lambda one: one[0])[:MOST_OF_A_KIND]]
 
@@ -54,9 +54,11 @@ def _rank(row: dict[str, Any], words: list[str]) -> int | None:
     title, rest = row["title"].casefold(), f"{row['detail']} {row['key']}".casefold()
     if not all(word in title or word in rest for word in words):
         return None
-    if title.startswith(words[0]):
+    if title.startswith(" ".join(words)):
         return 0
-    return 1 if all(word in title for word in words) else 2
+    if all(word in title for word in words):
+        return 1 if title.startswith(words[0]) else 2
+    return 3
 
 
 def _agents(daemon: Daemon) -> list[dict[str, Any]]:

@@ -73,9 +73,10 @@ class ConversationOperations:
         return rows[0]
 
     async def show(self, thread: str, *, limit: int = 50, before: str = "", at: str = "") -> dict[str, Any]:
-        """The last turns of a conversation, or those before the turn ``before``; ``at``: on the course that has that turn, from a little before it.
+        """The last turns of a conversation, or those before the turn ``before``.
 
-        ``earlier`` tells how many turns come before the first one here.
+        ``at``: on the course that has that turn, from a little before it on. ``earlier`` tells how
+        many turns come before the first one here.
         """
         found = await self.find(thread)
         starts = [TurnStart(*row) for row in await self._store.rows(*turns_query(found.id))]

@@ -19,7 +19,8 @@ from twins.errors import BadFileError
 
 log = logging.getLogger(__name__)
 
-_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EXDEV})
+"""A folder that is mounted read-only answers a move with EXDEV."""
 
 
 async def checked(
@@ -58,8 +59,8 @@ async def clear_disk_errors(filename: str) -> AsyncIterator[None]:
         reason = error.strerror or str(error)
         if error.errno in _READ_ONLY:
             raise RefusedError(
-                f"{filename} was not written: the agents folder is read-only here ({reason}).",
-                do="Change the file where it comes from, or make the folder writable.",
+                f"{filename} was not written: agent files are read-only here ({reason}).",
+                do="Change the file where it comes from, or make the agents folder writable.",
             ) from error
         raise RefusedError(
             f"{filename} was not written: {reason}. The version before is untouched.", do="rappd doctor"

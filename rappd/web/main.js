@@ -63,7 +63,7 @@ document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
 followDaemonEvents();
 setTimeout(() => {
-  loadAll();
+  loadRest();
   import("./components/layout/theme.js").then(({ startTheme }) => startTheme(), () => undefined); // the daemon knows it
 }, QUIET_MS);
 
@@ -140,8 +140,16 @@ function visit(id) {
   go(id, ...(page.rest?.() ?? []));
 }
 
+/** Modules that are not needed at once are there when they are, also while the daemon is away. */
+function loadRest() {
+  loadAll();
+  loadSearch().catch(() => undefined); // opening it tries again
+}
+
+const loadSearch = () => import("./components/search/search-palette.js");
+
 async function search() {
-  const { openSearch } = await import("./components/search/search-palette.js");
+  const { openSearch } = await loadSearch();
   openSearch(pages, { shortcuts: () => openShortcuts(pages) });
 }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.running_daemon import REPO, RunningDaemon, agent_source
 
 BROKEN = "x = 1\nclass A(:\n"
 
@@ -151,13 +153,27 @@ def test_editing_is_the_operators_and_only_of_own_files(daemon: RunningDaemon) -
         assert save(daemon, "x = 1", "", name=name).status in (400, 404), name
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_read_only_agents_folder_is_said_so(daemon: RunningDaemon) -> None:
-    before = present(daemon)
-    daemon.agents.chmod(0o500)
-    try:
-        answer = save(daemon, agent_source("Aaa", 'return "second"'), sha256(before))
-        assert answer.status == 403 and "read-only" in answer.json()["error"]
-    finally:
-        daemon.agents.chmod(0o700)
+def test_read_only_agents_folder_is_said_so(make_daemon: Callable[..., RunningDaemon]) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    mounted = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"'
+    daemon = make_daemon()
+    before = agent_source("Aaa", 'return "first"')
+    daemon.drop("aaa_agent.py", before)
+    folder = str(daemon.agents)
+    if subprocess.run([*apart, mounted, "sh", folder], capture_output=True).returncode and not os.environ.get(
+        "CI"
+    ):
+        pytest.skip("this system allows no user namespaces")
+    daemon.process = subprocess.Popen(
+        [*apart, f'{mounted} && exec "$0" -m rappd start --quiet', sys.executable, folder],
+        env=daemon.environment,
+        cwd=REPO,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    daemon.wait_for(daemon.is_ready, 40, "the daemon to be ready")
+    answer = save(daemon, agent_source("Aaa", 'return "second"'), sha256(before))
+    assert answer.status == 403 and "read-only" in answer.json()["error"], answer.body
+    made = daemon.post("/agents/new", {"name": "Rain"}, control=True)
+    assert made.status == 403 and "read-only" in made.json()["error"], made.body
     assert present(daemon) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from pathlib import Path
@@ -43,6 +44,17 @@ def test_web_folders_hold_at_most_12_files() -> None:
     sizes = {folder.relative_to(WEB).as_posix(): len(list(folder.iterdir())) for folder in flat}
     assert len(sizes) > 10
     assert {folder: size for folder, size in sizes.items() if size > 12} == {}
+
+
+def test_vendored_files_have_the_recorded_hashes() -> None:
+    vendor = WEB / "vendor"
+    rows = re.findall(
+        r"^\| `(\w+/)` \|.*?\| `([0-9a-f]{64})` \|", (vendor / "README.md").read_text(), re.MULTILINE
+    )
+    recorded = {digest for _, digest in rows}
+    present = [path for path in vendor.rglob("*.js") if path.name != "entry.js"]
+    assert len(rows) == len(present) == 3
+    assert {hashlib.sha256(path.read_bytes()).hexdigest() for path in present} == recorded
 
 
 def test_web_files_use_no_metaphors_but_names_of_the_json() -> None:
@@ -164,5 +176,5 @@ def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, 
         page.locator("#write:focus").wait_for()
         after = page.evaluate(places)
         browser.close()
-    assert len(before) == 7
+    assert len(before) == 8
     assert before == after, "the same links at the same places"

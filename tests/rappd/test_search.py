@@ -118,11 +118,14 @@ def test_search_is_opened_used_and_left_by_the_keyboard_alone(daemon: RunningDae
     )
     expect(page.locator("dialog")).to_have_count(0)
 
+    expect(page.get_by_role("heading", name="Twins", level=1)).to_be_focused()
     page.keyboard.press("/")
+    expect(box).to_be_focused()
     page.keyboard.type("rappd peers pair")
     page.keyboard.press("Enter")  # before the pause is over: what was typed counts
     expect(page.locator(".toast")).to_contain_text("rappd peers pair")
     page.keyboard.press("/")
+    expect(box).to_be_focused()
     page.keyboard.type("nothing of the kind")
     expect(page.get_by_text("Nothing is called “nothing of the kind”.").first).to_be_visible()
     page.keyboard.press("Escape")
@@ -134,6 +137,7 @@ def test_search_at_320_px_is_a_button_and_fits(daemon: RunningDaemon, page: Page
     page.set_viewport_size({"width": 320, "height": 700})
     page.goto(f"http://127.0.0.1:{daemon.port}/")
     page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("combobox")).to_be_focused()
     page.keyboard.type("tomatoes")
     expect(page.get_by_role("option")).to_have_text(["Weather, Tells of rain and tomatoes."])
     wide = "[document.documentElement, document.querySelector('dialog')].map(box => box.scrollWidth - box.clientWidth)"

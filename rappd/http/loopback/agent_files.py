@@ -79,6 +79,7 @@ async def save(request: web.Request) -> web.Response:
     """Saves an edited file: `source`, and `base`, the SHA-256 of what was read, else 409. With `keep` faulty text, too; it does not run."""
     body = await json_object(request)
     name, text, base = request.match_info["filename"], text_field(body, "source"), body.get("base") or ""
+    request.app[DAEMON].imports.take()
     editor = tenant_of(request).admin.editor
     return ok(await editor.save(name, text.encode(), base=str(base), keep_faulty=bool(body.get("keep"))))
 

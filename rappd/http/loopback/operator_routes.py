@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.daemon.log import tail
+from rappd.daemon.log import since, without
 from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.daemon.status import describe
 from rappd.errors import RefusedError
@@ -184,9 +184,17 @@ async def reload(request: web.Request) -> web.Response:
 @routes.get("/log")
 @operator_only
 async def log_lines(request: web.Request) -> web.Response:
-    """The end of the log."""
-    lines = await asyncio.to_thread(tail, request.app[DAEMON].home.log, _limit(request, 300))
-    return ok({"lines": lines})
+    """The end of the log, or with `after` (the `mark` of an earlier answer) the lines since; without secrets."""
+    daemon = request.app[DAEMON]
+    secrets = [value.text.strip() for value in daemon.settings.all() if value.setting.secret]
+    limit, after = _limit(request, 300), request.query.get("after", "")
+
+    def read() -> tuple[list[str], str]:
+        lines, mark = since(daemon.home.log, after, limit)
+        return without(lines, secrets), mark
+
+    lines, mark = await asyncio.to_thread(read)
+    return ok({"lines": lines, "mark": mark})
 
 
 def setting_row(value: Value) -> dict[str, Any]:

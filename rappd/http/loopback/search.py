@@ -14,6 +14,6 @@ routes = web.RouteTableDef()
 
 @routes.get("/search")
 async def find(request: web.Request) -> web.Response:
-    """All that holds every word of `?words=`: conversations, agents, twins, memories, machines, settings; else agents alone."""
+    """Everything that holds all words of `?words=`: conversations, agents, twins, memories, machines, settings; else agents alone."""
     words = request.query.get("words", "")
     return ok({"found": await search(request.app[DAEMON], words, operator=is_operator(request))})

@@ -1,6 +1,7 @@
 /** Activity: calls as they happen, threads, and the log. */
 
 import { download, get } from "../lib/api.js";
+import { logView } from "../components/log/log-view.js";
 import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
@@ -44,7 +45,7 @@ export function mount(main) {
     if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
     if (view === "threads") open = threads(body);
     else if (view === "thread" && id) open = thread(body, id, rest[2] === "records");
-    else if (view === "log") open = log(body);
+    else if (view === "log") open = logView(body);
     else open = calls(body);
   };
   daemon.addEventListener("operator", draw);
@@ -203,20 +204,5 @@ function thread(body, id, records) {
         { class: "rows", role: "list" },
         events.map((event) => eventRow(event, false)),
       ),
-  });
-}
-
-function log(body) {
-  return staleList(body, {
-    name: "log",
-    load: async () => (await get("/log")).lines,
-    draw: (lines) =>
-      lines.length
-        ? h(
-            "pre",
-            { class: "log", tabindex: 0, role: "region", "aria-label": "Log" },
-            lines.map((entry) => (typeof entry === "string" ? entry : JSON.stringify(entry))).join("\n"),
-          )
-        : h("p", { class: "plain" }, "The log is empty."),
   });
 }

@@ -10,6 +10,7 @@ import { fill, h } from "../lib/dom.js";
 import { agentsChanged, chooseFile, importFiles } from "../components/agents/agent-import.js";
 import { newAgentButton } from "../components/agents/new-agent.js";
 import { agentEditor } from "../components/editor/agent-editor.js";
+import { allDrafts } from "../components/editor/drafts.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
 import { memoryView } from "../components/memory/memory-view.js";
@@ -52,7 +53,8 @@ export function mount(main, { tryIt }) {
     load: async () => {
       const [agents, rapps] = await Promise.all([get("/agents"), get("/rapps").catch(noRapps)]);
       const held = await quarantinedFiles(agents.files);
-      return { files: agents.files, rapps: rapps.rapps ?? [], held };
+      const drafts = daemon.operator ? allDrafts().map(({ key, file }) => ({ key, file })) : [];
+      return { files: agents.files, rapps: rapps.rapps ?? [], held, drafts };
     },
     draw: (data) => {
       known = data;
@@ -70,12 +72,14 @@ export function mount(main, { tryIt }) {
     );
   const showApart = () => {
     const [view, one = "", key = ""] = rest;
-    const wanted = view === "memory" || (view === "edit" && one) ? `${rest.join("/")} ${daemon.operator}` : "";
+    const wanted =
+      view === "memory" || (view === "edit" && one) ? `${rest.join("/")} ${daemon.operator}` : "";
     if (wanted !== opened) {
       const moved = opened !== null;
       open?.close();
       open = null;
       opened = wanted;
+      if (moved && !wanted) list.refresh(); // the editor may have left a draft
       main.scrollTop = 0;
       if (moved) main.querySelector("h1").focus({ preventScroll: true });
       fill(apart);

@@ -48,10 +48,10 @@ export function mount(main, { tryIt }) {
     open = null;
     const [view = "", key] = rest ?? [];
     fill(views, viewLinks("twins", VIEWS, view === "twin" ? "" : view));
-    if (!daemon.operator) return fill(body, operatorNotice("see your twins and open eggs"));
-    if (view === "lineage") open = lineageView(body);
+    if (view === "cartridges") open = cartridgesView(body); // they run in the page, which needs no right
+    else if (!daemon.operator) fill(body, operatorNotice("see your twins and open eggs"));
+    else if (view === "lineage") open = lineageView(body);
     else if (view === "eggs") open = eggsView(body);
-    else if (view === "cartridges") open = cartridgesView(body);
     else if (view === "archived") open = archivedTwins(body);
     else if (view === "twin" && key) open = twinPage(body, key, tryIt);
     else open = twinsView(body);
@@ -72,7 +72,7 @@ export function mount(main, { tryIt }) {
       main.scrollTop = 0;
       if (moved) main.querySelector("h1").focus({ preventScroll: true });
     },
-    drops: (target) => (daemon.operator ? (open?.drops?.(target) ?? dropHere(rest, tryIt)) : null),
+    drops: (target) => open?.drops?.(target) ?? (daemon.operator ? dropHere(rest, tryIt) : null),
     close() {
       clearTimeout(soon);
       open?.close();

@@ -12,8 +12,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 EVERYWHERE = (
     "chat",
     "chat/rose-7e18",
+    "chat/conversations",
+    "chat/conversation/7c1e",
     "agents",
     "agents/Clock",
+    "agents/edit/clock_agent.py",
+    "agents/memory",
     "twins",
     "twins/twin/rose-7e18",
     "twins/lineage",
@@ -79,6 +83,9 @@ async def test_everything_by_keyboard_alone(site: Any) -> None:
         await page.keyboard.press("Escape")
         await expect(page.locator("main h1")).to_be_focused()
         await page.keyboard.press("/")
+        await expect(page.get_by_role("combobox", name="Search everything")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("c")
         await expect(page.locator("#write")).to_be_focused()
         await page.keyboard.press("Escape")
         await page.keyboard.press("?")

@@ -149,7 +149,7 @@ async def test_answer_html_cannot_run_or_fetch(site: Any) -> None:
         out = page.locator(".answer a", has_text="out")
         assert "noopener" in str(await out.get_attribute("rel"))
         assert await page.locator(".answer a", has_text=re.compile("^in$")).get_attribute("href") is None
-        await expect(page.locator(".answer")).to_contain_text("cat (picture at 127.0.0.1:1, not loaded)")
+        await expect(page.locator(".answer")).to_contain_text("cat http://127.0.0.1:1/spy.png")
     assert not [url for url in asked if "spy.png" in url]
 
 

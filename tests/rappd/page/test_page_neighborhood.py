@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.rappd.page.machine_rows import listing, sent
+from tests.rappd.page.machine_rows import PI, SHED, listing, paired, sent, waiting
 from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -71,3 +71,38 @@ async def test_only_the_operator_sees_the_neighborhood(site: Any) -> None:
     async with site.opened("#/machines/neighborhood") as page:
         await expect(page.locator(".operator-line")).to_be_visible()
         assert site.daemon.requests("/neighborhood/probe") == []
+
+
+async def test_picture_tells_who_is_here_what_waits_and_what_is_backed_up(site: Any) -> None:
+    partly = SNAPSHOT | {"taken_at": "2026-11-22T10:00:00Z", "holds": ["desk", "pi"], "missing": ["pi/rose"]}
+    older = SNAPSHOT | {"holds": ["desk", "pi"]}
+    broken = SNAPSHOT | {"holds": ["desk", "pi", "shed"], "restorable": False}
+    pi, shed = member("pi", paired=True, fingerprint=PI), member("shed", paired=True, fingerprint=SHED)
+    away = {"presence": "away", "ms": None, "since": 0}
+    shown(
+        site,
+        pi,
+        shed | {"probe": {"reachable": False, "detail": "no answer"}},
+        snapshots=[broken, partly, older],
+    )
+    sent(site, "GET", "/peers", 200, listing(paired("pi", PI), paired("shed", SHED, **away)))
+    sent(site, "GET", "/outbox", 200, {"outbox": [waiting("81aa"), waiting("81ab")]})
+    egg = {"key": "egg:1", "kind": "egg", "at": 1.0, "what": "pi sent rose.egg.", "do": "", "news": False}
+    sent(site, "GET", "/waiting", 200, {"waiting": [egg]})
+    async with site.opened("#/machines/neighborhood") as page:
+        glance = page.locator(".nb-glance")
+        await expect(glance).to_have_text(
+            "2 of 3 machines are here. Calls or eggs wait for shed. shed is not backed up."
+        )
+        here = page.get_by_role("region", name="This machine")
+        await expect(here).to_contain_text("✓ backed up 22 Nov")
+        await expect(here.get_by_role("link", name="1 waits for you")).to_have_attribute("href", "#/waiting")
+        rows = page.locator(".nb-other")
+        await expect(rows.nth(0)).to_contain_text("● here, 2 ms")
+        await expect(rows.nth(0)).to_contain_text("✓ backed up 21 Nov")
+        await expect(rows.nth(1)).to_contain_text("○ away, never seen")
+        await expect(rows.nth(1)).to_contain_text("! not backed up")
+        link = rows.nth(1).get_by_role("link", name="2 wait for shed")
+        await link.focus()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("link", name="Outbox 2")).to_have_attribute("aria-current", "page")

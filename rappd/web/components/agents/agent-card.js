@@ -39,11 +39,7 @@ export function agentCard(file, card, { tryIt, key = "" }) {
       h("p", { class: "soft" }, origin(file, card)),
       errorPlace,
     ),
-    h(
-      "div",
-      { class: "card-actions" },
-      ACTIONS[state](file, card, errorPlace, key, tryIt),
-    ),
+    h("div", { class: "card-actions" }, ACTIONS[state](file, card, errorPlace, key, tryIt)),
   );
 }
 

@@ -26,13 +26,19 @@ export function agentDetail(file, card) {
     "div",
     { class: "detail-body" },
     h("p", { class: "told" }, card.description || "No description."),
-    daemon.operator ? [h("h3", {}, "Run"), runForm(card).element] : [h("h3", {}, "Takes"), parameters(card.parameters)],
+    daemon.operator
+      ? [h("h3", {}, "Run"), runForm(card).element]
+      : [h("h3", {}, "Takes"), parameters(card.parameters)],
     card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
     daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),
     daemon.operator &&
-      h("a", { class: "button quiet", href: editPath(file.filename) }, card.origin === "yours" ? "Edit" : "In the editor"),
+      h(
+        "a",
+        { class: "button quiet", href: editPath(file.filename) },
+        card.origin === "yours" ? "Edit" : "In the editor",
+      ),
     errorPlace,
   );
 }

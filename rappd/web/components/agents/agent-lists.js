@@ -1,7 +1,6 @@
 /** The lists of the page Agents: what waits, what is faulty, the owner's own, what came with rappd, apps. */
 
 import { h } from "../../lib/dom.js";
-import { allDrafts } from "../editor/drafts.js";
 import { agentCard, stateOf } from "./agent-card.js";
 import { editPath } from "../editor/edit-path.js";
 import { quarantinedList } from "./quarantined-files.js";
@@ -10,7 +9,7 @@ import { rapplicationCard } from "./rapplication-card.js";
 let shippedOpen = false; // as the reader left it
 
 /** The elements of the lists. `tryIt(words)` starts a try. */
-export function agentLists({ files, rapps, held = [] }, tryIt) {
+export function agentLists({ files, rapps, held = [], drafts = [] }, tryIt) {
   const every = allCards(files);
   const those = (state) => every.filter(({ card }) => stateOf(card) === state);
   const [cartridges, waiting, faulty] = ["cartridge", "waiting", "faulty"].map(those);
@@ -25,7 +24,7 @@ export function agentLists({ files, rapps, held = [] }, tryIt) {
       some.map(({ file, card }) => agentCard(file, card, { tryIt })),
     );
   return [
-    drafts(),
+    unsaved(drafts),
     quarantined > 0 && [
       h("h2", {}, `Waiting for your approval, ${quarantined}`),
       waiting.length > 0 && cards(waiting),
@@ -48,7 +47,8 @@ export function agentLists({ files, rapps, held = [] }, tryIt) {
 }
 
 /** Every card of every file. */
-export const allCards = (files) => files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
+export const allCards = (files) =>
+  files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
 
 /** True for an agent that answers now. */
 export const isReady = ({ card }) => !card.quarantined && !card.shadowed_by;
@@ -65,14 +65,13 @@ function folded(title, content) {
 }
 
 /** Texts that were written and not saved. */
-function drafts() {
-  const found = allDrafts();
+function unsaved(drafts) {
   return (
-    found.length > 0 &&
+    drafts.length > 0 &&
     h(
       "ul",
       { class: "unsaved", role: "list" },
-      found.map(({ key, file }) =>
+      drafts.map(({ key, file }) =>
         h(
           "li",
           {},

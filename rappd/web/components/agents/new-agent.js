@@ -24,7 +24,11 @@ function openNewAgent(key) {
   formDialog({
     title: "New agent",
     verb: "Make it",
-    before: h("p", {}, "An agent is one file with one skill. This makes one that already runs; you then say what it does."),
+    before: h(
+      "p",
+      {},
+      "An agent is one file with one skill. This makes one that already runs; you then say what it does.",
+    ),
     fields: [name, description],
     run: async () => {
       made = await post(`${routesOf(key)}/agents/new`, {

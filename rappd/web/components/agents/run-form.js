@@ -66,17 +66,28 @@ function inputFor(name, schema, needed) {
   if (schema.enum) return choice(name, label, schema, needed, more);
   if (type === "boolean") return tick(name, words(name), schema);
   if (type === "integer" || type === "number") return number(name, label, schema, type, more);
-  if (type === "array" && (schema.items?.type ?? "string") === "string") return lines(name, label, schema, more);
+  if (type === "array" && (schema.items?.type ?? "string") === "string")
+    return lines(name, label, schema, more);
   if (type === "array" || type === "object") return json(name, label, schema, type, more);
   const tag = LONG.test(name) ? "textarea" : "input";
-  const one = field(label, { tag, value: schema.default ?? "", ...more, ...(tag === "textarea" && { rows: 3 }) });
+  const one = field(label, {
+    tag,
+    value: schema.default ?? "",
+    ...more,
+    ...(tag === "textarea" && { rows: 3 }),
+  });
   return made(one, () => (one.input.value === "" ? [] : [[name, one.input.value]]));
 }
 
 function choice(name, label, schema, needed, more) {
   const values = schema.enum.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
   const first = schema.default === undefined ? "" : String(schema.default);
-  const one = field(label, { tag: "select", options: first && needed ? values : ["", ...values], value: first, ...more });
+  const one = field(label, {
+    tag: "select",
+    options: first && needed ? values : ["", ...values],
+    value: first,
+    ...more,
+  });
   return made(one, () => (one.input.value ? [[name, schema.enum[values.indexOf(one.input.value)]]] : []));
 }
 
@@ -111,7 +122,10 @@ function lines(name, label, schema, { help, required }) {
   const value = Array.isArray(schema.default) ? schema.default.join("\n") : "";
   const one = field(label, { tag: "textarea", rows: 2, value, help: more, required });
   return made(one, () => {
-    const found = one.input.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const found = one.input.value
+      .split("\n")
+      .map((line) => line.trim())
+      .filter(Boolean);
     return found.length ? [[name, found]] : [];
   });
 }

@@ -1,6 +1,7 @@
 /** Saving a cartridge as a file that goes on elsewhere, and this machine's signature beside it. */
 
 import { ask, saveAs } from "../../lib/api.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
@@ -22,7 +23,7 @@ export function cartridgeSaving(cartridge) {
       fill(
         element,
         h("p", { class: "soft" }, withCode(`Saved as ${name}. In a terminal: \`${command} ${name}\``)),
-        sign,
+        daemon.operator && sign,
         errorPlace,
       );
       told = cartridge.state;

@@ -6,6 +6,7 @@ import { bytes, clock, onDay } from "../../lib/format.js";
 import { cartridgePanel } from "./cartridge-panel.js";
 import { allKept, forget, opened, openFiles, openHere, openKept } from "./cartridge-opening.js";
 import { runs } from "./labels.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { chooseEgg } from "../eggs/egg-import.js";
 import { attemptIn } from "../ui/problem.js";
@@ -73,8 +74,9 @@ function cartridgeList(place, errorPlace, take) {
       chooseEgg("Open a cartridge", { taken: take }),
       h("p", { class: "soft" }, "Or drop it here; with its .sig file, if it has one."),
     ),
-    h("div", { class: "cartridge-lists" }, left, group("On this machine", here)),
+    h("div", { class: "cartridge-lists" }, left, daemon.operator && group("On this machine", here)),
   );
+  if (!daemon.operator) return { close: () => undefined };
   const list = staleList(here, {
     name: "cartridges",
     load: async () => (await get("/cartridges")).cartridges ?? [],

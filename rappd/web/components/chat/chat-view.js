@@ -32,6 +32,7 @@ export function chatView(main, key) {
   );
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
   const end = autoscroll(scroller, pill);
+  scroller.addEventListener("grew", () => end.grew());
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
@@ -39,6 +40,7 @@ export function chatView(main, key) {
   writing.element.append(picker.element, anew);
   const list = turnList(conversation, { scroller, end });
   fill(scroller, h("div", { class: "chat-column" }, empty, list.element));
+  pill.addEventListener("click", () => list.draw());
   const side = h("div", { class: "chat-side" });
   const bar = h("div", {});
   let beside = null; // the list of conversations, for the operator

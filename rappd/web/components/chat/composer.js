@@ -32,13 +32,20 @@ export function composer(conversation, { sent }) {
     { type: "button", class: "quiet", hidden: true, onclick: stopSpeaking },
     "Stop reading",
   );
+  const files = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to attach" });
+  const clip = h(
+    "button",
+    { type: "button", class: "quiet only-icon", "aria-label": "Attach files", title: "Attach files" },
+    icon("clip"),
+  );
   const form = h(
     "form",
     { class: "composer" },
     label,
     field,
-    h("div", { class: "composer-buttons" }, quiet, microphone, main),
+    h("div", { class: "composer-buttons" }, quiet, files, clip, microphone, main),
   );
+  let attached = null; // the list of files, once there was one
 
   const tell = (text, about = "") => {
     note.dataset.about = about;
@@ -66,14 +73,34 @@ export function composer(conversation, { sent }) {
       tell(`${conversation.name} is answering. Stop it, or wait; your text is kept.`, "busy");
       return;
     }
-    if (!text) return;
+    if (!text && !attached?.count) return;
     stopSpeaking();
-    send(conversation, text);
+    send(conversation, attached?.count ? attached.with(text) : text);
+    attached?.clear();
     put("");
     tell("");
     sent();
   };
 
+  const attach = async (some) => {
+    const { attachmentList } = await import("../attachments/attachments.js");
+    if (!attached) {
+      attached = attachmentList({ changed: () => field.focus() });
+      form.before(attached.element);
+    }
+    await attached.add(some);
+  };
+  clip.addEventListener("click", () => files.click());
+  files.addEventListener("change", async () => {
+    await attach([...files.files]);
+    files.value = ""; // so that the same file can be chosen again
+  });
+  field.addEventListener("paste", (event) => {
+    const some = [...event.clipboardData.files];
+    if (!some.length || event.clipboardData.types.includes("text/plain")) return;
+    event.preventDefault();
+    attach(some);
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (conversation.current && event.submitter === main) stop(conversation);

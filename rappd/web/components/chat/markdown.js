@@ -6,12 +6,42 @@ import { h } from "../../lib/dom.js";
 
 const PLAIN_TAGS = /<\/?(b|br|del|details|em|hr|i|ins|kbd|mark|p|s|small|strong|sub|summary|sup|u)\s*\/?>/gi;
 
+const WITHIN_TEXT = /^data:image\/(png|jpeg|gif|webp);/i;
+const CODE_MARK = "x-code-"; // in `lang` until the text is sanitised
+const FORMULA_MARK = "x-formula";
+const INLINE_FORMULA = /^(?:\\\((.+?)\\\)|\$(?!\s)((?:\\.|[^\\$\n])+?)(?<!\s)\$(?!\d))/s;
+const DISPLAY_FORMULA = /^(?:\$\$(.+?)\$\$|\\\[(.+?)\\\])/s;
+
 const marked = new Marked({ gfm: true, breaks: true });
+// `\(x\)`, `$x$`, `$$x$$` and `\[x\]`, none of them within code.
+marked.use({
+  extensions: [
+    {
+      name: "formulaBlock",
+      level: "block",
+      start: (text) => text.match(/\$\$|\\\[/)?.index,
+      tokenizer: (text) => formula("formulaBlock", DISPLAY_FORMULA.exec(text)),
+      renderer: ({ tex }) => `<div lang="${FORMULA_MARK}-block">${escape(tex)}</div>`,
+    },
+    {
+      name: "formula",
+      level: "inline",
+      start: (text) => text.match(/\$|\\\(|\\\[/)?.index,
+      tokenizer: (text) =>
+        formula("formulaBlock", DISPLAY_FORMULA.exec(text)) ?? formula("formula", INLINE_FORMULA.exec(text)),
+      renderer: ({ tex }) => `<span lang="${FORMULA_MARK}">${escape(tex)}</span>`,
+    },
+  ],
+});
 marked.use({
   renderer: {
     // Other HTML is shown as the text it is: an answer has no business writing our page.
     html({ text }) {
       return text.replace(PLAIN_TAGS, "").includes("<") ? escape(text) : text;
+    },
+    code({ text, lang }) {
+      const language = languageMark(lang?.trim().split(/\s/)[0] ?? "");
+      return `<pre${language && ` lang="${language}"`}><code>${escape(text)}\n</code></pre>`;
     },
     checkbox({ checked }) {
       return checked ? "☑ " : "☐ ";
@@ -59,7 +89,7 @@ export function markdown(text, { final = true } = {}) {
   const fragment = DOMPurify.sanitize(marked.parse(text), RULES);
   for (const link of fragment.querySelectorAll("a")) leaveSafely(link);
   for (const image of fragment.querySelectorAll("img")) {
-    if (!isOurs(image.getAttribute("src") ?? "")) image.replaceWith(pictureElsewhere(image));
+    if (!WITHIN_TEXT.test(image.getAttribute("src") ?? "")) image.replaceWith(pictureElsewhere(image));
   }
   levelHeadings(fragment);
   for (const table of fragment.querySelectorAll("table")) wrap(table, "table");
@@ -67,7 +97,35 @@ export function markdown(text, { final = true } = {}) {
     block.tabIndex = 0;
     if (final) addCopy(block);
   }
+  const code = marksOf(fragment, CODE_MARK);
+  const formulas = marksOf(fragment, FORMULA_MARK);
+  if (final && code.length)
+    import("../answers/code-highlight.js").then(({ highlightCode }) => highlightCode(code)).catch(plainStays);
+  if (final && formulas.length)
+    import("../answers/formulas.js").then(({ drawFormulas }) => drawFormulas(formulas)).catch(plainStays);
   return fragment;
+}
+
+const languageMark = (name) =>
+  /^[\w+#.-]{1,30}$/.test(name) ? CODE_MARK + name.toLowerCase().replaceAll("#", "sharp") : "";
+
+function formula(type, match) {
+  const tex = (match?.[1] ?? match?.[2])?.trim();
+  return tex ? { type, raw: match[0], tex } : undefined;
+}
+
+/** Without the daemon a library cannot be fetched: the text is there as it was written. */
+function plainStays(found) {
+  if (!(found instanceof TypeError)) throw found;
+}
+
+/** Elements that the reader above marked, with their marks taken off. */
+function marksOf(fragment, start) {
+  return [...fragment.querySelectorAll(`[lang^="${start}"]`)].map((place) => {
+    const mark = place.lang;
+    place.removeAttribute("lang");
+    return { place, mark };
+  });
 }
 
 /** The page's own headings are levels 1 and 2: those of an answer begin at 3, and none leaves a level out. */
@@ -95,26 +153,33 @@ function leaveSafely(link) {
   link.setAttribute("target", "_blank");
 }
 
-function isOurs(source) {
-  if (/^data:image\/(png|jpeg|gif|webp);/i.test(source)) return true;
-  try {
-    return new URL(source, location.href).origin === location.origin;
-  } catch {
-    return false;
-  }
-}
-
-/** Loading a picture tells its host that the answer was read; a link leaves that to the reader. */
+/**
+ * Loading a picture tells its host that the answer was read, and here even a GET may change something: so one of this
+ * machine waits for a press of Load, and one of another stays a link.
+ */
 function pictureElsewhere(image) {
   const source = image.getAttribute("src") ?? "";
-  const title = image.getAttribute("alt") || "picture";
-  if (!/^https?:/i.test(source)) return document.createTextNode(title);
-  const host = new URL(source).host;
-  return h(
-    "a",
-    { href: source, rel: "noopener noreferrer", target: "_blank" },
-    `${title} (picture at ${host}, not loaded)`,
-  );
+  const title = image.getAttribute("alt") || "Picture";
+  const address = URL.parse(source, location.href);
+  if (!source || !/^https?:$/.test(address?.protocol)) return document.createTextNode(title);
+  const name = h("span", {}, title, " ", h("span", { class: "soft" }, address.href));
+  if (address.origin !== location.origin)
+    return h(
+      "span",
+      { class: "picture" },
+      name,
+      h("a", { href: address.href, rel: "noopener noreferrer", target: "_blank" }, "Open in a new tab"),
+    );
+  const load = h("button", { type: "button", class: "secondary small" }, "Load");
+  load.setAttribute("aria-label", `Load ${title}`);
+  const place = h("span", { class: "picture" }, name, load);
+  load.addEventListener("click", () => {
+    const picture = h("img", { src: address.href, alt: title });
+    picture.addEventListener("load", () => picture.dispatchEvent(new Event("grew", { bubbles: true })));
+    picture.addEventListener("error", () => picture.replaceWith(title, " could not be loaded."));
+    place.replaceWith(picture);
+  });
+  return place;
 }
 
 function wrap(element, className) {

@@ -9,6 +9,7 @@ import { canSpeak, speak } from "./voice.js";
 
 const DRAW_MS = 80;
 const WAIT_MS = 400;
+const ATTACHED = /\n\nAttached file ([^\n]+):\n\n(~{4,})\n([\s\S]*?)\n\2(?=\n\n|$)/g; // as attachments.js writes it
 
 /**
  * The view of a turn: what `you` wrote and what `name` answered. `update()` draws what changed. `course` is how it may go
@@ -16,7 +17,8 @@ const WAIT_MS = 400;
  * turn is only read.
  */
 export function turnView(turn, { name, you = "you", course = null, grew = () => undefined }) {
-  const written = h("p", { class: "written" }, turn.user);
+  const written = h("p", { class: "written" }, turn.user.replace(ATTACHED, ""));
+  const attached = [...turn.user.matchAll(ATTACHED)].map(([, file, , content]) => attachedFile(file, content));
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
   const answer = h("div", { class: "answer" });
@@ -38,7 +40,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       "div",
       { class: "line you" },
       h("h2", { class: "who" }, you),
-      h("div", { class: "said" }, written, receipt),
+      h("div", { class: "said" }, written, attached, receipt),
     ),
     h(
       "div",
@@ -145,3 +147,13 @@ const copy = (text) => async (event) => {
   button.textContent = "Copied";
   setTimeout(() => (button.textContent = "Copy"), 2000);
 };
+
+/** A file that went with the sentence, folded. */
+function attachedFile(file, content) {
+  return h(
+    "details",
+    { class: "fold attached" },
+    h("summary", {}, file),
+    h("pre", { tabindex: 0, role: "region", "aria-label": file }, content),
+  );
+}

@@ -1,24 +1,31 @@
 /** The turns of a conversation: those at the end first, earlier ones when one scrolls there. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { h } from "../../lib/dom.js";
 import { loadEarlier, openConversation } from "./conversations-state.js";
 import { announce } from "../../lib/live-region.js";
 import { attemptIn } from "../ui/problem.js";
 import { send } from "../chat/turn-request.js";
 import { turnView } from "../chat/turn-view.js";
 
-const NEAR = "1200px 0px 0px 0px"; // above what is seen
+const NEAR = "1500px 0px"; // above and below what is seen
+const MOST = 120; // turns that are drawn at once: a conversation may have thousands
+const FIRST = 40;
+const PIECE = 8; // what is drawn between two frames
+const AHEAD = 40; // turns before the first one drawn, below which earlier ones are fetched
 
 /**
- * Draws the turns into `scroller`, whose end `end` follows. `element` holds them; `draw()` after others took their place,
- * `reveal(id)` shows a turn, `close()` when done.
+ * Draws turns into `scroller`, whose end `end` follows: those around what is seen. `element` holds them; `draw()` shows the
+ * end, `reveal(id)` a turn, `close()` when done.
  */
 export function turnList(conversation, { scroller, end }) {
   const list = h("ol", { class: "turns" });
   const problem = h("div", {});
   const earlier = h("button", { type: "button", class: "quiet small earlier", hidden: true }, "Earlier");
+  const later = h("button", { type: "button", class: "quiet small earlier", hidden: true }, "Later");
   const drawn = new Map(); // id → {turn, view}
+  let from = 0; // the part of the turns that is drawn
+  let to = 0;
   let loading = false;
 
   const course = {
@@ -29,6 +36,7 @@ export function turnList(conversation, { scroller, end }) {
   const viewOf = (turn) => {
     if (drawn.get(turn.id)?.turn === turn) drawn.get(turn.id).view.update();
     else {
+      drawn.get(turn.id)?.view.element.remove(); // of a copy that another tab stored
       const view = turnView(turn, { name: conversation.name, course, grew: () => end.grew() });
       drawn.set(turn.id, { turn, view });
     }
@@ -36,31 +44,64 @@ export function turnList(conversation, { scroller, end }) {
   };
   const drawState = () => {
     list.classList.toggle("busy", Boolean(conversation.current));
-    earlier.hidden = !daemon.operator || !conversation.earlier;
+    earlier.hidden = from === 0 && !(daemon.operator && conversation.earlier);
+    later.hidden = to >= conversation.turns.length;
+  };
+  /** Makes the list show the part, element by element: what stays keeps its focus and what is open in it. */
+  const show = (first, last) => {
+    from = Math.max(0, first);
+    to = Math.min(conversation.turns.length, last);
+    const wanted = conversation.turns.slice(from, to);
+    const ids = new Set(wanted.map(({ id }) => id));
+    for (const [id, { view }] of drawn) {
+      if (ids.has(id)) continue;
+      view.element.remove();
+      drawn.delete(id);
+    }
+    const elements = wanted.map(viewOf);
+    let next = list.firstChild;
+    for (const element of elements) {
+      if (element === next) next = next.nextSibling;
+      else list.insertBefore(element, next);
+    }
+    drawState();
+  };
+  /** The same without moving what is seen. */
+  const showAround = (first, last) => {
+    const top = scroller.getBoundingClientRect().top;
+    const seen = [...list.children].find((one) => one.getBoundingClientRect().bottom > top);
+    const before = seen?.getBoundingClientRect().top;
+    show(first, last);
+    if (seen?.isConnected) scroller.scrollTop += seen.getBoundingClientRect().top - before;
+    lookAgain();
   };
   const draw = () => {
-    const ids = new Set(conversation.turns.map(({ id }) => id));
-    for (const id of drawn.keys()) if (!ids.has(id)) drawn.delete(id);
-    fill(list, conversation.turns.map(viewOf));
-    drawState();
+    const { length } = conversation.turns;
+    show(length - FIRST, length);
     end.toEnd();
+    lookAgain();
   };
+  const up = () => {
+    if (from > 0) showAround(from - PIECE, Math.min(to, from - PIECE + MOST));
+    if (from < AHEAD) load();
+  };
+  const down = () => to < conversation.turns.length && showAround(Math.max(from, to + PIECE - MOST), to + PIECE);
   const inFront = ({ detail }) => {
-    const fromEnd = scroller.scrollHeight - scroller.scrollTop;
-    list.prepend(...detail.map(viewOf));
-    drawState();
-    scroller.scrollTop = scroller.scrollHeight - fromEnd;
+    from += detail.length;
+    to += detail.length;
+    showAround(from - PIECE, Math.min(to, from - PIECE + MOST));
   };
   const load = async () => {
-    if (loading || earlier.hidden) return;
+    if (loading || !daemon.operator || !conversation.earlier) return;
     loading = true;
-    fill(earlier, "Loading…");
-    const done = await attemptIn(problem, () => loadEarlier(conversation));
-    fill(earlier, "Earlier");
+    await attemptIn(problem, () => loadEarlier(conversation));
     loading = false;
-    if (!done) return;
-    watcher.unobserve(earlier); // looks again where it stands now
-    watcher.observe(earlier);
+  };
+  const lookAgain = () => {
+    for (const one of [earlier, later]) {
+      watcher.unobserve(one);
+      watcher.observe(one);
+    }
   };
   const choose = async (turn, id) => {
     const mine = conversation.choose(turn, id);
@@ -70,37 +111,41 @@ export function turnList(conversation, { scroller, end }) {
     reveal(id, true);
   };
   const reveal = (id, quietly = false) => {
-    const element = drawn.get(id)?.view.element;
-    if (!element) return; // further back than is loaded at once
+    const at = conversation.turns.findIndex((turn) => turn.id === id);
+    if (at < 0) return; // further back than is loaded at once
+    if (!drawn.has(id)) show(at - PIECE, at + FIRST);
+    const { element } = drawn.get(id).view;
     element.scrollIntoView({ block: "center" });
-    // What lies between was never laid out: where it stands is known only after a look.
-    requestAnimationFrame(() => element.scrollIntoView({ block: "center" }));
+    lookAgain();
     if (quietly) return element.querySelector(".versions button:not([disabled])")?.focus({ preventScroll: true });
     element.focus({ preventScroll: true });
     element.classList.add("shown-now");
   };
 
-  const added = ({ detail }) => {
-    list.append(viewOf(detail));
-    drawState();
+  const added = () => {
+    const { length } = conversation.turns;
+    if (to < length - 1) draw();
+    else show(Math.max(from, length - MOST), length);
   };
   const changed = ({ detail }) => {
     drawn.get(detail.id)?.view.update();
     drawState();
   };
-  const watcher = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && load(), {
-    root: scroller,
-    rootMargin: NEAR,
-  });
-  watcher.observe(earlier);
-  earlier.addEventListener("click", load);
+  const watcher = new IntersectionObserver(
+    (seen) => {
+      for (const { target, isIntersecting } of seen) if (isIntersecting) target === earlier ? up() : down();
+    },
+    { root: scroller, rootMargin: NEAR },
+  );
+  earlier.addEventListener("click", up);
+  later.addEventListener("click", down);
   conversation.addEventListener("added", added);
   conversation.addEventListener("changed", changed);
   conversation.addEventListener("replaced", draw);
   conversation.addEventListener("prepended", inFront);
   daemon.addEventListener("operator", drawState);
   return {
-    element: h("div", { class: "turn-list" }, earlier, problem, list),
+    element: h("div", { class: "turn-list" }, earlier, problem, list, later),
     draw,
     reveal,
     close() {

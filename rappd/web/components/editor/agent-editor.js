@@ -1,13 +1,12 @@
 /** One agent file in the editor: its text, saving, testing, running, and its earlier versions. */
 
-import { Problem, ask, get, post } from "../../lib/api.js";
+import { Problem, ask, get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
 import { go } from "../../lib/router.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { failedFiles } from "../agents/failed-files.js";
-import { runForm } from "../agents/run-form.js";
 import { operatorNotice } from "../layout/operator-notice.js";
 import { routesOf } from "../twins/twins-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
@@ -15,7 +14,7 @@ import { toast } from "../ui/toast.js";
 import { codeEditor } from "./code-editor.js";
 import { conflictView } from "./conflict.js";
 import { draftOf, dropDraft, keepDraft } from "./drafts.js";
-import { testResults } from "./test-results.js";
+import { showRun, showTest } from "./try-out.js";
 import { openVersions } from "./versions.js";
 
 const DRAFT_MS = 300;
@@ -93,7 +92,9 @@ class AgentEditorView {
   }
 
   #draw() {
-    const [page, title] = this.#key ? [`#/twins/twin/${encodeURIComponent(this.#key)}`, "Twin"] : ["#/agents", "Agents"];
+    const [page, title] = this.#key
+      ? [`#/twins/twin/${encodeURIComponent(this.#key)}`, "Twin"]
+      : ["#/agents", "Agents"];
     fill(
       this.#place,
       h(
@@ -131,15 +132,20 @@ class AgentEditorView {
       const made = await ask(this.#path, { method: "PUT", json: { source: found.source, base: "" } });
       agentsChanged.dispatchEvent(new Event("change"));
       toast(`${made.file} is yours to change.`);
-      this.close();
-      agentEditor(this.#place, made.file, this.#key);
+      this.#code.close();
+      fill(this.#note);
+      await this.start();
     };
     const errorPlace = h("div", {});
     fill(
       this.#note,
       h("p", {}, `This file cannot be changed here. ${this.#readOnly}`),
       this.#readOnly.includes("copy") &&
-        h("button", { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) }, "Make a copy"),
+        h(
+          "button",
+          { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) },
+          "Make a copy",
+        ),
       errorPlace,
     );
   }
@@ -226,6 +232,14 @@ class AgentEditorView {
       return true;
     }
     const source = this.#code.text();
+    if (!source.trim()) {
+      const empty = {
+        error: "There is no text to save.",
+        todo: "To take the agent out, use Remove at Agents.",
+      };
+      fill(this.#note, problemView(empty));
+      return false;
+    }
     this.#saving = true;
     this.#tellState("Saving…");
     try {
@@ -238,7 +252,9 @@ class AgentEditorView {
       if (answer.status === "ok") fill(this.#note);
       else this.#fault(answer.message, lineIn(answer.message), "Saved, but not running. ");
       fill(this.#agentsHere, answer.agents?.length > 0 && `Holds ${answer.agents.join(" and ")}`);
-      this.#tellState(answer.status === "ok" ? `Saved at ${clock(Date.now())}. ${answer.message}` : "Saved, not running");
+      this.#tellState(
+        answer.status === "ok" ? `Saved at ${clock(Date.now())}. ${answer.message}` : "Saved, not running",
+      );
       agentsChanged.dispatchEvent(new Event("change"));
       return true;
     } catch (found) {
@@ -259,7 +275,11 @@ class AgentEditorView {
       this.#fault(found.message, found.line, "Not saved. ");
       const anyway = { type: "button", class: "secondary", onclick: () => this.save({ keep: true }) };
       this.#note.append(
-        h("p", { class: "soft" }, "Your text stays here. Saved anyway, it is kept and does not run; the version before works on."),
+        h(
+          "p",
+          { class: "soft" },
+          "Your text stays here. Saved anyway, it is kept and does not run; the version before works on.",
+        ),
         h("button", anyway, "Save anyway"),
       );
     } else fill(this.#note, problemView(found));
@@ -269,9 +289,19 @@ class AgentEditorView {
     this.#code.mark(line ?? 0, message);
     fill(
       this.#note,
-      h("p", { class: "reason", role: "alert" }, h("span", { class: "sign bad" }, "✗ "), before, placed(message, line)),
+      h(
+        "p",
+        { class: "reason", role: "alert" },
+        h("span", { class: "sign bad" }, "✗ "),
+        before,
+        placed(message, line),
+      ),
       line > 0 &&
-        h("button", { type: "button", class: "quiet", onclick: () => this.#code.goTo(line) }, `Go to line ${line}`),
+        h(
+          "button",
+          { type: "button", class: "quiet", onclick: () => this.#code.goTo(line) },
+          `Go to line ${line}`,
+        ),
     );
   }
 
@@ -325,33 +355,12 @@ class AgentEditorView {
   };
 
   async #test() {
-    fill(this.#outcome, h("p", { class: "soft" }, "Testing…"));
-    const errorPlace = h("div", {});
-    let found = null;
-    await attemptIn(errorPlace, async () => {
-      const body = { filename: this.#file, source: this.#code.text() };
-      found = await post(`${routesOf(this.#key)}/agents/test`, body);
-    });
-    fill(this.#outcome, h("section", { role: "status" }, h("h3", {}, "Test"), errorPlace, found && testResults(found)));
+    await showTest(this.#outcome, { key: this.#key, file: this.#file, source: this.#code.text() });
   }
 
   async #run() {
     if (this.#dirty && !(await this.save())) return;
-    const errorPlace = h("div", {});
-    let cards = [];
-    await attemptIn(errorPlace, async () => {
-      const { files } = await get(`${routesOf(this.#key)}/agents`);
-      cards = files.filter(({ filename }) => filename === this.#file).flatMap((one) => one.cards);
-    });
-    const forms = cards.filter(({ name, shadowed_by: other }) => name && !other).map((card) => runForm(card, this.#key));
-    fill(
-      this.#outcome,
-      h("h3", {}, "Run"),
-      errorPlace,
-      forms.map(({ element }) => element),
-      forms.length === 0 && h("p", { class: "soft" }, "No agent of this file runs now."),
-    );
-    forms[0]?.focus();
+    await showRun(this.#outcome, { key: this.#key, file: this.#file });
   }
 
   async #versions() {

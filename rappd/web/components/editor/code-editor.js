@@ -72,7 +72,10 @@ function rich(parts, place, { text, label, readOnly, changed, save }) {
       view.dispatch(setDiagnostics(view.state, found));
     },
     goTo(line) {
-      view.dispatch({ selection: { anchor: lineAt(line).from }, effects: EditorView.scrollIntoView(lineAt(line).from, { y: "center" }) });
+      view.dispatch({
+        selection: { anchor: lineAt(line).from },
+        effects: EditorView.scrollIntoView(lineAt(line).from, { y: "center" }),
+      });
       view.focus();
     },
     focus: () => view.focus(),
@@ -86,7 +89,12 @@ function keepKeys(event) {
 }
 
 function plain(place, { text, label, readOnly, changed, save }) {
-  const area = h("textarea", { class: "code-area", "aria-label": label, spellcheck: "false", id: `code-area-${++count}` });
+  const area = h("textarea", {
+    class: "code-area",
+    "aria-label": label,
+    spellcheck: "false",
+    id: `code-area-${++count}`,
+  });
   area.value = text;
   area.readOnly = readOnly;
   area.addEventListener("input", changed);
@@ -97,7 +105,11 @@ function plain(place, { text, label, readOnly, changed, save }) {
   });
   place.replaceChildren(area);
   const goTo = (line) => {
-    const at = area.value.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    const at =
+      area.value
+        .split("\n")
+        .slice(0, line - 1)
+        .join("\n").length + (line > 1 ? 1 : 0);
     area.setSelectionRange(at, at);
     area.focus();
   };
@@ -113,11 +125,27 @@ function plain(place, { text, label, readOnly, changed, save }) {
 
 function colours({ HighlightStyle, tags }) {
   return HighlightStyle.define([
-    { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword, tags.definitionKeyword, tags.moduleKeyword], color: "var(--act)" },
+    {
+      tag: [
+        tags.keyword,
+        tags.operatorKeyword,
+        tags.controlKeyword,
+        tags.definitionKeyword,
+        tags.moduleKeyword,
+      ],
+      color: "var(--act)",
+    },
     { tag: [tags.string, tags.special(tags.string)], color: "var(--good)" },
     { tag: [tags.number, tags.bool, tags.null, tags.self], color: "var(--warn)" },
     { tag: [tags.comment, tags.docString], color: "var(--soft)", fontStyle: "italic" },
-    { tag: [tags.definition(tags.variableName), tags.function(tags.definition(tags.variableName)), tags.className], fontWeight: "600" },
+    {
+      tag: [
+        tags.definition(tags.variableName),
+        tags.function(tags.definition(tags.variableName)),
+        tags.className,
+      ],
+      fontWeight: "600",
+    },
     { tag: tags.invalid, color: "var(--bad)" },
   ]);
 }
@@ -128,9 +156,16 @@ const LOOK = {
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", overflow: "auto" },
   ".cm-content": { caretColor: "var(--ink)", padding: "8px 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
-  ".cm-gutters": { color: "var(--soft)", backgroundColor: "var(--card)", borderRight: "1px solid var(--hair)" },
+  ".cm-gutters": {
+    color: "var(--soft)",
+    backgroundColor: "var(--card)",
+    borderRight: "1px solid var(--hair)",
+  },
   ".cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--edge) 9%, transparent)" },
-  ".cm-activeLineGutter": { color: "var(--ink)", backgroundColor: "color-mix(in srgb, var(--edge) 14%, transparent)" },
+  ".cm-activeLineGutter": {
+    color: "var(--ink)",
+    backgroundColor: "color-mix(in srgb, var(--edge) 14%, transparent)",
+  },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
     backgroundColor: "color-mix(in srgb, var(--act) 26%, var(--card))",
   },

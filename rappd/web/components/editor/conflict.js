@@ -23,7 +23,11 @@ export function conflictView({ file, theirs, mine, keepMine, takeTheirs }) {
     h(
       "div",
       { class: "conflict-actions" },
-      h("button", { type: "button", class: "secondary", onclick: keepMine }, gone ? "Save it again" : "Keep my text"),
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: keepMine },
+        gone ? "Save it again" : "Keep my text",
+      ),
       h(
         "button",
         { type: "button", class: "secondary", onclick: takeTheirs },

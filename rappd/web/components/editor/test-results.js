@@ -27,7 +27,9 @@ export function testResults({ passed, tests }) {
       "p",
       {},
       h("span", { class: `sign ${passed ? "good" : "bad"}` }, passed ? "✓ " : "✗ "),
-      passed ? "The test found nothing wrong." : `The test found ${wrong.length === 1 ? "one fault" : `${wrong.length} faults`}.`,
+      passed
+        ? "The test found nothing wrong."
+        : `The test found ${wrong.length === 1 ? "one fault" : `${wrong.length} faults`}.`,
     ),
     list(wrong, "bad", "✗ "),
     fold(`What passed, ${fine.length}`, list(fine, "good", "✓ "), fine.length),

@@ -29,7 +29,7 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
       };
       const comparison = (number, source, leave) => [
         h("h3", {}, `Version ${number}, and the text in the editor`),
-        sides(lineDiff(source, present()), file),
+        source === present() ? h("p", {}, "They are the same.") : sides(lineDiff(source, present()), file),
         ...(readOnly
           ? []
           : [
@@ -57,7 +57,12 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
                   h("span", { class: "soft" }, REASONS[one.reason] ?? one.reason),
                   h(
                     "button",
-                    { type: "button", class: "quiet", onclick: look(one.generation), "aria-label": `Look at version ${one.generation}` },
+                    {
+                      type: "button",
+                      class: "quiet",
+                      onclick: look(one.generation),
+                      "aria-label": `Look at version ${one.generation}`,
+                    },
                     "Look",
                   ),
                 ),

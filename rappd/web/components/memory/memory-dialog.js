@@ -7,8 +7,14 @@ import { field, formDialog } from "../ui/form-dialog.js";
 export function openMemory(memory, save) {
   let version = memory.version;
   const message = field("Memory", { tag: "textarea", rows: 4, value: memory.message, required: true });
-  const theme = field("Kind", { value: memory.theme, help: "For example fact, preference, insight or task." });
-  const tags = field("Words to file it under", { value: memory.tags.join(", "), help: "With commas between them." });
+  const theme = field("Kind", {
+    value: memory.theme,
+    help: "For example fact, preference, insight or task.",
+  });
+  const tags = field("Words to file it under", {
+    value: memory.tags.join(", "),
+    help: "With commas between them.",
+  });
   const meanwhile = h("div", {});
   formDialog({
     title: "Edit memory",
@@ -38,7 +44,10 @@ export function openMemory(memory, save) {
   function changes() {
     const found = { message: message.input.value };
     if (theme.input.value.trim() && theme.input.value !== memory.theme) found.theme = theme.input.value;
-    const words = tags.input.value.split(",").map((tag) => tag.trim()).filter(Boolean);
+    const words = tags.input.value
+      .split(",")
+      .map((tag) => tag.trim())
+      .filter(Boolean);
     if (words.join() !== memory.tags.join()) found.tags = words;
     return found;
   }

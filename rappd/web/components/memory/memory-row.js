@@ -15,7 +15,11 @@ export function memoryRow(memory, { edit, remove }) {
       "div",
       { class: "card-words" },
       h("p", { class: "memory-text" }, memory.message || "(empty)"),
-      h("p", { class: "soft" }, [memory.theme, when(memory), ...memory.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · ")),
+      h(
+        "p",
+        { class: "soft" },
+        [memory.theme, when(memory), ...memory.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · "),
+      ),
     ),
     h("div", { class: "card-actions" }, button("Edit", edit), button("Delete", remove)),
   );

@@ -41,7 +41,11 @@ class MemoryView {
   #search = h("input", { type: "search", placeholder: "Search memories", "aria-label": "Search memories" });
   #summary = h("p", { class: "soft", role: "status" });
   #list = h("ul", { class: "memories", role: "list" });
-  #more = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => this.#load(true) }, "Show more");
+  #more = h(
+    "button",
+    { type: "button", class: "quiet", hidden: true, onclick: () => this.#load(true) },
+    "Show more",
+  );
 
   constructor(place, key) {
     this.#key = key;
@@ -53,7 +57,9 @@ class MemoryView {
       this.#list,
       this.#more,
     );
-    this.#whose.addEventListener("change", () => go("agents", "memory", ...(this.#whose.value ? [this.#whose.value] : [])));
+    this.#whose.addEventListener("change", () =>
+      go("agents", "memory", ...(this.#whose.value ? [this.#whose.value] : [])),
+    );
     this.#person.addEventListener("change", () => {
       this.#guid = this.#person.value;
       this.#load();
@@ -130,7 +136,8 @@ class MemoryView {
 
   #draw() {
     const { found, total } = this.#counts;
-    const held = this.#list.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
+    const held =
+      this.#list.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
     fill(this.#summary, this.#told(found, total));
     fill(
       this.#list,

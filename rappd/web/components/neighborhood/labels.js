@@ -24,6 +24,14 @@ export function drillState({ there, drill, restorable, missing }) {
   return [missing.length ? "!" : "✓", missing.length ? "warn" : "good", `restorable, tried ${when(drill.at)}${lacks}`];
 }
 
+/** The newest restorable snapshot with all of a machine: `[mark, kind, words]`. `snapshots`: the newest first. */
+export function backup(name, snapshots) {
+  const good = snapshots.filter(({ there, restorable, holds = [] }) => there && restorable && holds.includes(name));
+  const whole = good.find(({ missing }) => !missing.some((lost) => lost === name || lost.startsWith(`${name}/`)));
+  if (whole) return ["✓", "good", `backed up ${when(whole.taken_at)}`];
+  return good.length ? ["!", "warn", "only partly backed up"] : ["!", "warn", "not backed up"];
+}
+
 /** "3 machines, 6 twins, 412 MB"; "2 of 3 machines, …" when one is missing */
 export function sizes({ machines, twins, size, missing }) {
   const all = machines + missing.filter((path) => !path.includes("/")).length;

@@ -6,7 +6,9 @@ import { fill, h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { stripControl } from "../machines/labels.js";
 import { machines } from "../machines/machines-state.js";
+import { outbox } from "../outbox/outbox-state.js";
 import { twins } from "../twins/twins-state.js";
+import { waiting } from "../waiting/waiting-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
 import { announce } from "../../lib/live-region.js";
@@ -80,7 +82,7 @@ export function neighborhoodView(place) {
     ask.disabled = neighborhood.probing;
   };
   const listeners = [
-    listen("change", [neighborhood, machines, twins], draw),
+    listen("change", [neighborhood, machines, twins, outbox, waiting], draw),
     listen("ended", [neighborhood], refresh),
   ];
   draw();

@@ -34,6 +34,7 @@ export function openSearch(pages, { shortcuts }) {
   let at = 0;
   let control = null;
   let timer = 0;
+  let running = null; // promise of the search under way, or of the last one
   const dialog = openDialog({
     title: "Search",
     wide: true,
@@ -88,7 +89,7 @@ export function openSearch(pages, { shortcuts }) {
     options.push({ element, row });
     return element;
   };
-  const search = async () => {
+  const look = async () => {
     const typed = field.value.trim();
     control?.abort();
     control = new AbortController();
@@ -107,22 +108,23 @@ export function openSearch(pages, { shortcuts }) {
       fill(problem, problemView(failed));
     }
   };
+  const search = () => {
+    clearTimeout(timer);
+    timer = 0;
+    running = look();
+  };
   field.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      timer = 0;
-      search();
-    }, PAUSE_MS);
+    timer = setTimeout(search, PAUSE_MS);
   });
   field.addEventListener("keydown", async (event) => {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: Math.min(at + 8, options.length - 1), PageUp: Math.max(at - 8, 0) }[event.key];
     if (to !== undefined) mark(to);
+    else if (event.key === "Escape") dialog.close(); // a browser would first empty the field
     else if (event.key === "Enter" && !event.isComposing) {
-      if (timer) {
-        clearTimeout(timer);
-        timer = 0;
-        await search(); // what was typed last counts, not what is still shown
-      }
+      event.preventDefault();
+      if (timer) search();
+      await running; // what was typed last counts, not what is still shown
       if (options[at] && dialog.open) choose(options[at].row);
     } else return;
     event.preventDefault();

@@ -4,6 +4,7 @@ import { ask } from "../../lib/api.js";
 import { stripControl } from "../machines/labels.js";
 import { toast } from "../ui/toast.js";
 
+const COMMANDS = new URL("./commands.json", import.meta.url);
 const MOST = 6; // of a kind
 const KINDS = {
   page: "Pages",
@@ -21,7 +22,7 @@ const PLACES = {
   conversation: (key) => `#/activity/thread/${part(key)}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
-  memory: (key) => (key ? `#/twins/twin/${part(key)}` : "#/chat"),
+  memory: (key) => `#/agents/memory${key ? `/${part(key)}` : ""}`,
   machine: (key) => `#/machines/peer/${part(key)}`,
   setting: (key) => `#/settings/${part(key)}`,
 };
@@ -31,12 +32,15 @@ let commands = null; // promise of all of them, fetched with the first search
 export async function found(words, signal) {
   if (!words.trim()) return [];
   const { found: rows = [] } = await ask(`/search?words=${part(words)}`, { signal });
-  return rows.map(({ kind, title, detail, key }) => ({ kind, title, detail, href: PLACES[kind]?.(key) ?? "#/chat" }));
+  return rows.map(({ kind, title, detail, key }) => ({ kind, title, detail: firstSentence(detail), href: PLACES[kind]?.(key) ?? "#/chat" }));
 }
+
+/** A model is told more of an agent than a list needs. */
+const firstSentence = (text) => /^.*?[.!?](?=\s|$)/.exec(text)?.[0] ?? text;
 
 /** The commands of the command line; none while they cannot be fetched. */
 export function commandRows() {
-  commands ??= fetch(new URL("./commands.json", import.meta.url))
+  commands ??= fetch(COMMANDS)
     .then((response) => response.json())
     .catch(() => {
       commands = null;
@@ -53,11 +57,17 @@ export function narrowed(rows, text) {
   const ranked = rows
     .map((row) => ({ row, title: row.title.toLowerCase(), all: `${row.title} ${row.detail}`.toLowerCase() }))
     .filter(({ all }) => words.every((word) => all.includes(word)))
-    .map(({ row, title }) => ({ row, rank: words.length && title.startsWith(words[0]) ? 0 : words.every((word) => title.includes(word)) ? 1 : 2 }))
+    .map(({ row, title }) => ({ row, rank: rankOf(title, words) }))
     .sort((one, other) => one.rank - other.rank)
     .map(({ row }) => row);
   const counts = {};
   return ranked.filter(({ kind }) => (counts[kind] = (counts[kind] ?? 0) + 1) <= MOST);
+}
+
+function rankOf(title, words) {
+  if (title.startsWith(words.join(" "))) return 0;
+  if (words.every((word) => title.includes(word))) return title.startsWith(words[0]) ? 1 : 2;
+  return 3;
 }
 
 /** `[title, rows]` by kind, in the order of the list above. */

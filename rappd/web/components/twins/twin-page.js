@@ -152,7 +152,8 @@ export function twinPage(place, key, tryIt) {
             ),
         ),
       ],
-      twin.state !== "archived" && [newAgentButton(key), chooseFile("Add a file", tryIt, key)],
+      twin.state !== "archived" &&
+        h("div", { class: "controls" }, newAgentButton(key), chooseFile("Add a file", tryIt, key)),
     );
   }
 
@@ -162,7 +163,11 @@ export function twinPage(place, key, tryIt) {
       h(
         "p",
         { class: "soft also" },
-        h("a", { href: `#/agents/memory/${encodeURIComponent(key)}` }, `See and correct what ${name} remembers`),
+        h(
+          "a",
+          { href: `#/agents/memory/${encodeURIComponent(key)}` },
+          `See and correct what ${name} remembers`,
+        ),
       ),
     );
 

@@ -10,7 +10,14 @@ export function problemView(problem, { quiet = false, dismiss = null, action = n
     { class: "problem", role: quiet ? null : "alert" },
     h("p", {}, h("span", { class: "sign bad" }, "✗ "), withCode(placed(problem, text))),
     problem.todo &&
-      h("p", { class: "todo" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(problem.todo), action && " ", action),
+      h(
+        "p",
+        { class: "todo" },
+        h("span", { "aria-hidden": "true" }, "→ "),
+        withCode(problem.todo),
+        action && " ",
+        action,
+      ),
     dismiss &&
       h(
         "button",

@@ -1,0 +1,119 @@
+"""The page of a browser without the operator's session: nothing is offered that the daemon would refuse."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+from fixtures.running_daemon import RunningDaemon, agent_source
+from playwright.sync_api import Page, Response, expect, sync_playwright
+
+from twins.cartridges import json_documents, lispy_file
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+]
+
+VIEWS = (
+    "chat",
+    "agents",
+    "agents/Weather",
+    "twins",
+    "twins/lineage",
+    "twins/eggs",
+    "twins/cartridges",
+    "twins/archived",
+    "machines",
+    "machines/outbox",
+    "machines/neighborhood",
+    "devices",
+    "waiting",
+    "activity",
+    "activity/threads",
+    "activity/log",
+    "settings",
+)
+CONTROLS = "#main :is(button, summary, input[type=checkbox], [role=switch])"
+"""Fields alone send nothing; what sends them is a button."""
+
+
+def controls(page: Page) -> list[str]:
+    found: list[str] = page.locator(CONTROLS).evaluate_all(
+        "all => all.map((one, at) => [one, at]).filter(([one]) => one.checkVisibility() && !one.disabled)"
+        ".map(([one, at]) => `${at} ${one.outerHTML.slice(0, 120)}`)"
+    )
+    return found
+
+
+def settled(page: Page) -> None:
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(150)
+
+
+def test_page_without_operator_offers_nothing_that_is_refused(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("weather_agent.py", agent_source("Weather", 'return "rain"'))
+    daemon.start()
+    daemon.cli("twins", "new", "Gardener")
+    refused: list[str] = []
+    thrown: list[str] = []
+    doing = ["opening the page"]
+
+    def seen(response: Response) -> None:
+        if response.status in (401, 403):
+            refused.append(f"{response.request.method} {response.url} by {doing[0]}")
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.on("response", seen)
+        page.on("pageerror", lambda error: thrown.append(str(error)))
+        page.on("filechooser", lambda _: None)
+        for view in VIEWS:
+            doing[0] = view
+            page.goto(f"http://127.0.0.1:{daemon.port}/#/{view}")
+            page.reload()
+            page.locator("#main h1").first.wait_for(state="attached")
+            settled(page)
+            for control in controls(page):
+                doing[0] = f"{view}: {control}"
+                at = int(control.split(" ", 1)[0])
+                one = page.locator(CONTROLS).nth(at)
+                if not one.is_visible():
+                    continue  # another one closed what it stood in
+                one.click(timeout=5000)
+                settled(page)
+                while page.locator("dialog[open]").count():
+                    for button in page.locator("dialog[open] .dialog-actions button:not(.secondary)").all():
+                        if button.is_enabled():
+                            button.click()
+                            settled(page)
+                    page.keyboard.press("Escape")
+                    settled(page)
+                if page.url.rpartition("#/")[2] != view:
+                    page.goto(f"http://127.0.0.1:{daemon.port}/#/{view}")
+                    settled(page)
+        doing[0] = "a cartridge"
+        page.goto(f"http://127.0.0.1:{daemon.port}/#/twins/cartridges")
+        content = json_documents.encode(lispy_file.new("sum", {"main": "(+ 40 2)"}, description="Adds."))
+        file = {"name": "sum.lispy.json", "mimeType": "application/json", "buffer": content}
+        signature = {"name": "sum.lispy.json.sig", "mimeType": "text/plain", "buffer": b"{}"}
+        page.get_by_label("Open a cartridge").set_input_files([file, signature])
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.locator(".cartridge-status")).to_contain_text("Done in")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_role("button", name="Save its signature")).to_have_count(0)
+        settled(page)
+        doing[0] = "what is written"
+        page.goto(f"http://127.0.0.1:{daemon.port}/#/chat")
+        page.get_by_role("textbox", name="Ask").fill("what can you do?")
+        page.get_by_role("textbox", name="Ask").press("Enter")
+        expect(page.locator(".answer").last).not_to_be_empty()
+        settled(page)
+        browser.close()
+    assert refused == []
+    assert thrown == []
