@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from agents.storage.file_pool import in_file_pool
 from agents.storage.memory import partition, read_memories
+from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.notices.notices import one_line
+from rappd.operations.conversations import ConversationOperations
 from rappd.settings.registry import SETTINGS
+from rappd.settings.wording import WORDING
 from rappd.tenants.agent_summary import listing
 from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 MOST_OF_A_KIND = 6
 MOST_CHARACTERS = 200
 _MOST_WORDS = 8
-_MOST_THREADS = 2000
 _MOST_TWINS = 300
 _MOST_MEMORIES = 5000
 
@@ -34,14 +36,24 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
     words = text[:MOST_CHARACTERS].casefold().split()[:_MOST_WORDS]
     if not words:
         return []
+    conversations: list[dict[str, Any]] = []
     kinds = [_agents(daemon)]
     if operator:
-        threads, on_disk = await asyncio.gather(
-            daemon.store.threads(limit=_MOST_THREADS), in_file_pool(lambda: _on_disk(daemon, words))
+        conversations, on_disk = await asyncio.gather(
+            _conversations(daemon, " ".join(words)), in_file_pool(lambda: _on_disk(daemon, words))
         )
-        conversations = [_row("conversation", one.title, "", one.id) for one in threads if one.title]
-        kinds = [conversations, *kinds, *on_disk, _machines(daemon), _settings()]
-    return [row for rows in kinds for row in _best(rows, words)]
+        kinds += [*on_disk, _machines(daemon), _settings()]
+    return [*conversations, *(row for rows in kinds for row in _best(rows, words))]
+
+
+async def _conversations(daemon: Daemon, text: str) -> list[dict[str, Any]]:
+    """Those of who talks without saying who, as the page does, in which it was said or whose title has it."""
+    said = ConversationOperations(daemon.store, DEFAULT_USER_GUID)
+    rows = []
+    for one in (await said.search(text, limit=MOST_OF_A_KIND))["found"]:
+        excerpt = next((each["text"] for each in one["excerpts"]), "")
+        rows.append(_row("conversation", one["conversation"]["title"], excerpt, one["conversation"]["id"]))
+    return rows
 
 
 def _best(rows: Iterable[dict[str, Any]], words: list[str]) -> list[dict[str, Any]]:
@@ -98,7 +110,10 @@ def _machines(daemon: Daemon) -> list[dict[str, Any]]:
 
 
 def _settings() -> list[dict[str, Any]]:
-    return [_row("setting", one.help, one.name, one.name) for one in SETTINGS]
+    return [
+        _row("setting", WORDING[one.name].title, f"{WORDING[one.name].about} {one.name}", one.name)
+        for one in SETTINGS
+    ]
 
 
 def _row(kind: str, title: str, detail: str, key: str) -> dict[str, Any]:

@@ -94,7 +94,9 @@ class OpenCalls:
         m = self._machines
         since = (time.time_ns() // 1000) - _KNOWN_DAYS * 86_400 * 1_000_000
         rows = await CallTable(m.store).restored(m.node.id, since)
-        return [(emergence.decode(body, max_bytes=len(body)), at) for body, at in rows]
+        found = [(emergence.decode(body, max_bytes=len(body)), at) for body, at in rows]
+        own = m.node.id.rpartition("_")[2]  # calls of others to this machine are none of its own
+        return [(asked, at) for asked, at in found if asked.recipient.rpartition("_")[2] != own]
 
     def _seconds(self) -> float:
         return self._machines.node.settings.number("peers.keep_hours") * 3600.0

@@ -73,10 +73,11 @@ class Host(SshServer):
 
     @property
     def octets(self) -> int:
-        """Octets that it sent and got since it is on the network."""
-        shown = self.machine.run(["ip", "-s", "-j", "link", "show", "dev", "eth0"], check=True)
-        counted = json.loads(shown.stdout)[0]["stats64"]
-        return int(counted["rx"]["bytes"]) + int(counted["tx"]["bytes"])
+        """Octets that it sent and got since it is on the network. Starts no program: on a busy machine that is late."""
+        assert self._process is not None
+        lines = Path(f"/proc/{self._process.pid}/net/dev").read_text().splitlines()
+        counted = next(line for line in lines if line.strip().startswith("eth0:")).partition(":")[2].split()
+        return int(counted[0]) + int(counted[8])
 
     def kill_one(self, chance: random.Random) -> None:
         """Kills one of the programs that its visitors run: sshd's child, a shell, or tar."""

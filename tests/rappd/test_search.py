@@ -12,6 +12,8 @@ from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from rappd.settings.wording import WORDING
+
 
 @pytest.fixture
 def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
@@ -48,8 +50,10 @@ def test_operator_finds_every_kind_and_others_agents_alone(daemon: RunningDaemon
         ("memory", "Tomatoes hate frost."),
         ("memory", "The tomatoes are watered at six."),
     ]
-    [setting] = [row for row in found(daemon, "port%20loopback") if row["kind"] == "setting"]
-    assert (setting["key"], setting["title"]) == ("port", "Port of the loopback listener.")
+    [setting] = [
+        row for row in found(daemon, WORDING["port"].title.replace(" ", "%20")) if row["kind"] == "setting"
+    ]
+    assert (setting["key"], setting["title"]) == ("port", WORDING["port"].title)
     assert {row["kind"] for row in found(daemon, "tomatoes", control=False)} == {"agent"}
     assert found(daemon, "") == found(daemon, "%20" * 500) == []
     assert found(daemon, "x" * 5000) == []
@@ -100,7 +104,7 @@ def test_search_is_opened_used_and_left_by_the_keyboard_alone(daemon: RunningDae
     page.keyboard.type("tomatoes")
     options = page.get_by_role("option")
     expect(options).to_have_count(5)
-    expect(options.first).to_have_text("Where do <b>tomatoes</b> grow?")
+    expect(options.first).to_contain_text("Where do <b>tomatoes</b> grow?")
     expect(page.locator(".search-kind")).to_have_text(["Conversations", "Agents", "Twins", "Memories"])
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -144,3 +148,20 @@ def test_search_at_320_px_is_a_button_and_fits(daemon: RunningDaemon, page: Page
     assert page.evaluate(wide) == [0, 0]
     page.get_by_role("option").click()
     expect(page).to_have_url(f"http://127.0.0.1:{daemon.port}/#/agents/Weather")
+
+
+@pytest.mark.browser
+def test_found_setting_and_conversation_are_opened(daemon: RunningDaemon, page: Page) -> None:
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    page.get_by_role("link", name="Settings").wait_for()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.type("notify.command")
+    page.keyboard.press("Enter")
+    expect(page.locator("[id='setting-notify.command']")).to_be_focused()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.type("grow tomatoes")
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_contain_text("fake-llm: Where do tomatoes grow?")
+    assert "#/chat/conversation/" in page.url

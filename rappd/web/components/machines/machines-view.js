@@ -18,14 +18,14 @@ const MANY = 9; // from so many on one may look for a name
 /** Fills `place`; `close()` when done. */
 export function machinesView(place) {
   const groups = [
-    ["", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.paired],
+    ["Paired", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.paired, "visually-hidden"],
     [
       "Found, not trusted",
       keyedList("ul", "cards", selectorOf, machineCard),
       (row) => !row.paired && !row.legacy,
     ],
     ["Published brainstems", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.legacy],
-  ].map(([title, list, fits]) => ({ list, fits, heading: h("h2", {}, title), element: list.element }));
+  ].map(([title, list, fits, look = ""]) => ({ list, fits, heading: h("h2", { class: look }, title), element: list.element }));
   const asking = keyedList("ul", "cards asking", ({ attempt }) => attempt, askingCard);
   const sought = h("input", {
     type: "search",
@@ -103,7 +103,7 @@ export function machinesView(place) {
     }
     for (const { list, fits, heading } of groups) {
       const some = fitting.filter(fits);
-      heading.hidden = some.length === 0 || !heading.textContent;
+      heading.hidden = some.length === 0;
       list.show(some);
     }
     fill(hits, wanted && `${fitting.length} of ${rows.length}`);

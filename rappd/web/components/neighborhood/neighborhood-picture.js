@@ -97,7 +97,7 @@ function backedUp(name) {
   return h("p", {}, sign(mark, kind), words);
 }
 
-/** "2 of 3 machines are here. 1 waits for shed. desk and pi are backed up; shed is not." */
+/** "2 of 3 machines are here. Calls or eggs wait for pi. pi is not backed up." */
 function atOneGlance(others) {
   const all = [{ name: selfName() }, ...others];
   const isHere = (row) => machines.peer(row.fingerprint)?.presence === "here" || neighborhood.probes.get(row.name)?.reachable;

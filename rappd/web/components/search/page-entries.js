@@ -4,6 +4,7 @@ import { daemon } from "../../lib/daemon-state.js";
 import { attempted } from "./search-attempt.js";
 
 const VIEWS = [
+  ["Memory: what is remembered", "#/agents/memory"],
   ["Lineage of twins", "#/twins/lineage"],
   ["Eggs: open, compare, undo", "#/twins/eggs"],
   ["Cartridges", "#/twins/cartridges"],

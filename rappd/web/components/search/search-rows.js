@@ -19,7 +19,7 @@ const KINDS = {
 };
 const part = encodeURIComponent;
 const PLACES = {
-  conversation: (key) => `#/activity/thread/${part(key)}`,
+  conversation: (key) => `#/chat/conversation/${part(key)}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
   memory: (key) => `#/agents/memory${key ? `/${part(key)}` : ""}`,

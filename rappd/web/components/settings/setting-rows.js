@@ -26,16 +26,32 @@ const GROUPS = {
   notify: "Notices",
 };
 
-/** The settings in folded groups by the first part of their names. */
+/** The settings in folded groups by the first part of their names; `reveal(name)` opens and focuses one. */
 export function allSettings() {
   const place = h("div", {});
   const page = { opened: new Set(), drafts: new Map() }; // what outlives a redrawing
   const list = staleList(place, {
     name: "settings",
     load: async () => (await get("/settings")).settings,
-    draw: (settings) => groups(settings, page, list),
+    draw: (settings) => {
+      requestAnimationFrame(show);
+      return groups(settings, page, list);
+    },
   });
-  return { element: place, close: list.close };
+  let wanted = "";
+  const show = () => {
+    const input = wanted && place.querySelector(`#${CSS.escape(`setting-${wanted}`)}`);
+    if (!input) return;
+    wanted = "";
+    input.closest("details").open = true;
+    input.scrollIntoView({ block: "center" });
+    input.focus();
+  };
+  const reveal = (name) => {
+    wanted = name;
+    show();
+  };
+  return { element: place, close: list.close, reveal };
 }
 
 function groups(settings, page, list) {

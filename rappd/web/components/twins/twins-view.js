@@ -56,7 +56,7 @@ export function twinsView(place) {
       rows.map(({ key }) => cards.get(key).element),
     );
     find();
-    return [hits, element];
+    return [h("h2", { class: "visually-hidden" }, "Twins here"), hits, element];
   }
 
   function find() {
