@@ -167,6 +167,13 @@ class Conversation extends EventTarget {
     };
   }
 
+  /** Takes over what is stored where it differs. */
+  reread() {
+    const value = stored(storageName(this.key));
+    const states = (turns = []) => turns.map(({ id, state }) => `${id} ${state}`).join();
+    if (value && states(value.turns) !== states(this.turns.slice(-KEEP_TURNS))) this.#merge(value);
+  }
+
   /** Takes over what another tab stored; a tab that shows another conversation stays with it. */
   #merge(value) {
     const other = value && JSON.stringify(value.session) !== JSON.stringify(this.session);
