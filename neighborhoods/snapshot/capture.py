@@ -114,7 +114,11 @@ async def take_snapshot(
         holds=(machine.name, *captured),
         scheduled=scheduled,
     )
-    await asyncio.to_thread(folder.put, record)
+    try:
+        await asyncio.to_thread(folder.put, record)
+    except BaseException:  # no egg lies among the others that no list knows
+        await asyncio.to_thread(target.unlink, missing_ok=True)
+        raise
     await asyncio.to_thread(discard, folder.parts)
     return _result(record, local, taken, members)
 

@@ -183,7 +183,7 @@ def test_disk_full_here_leaves_no_half_snapshot(neighborhood: Neighborhood, room
 
 
 def _on_small_disk(neighborhood: Neighborhood, pages: int) -> subprocess.CompletedProcess[str]:
-    """A snapshot on a disk of so many pages; whatever came of it, an egg that lies there is whole."""
+    """A snapshot on a disk of so many pages; a failed one leaves no egg, and every egg is whole."""
     small = neighborhood.home / "eggs"
     small.mkdir(exist_ok=True)
     size = f"size={pages * PAGE}"
@@ -191,6 +191,8 @@ def _on_small_disk(neighborhood: Neighborhood, pages: int) -> subprocess.Complet
     try:
         done = neighborhood.rappd("snapshot", "--no-drill")
         assert list(small.rglob("*.tmp")) == []
+        if done.returncode not in (0, 7):
+            assert list(small.rglob("*.egg")) == []
         for egg in small.rglob("*.egg"):
             with zipfile.ZipFile(egg) as archive:
                 assert archive.testzip() is None
