@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import expect
 
-import rappd
-
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-VENDOR = Path(rappd.__file__).parent / "web" / "vendor"
 CODE = 'def area(r):  # of <b>a</b> circle\n    return "3.14" if r else 0'
 
 
@@ -107,16 +101,3 @@ async def test_copy_button_never_lies_over_code(site: Any) -> None:
         await code.evaluate("code => { code.scrollLeft = 9999 }")
         left, right = await code.bounding_box(), await copy.bounding_box()
         assert left is not None and right is not None and left["x"] + left["width"] <= right["x"]
-
-
-async def test_vendored_libraries_are_those_whose_hash_is_recorded() -> None:
-    recorded = re.findall(
-        r"^\| `(\w+)/` .*?`([0-9a-f]{64})`", (VENDOR / "README.md").read_text(), re.MULTILINE
-    )
-    found = {
-        path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in VENDOR.glob("*/*.js")
-        if path.name != "entry.js"
-    }
-    assert found == dict(recorded)
-    assert all((VENDOR / name / "LICENSE").is_file() for name in found)

@@ -176,7 +176,9 @@ async def test_legacy_listener_names_its_callers(site: Any) -> None:
 async def test_a_phone_has_five_tabs_and_the_rest_under_more(site: Any) -> None:
     async with site.opened(viewport={"width": 320, "height": 700}) as page:
         await page.get_by_role("button", name="More pages").click()
-        await expect(page.get_by_role("menuitem")).to_have_text(["Devices", "Waiting", "Activity", "Settings"])
+        await expect(page.get_by_role("menuitem")).to_have_text(
+            ["Devices", "Waiting", "Activity", "Settings"]
+        )
         await page.keyboard.press("End")
         await page.keyboard.press("Enter")
         await expect(page.locator("main h1")).to_have_text("Settings")
