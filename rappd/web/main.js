@@ -146,7 +146,10 @@ function loadRest() {
   loadSearch().catch(() => undefined); // opening it tries again
 }
 
-const loadSearch = () => import("./components/search/search-palette.js");
+/** A function, so that it is there while this module still waits for the daemon. */
+function loadSearch() {
+  return import("./components/search/search-palette.js");
+}
 
 async function search() {
   const { openSearch } = await loadSearch();

@@ -18,8 +18,11 @@ pytestmark = [
 
 VIEWS = (
     "chat",
+    "chat/conversations",
     "agents",
     "agents/Weather",
+    "agents/memory",
+    "agents/edit/weather_agent.py",
     "twins",
     "twins/lineage",
     "twins/eggs",
