@@ -13,7 +13,7 @@ from typing import Any
 from lan.neighborhood_hosts import Host, Neighborhood, same, tree
 
 _DONE, _PARTLY = 0, 7
-MEGABITS = 100
+MEGABITS = 10
 """The speed of each link: what is sent takes long enough to be cut off within."""
 
 

@@ -63,7 +63,11 @@ class Host(SshServer):
         self.home.mkdir(mode=0o700)
 
     def slow_down(self, megabits: int) -> None:
-        """Bounds the speed at which it, and the desk towards it, can send."""
+        """Bounds the speed at which it, and the desk towards it, can send.
+
+        Little waits in its sockets: what does would still arrive after its programs were killed.
+        """
+        self.machine.run(["sysctl", "-q", "-w", "net.ipv4.tcp_wmem=4096 16384 65536"], check=True)
         shape = ["root", "tbf", "rate", f"{megabits}mbit", "burst", "64kb", "latency", "50ms"]
         self.machine.run(["tc", "qdisc", "replace", "dev", "eth0", *shape], check=True)
         switch, port = self.machine.lan.switch, self.machine.port
