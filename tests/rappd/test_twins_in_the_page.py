@@ -60,6 +60,7 @@ def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
 def _open(page: Page, daemon: RunningDaemon) -> None:
     page.goto(daemon.post("/operator/key", control=True).json()["url"])
     page.get_by_role("link", name="Twins").click()
+    expect(page.locator("main h1")).to_have_text("Twins")  # the chat takes files, too
 
 
 def _new_twin(page: Page, name: str, kind: str = "personal") -> None:
