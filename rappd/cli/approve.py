@@ -59,7 +59,13 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
     approving = _approving(home, whose, names)
     daemon = ControlClient(home)
     if daemon.running():
-        done = [daemon.post(f"{whose.base_path}/agents/approve", {"filename": path}) for path, _ in approving]
+        done = [
+            daemon.post(
+                f"{whose.base_path}/agents/approve",
+                {"filename": path, "sha256": held.sha256 if held else ""},
+            )
+            for path, held in approving
+        ]
     else:
         done = [_approve_here(home, whose.workspace, path, held) for path, held in approving]
     if as_json:

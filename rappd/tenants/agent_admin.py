@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.file_pool import in_file_pool
-from rappd.errors import NotFoundError, UsageProblemError
+from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
 from rappd.tenants.quarantine import QuarantinedFile, held_files, named
@@ -140,13 +140,15 @@ class AgentAdmin:
             await self._tenant.refresh()
         return self._report(filename)
 
-    async def approve(self, name: str) -> dict[str, Any]:
+    async def approve(self, name: str, digest: str = "") -> dict[str, Any]:
         """Lets exactly the present bytes of a file run, if it was quarantined; else change structure.
 
-        ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``).
+        ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``). ``digest``
+        is the SHA-256 of what was read: other bytes are refused with ``ConflictError``.
         """
         waiting = await in_file_pool(self._waiting, name)
         if waiting is not None:
+            _check_read(waiting.path, waiting.sha256, digest)
             filename = waiting.path.removeprefix("agents/")
             await in_file_pool(self._tenant.held.release, waiting.file, waiting.sha256)
             if filename == ENV_FILE:
@@ -176,6 +178,7 @@ class AgentAdmin:
         state = self._state(name)
         filename = name if state is None else state.file.rel
         content = await in_file_pool(self._tenant.files.read, filename)
+        _check_read(filename, sha256(content), digest)
         await in_file_pool(self._tenant.files.approve, filename, sha256(content))
         await self._tenant.registry.forget(YOURS, filename)
         await self._tenant.refresh()
@@ -262,6 +265,11 @@ class AgentAdmin:
             "try": example,
             "message": ready_text(agents, example),
         }
+
+
+def _check_read(file: str, present: str, read: str) -> None:
+    if read and read != present:
+        raise ConflictError(f"{file} is not what you read: it changed.", do="Read it again, then approve.")
 
 
 def _fault(state: Any) -> dict[str, Any] | None:

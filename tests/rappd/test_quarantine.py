@@ -48,7 +48,13 @@ def test_quarantined_agent_is_listed_and_not_loaded(
     assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).status == 404
     assert not trace.exists()
 
-    done = daemon.post("/agents/approve", {"filename": "oven_agent.py"}, control=True).json()
+    read = {"filename": "oven_agent.py", "sha256": hashlib.sha256(b"another text").hexdigest()}
+    refused = daemon.post("/agents/approve", read, control=True)
+    assert (refused.status, refused.json()["do"]) == (409, "Read it again, then approve.")
+    assert row(daemon, "oven_agent.py")["held"]
+
+    read["sha256"] = hashlib.sha256(source.encode()).hexdigest()
+    done = daemon.post("/agents/approve", read, control=True).json()
     assert done["message"] == "oven_agent.py is approved, and runs."
     assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).json()["result"] == "done"
     assert trace.exists()

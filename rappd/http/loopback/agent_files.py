@@ -108,9 +108,10 @@ async def undo(request: web.Request) -> web.Response:
 @routes.post("/agents/approve")
 @operator_only
 async def approve(request: web.Request) -> web.Response:
-    """Lets the present bytes of a quarantined file run; of any other, change structure."""
+    """Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others."""
     body = await json_object(request)
-    done = await tenant_of(request).admin.approve(text_field(body, "filename"))
+    name, digest = text_field(body, "filename"), body.get("sha256") or ""
+    done = await tenant_of(request).admin.approve(name, str(digest))
     request.app[DAEMON].tether.workflows_changed()
     return ok(done)
 

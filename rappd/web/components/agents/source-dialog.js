@@ -15,11 +15,11 @@ const CODE = "This file is kept, not run. Once approved it runs whenever it is a
 /** Fetches the source and opens the dialog; failures to fetch go into `errorPlace`, on the card. */
 export function openSource(file, card, errorPlace, key = "") {
   return attemptIn(errorPlace, async () => {
-    const { source } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
+    const { source, sha256 } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
     openDialog({
       title: file.filename,
       wide: true,
-      build: (close) => content(file, card, source, close, key),
+      build: (close) => content({ ...file, sha256 }, card, source, close, key),
     });
   });
 }
@@ -31,7 +31,7 @@ function content(file, card, source, close, key) {
     approve.disabled = true;
     let answer = {};
     const done = await attemptIn(errorPlace, async () => {
-      answer = await post(`${routesOf(key)}/agents/approve`, { filename: file.filename });
+      answer = await post(`${routesOf(key)}/agents/approve`, { filename: file.filename, sha256: file.sha256 });
     });
     approve.disabled = false;
     if (!done) return;
