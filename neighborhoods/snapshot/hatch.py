@@ -294,8 +294,10 @@ async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> No
                 done.failed.append(f"{one.unit.name} is hatched and does not wake: {problem}")
 
 
-def _said(problem: Exception, step: PeerStep) -> str:
-    return str(from_disk(problem, step.twin.name)) if isinstance(problem, OSError) else str(problem)
+def _said(problem: ReportableError | OSError, step: PeerStep) -> str:
+    """The cause, and what to do."""
+    found = from_disk(problem, step.twin.name) if isinstance(problem, OSError) else problem
+    return f"{found} {found.do}".strip()
 
 
 def _told(peer: PeerPlan, step: PeerStep) -> dict[str, Any]:
