@@ -201,6 +201,7 @@ def test_page_cancels_hatching_and_packing(
         page.set_default_timeout(60_000)
         page.goto(desk.post("/operator/key", control=True).json()["url"])
         page.get_by_role("link", name="Twins").click()
+        expect(page.locator("main h1")).to_have_text("Twins")  # the chat takes files, too
         page.locator("#main input[type=file]").first.set_input_files(egg)
 
         begin(page, places, "staged")
