@@ -210,7 +210,7 @@ class Outbox:
         return msgspec.structs.replace(row, state="dropped")
 
     async def move_to(self, row: OutgoingEnvelope, peer: str, envelope: Envelope, ttl: float = DAY) -> int:
-        """Keeps ``envelope`` for another peer in the place of a row that waits; nobody is told of that row's end."""
+        """Keeps ``envelope`` for another peer in the place of a row that waits; that row's end is not reported."""
         number = await self.put(peer, envelope, row.what, ttl)
         await self._ledger.release(row)
         if (queue := self._queue_of(row)) is not None:

@@ -22,7 +22,7 @@ _MOST = 100
 
 
 class NewMembers:
-    """Each member is told of once. What a machine says of itself admits nobody: the owner's invite does."""
+    """Each member is reported once. A machine's own words admit nobody: the owner's invite does."""
 
     def __init__(self, home: Path, memberships: Memberships, notices: Notices) -> None:
         self._home, self._memberships, self._notices = home, memberships, notices

@@ -125,6 +125,6 @@ async def _logged(work: Coroutine[Any, Any, None]) -> None:
 
 
 def one_line(text: str) -> str:
-    """``text`` as screens may show it, whoever wrote it: one line of printable characters, at most 300."""
+    """``text`` made fit for a screen: one line of printable characters, at most 300."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[: 4 * _LONGEST]).split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

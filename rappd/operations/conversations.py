@@ -182,7 +182,7 @@ def titled(thread: ThreadRow, titles: Mapping[str, str]) -> ThreadRow:
 
 
 async def whole_thread(store: Store, thread: ThreadRow, before: int | None = None) -> dict[str, Any]:
-    """All that was said on a thread, whoever said it, in order of time: the last part, or the part before ``before``.
+    """All sentences of a thread by all speakers, in order of time: the last part, or the part before ``before``.
 
     ``before`` in the answer leads to the part before this one, None at the beginning.
     """

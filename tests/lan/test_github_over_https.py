@@ -38,7 +38,7 @@ mount --bind "$0/hosts" /etc/hosts && mount --bind "$0/ca.crt" /etc/ssl/certs/ca
 if [ -d "$0/sbin" ]; then mount --bind "$0/sbin" /usr/local/sbin; fi
 exec "$@"
 """
-"""What holds for one command of the desk alone: ``ip netns exec`` gives each a view of the files of its own."""
+"""A mount for one command of the desk alone: ``ip netns exec`` gives each a view of the files of its own."""
 
 
 class Desk:

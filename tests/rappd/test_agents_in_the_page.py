@@ -78,7 +78,7 @@ def opened(browser: Browser, daemon: RunningDaemon) -> Iterator[Open]:
 
 
 def editor(page: Page) -> Locator:
-    """Where the text is typed."""
+    """The element in which the text is typed."""
     return page.get_by_role("textbox", name="Text of")
 
 

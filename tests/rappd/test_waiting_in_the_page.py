@@ -1,4 +1,4 @@
-"""What waits for the owner, answered on the page of a real daemon, by keyboard, in both themes."""
+"""The list of waiting matters, answered on the page of a real daemon, by keyboard, in both themes."""
 
 from __future__ import annotations
 

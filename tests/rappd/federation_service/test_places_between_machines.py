@@ -168,7 +168,7 @@ def test_inviter_learns_once_that_an_invited_machine_joined(network: Three) -> N
     desk, pi, _ = network
     known = [("pi joined Book club.", "rappd neighborhood show 'Book club'")]
     desk.wait_for(lambda: told_of(desk) == known, 30, "the notice")
-    assert told_of(pi) == [], "who was there before is not told of"
+    assert told_of(pi) == [], "an earlier member is not reported again"
     desk.stop()
     desk.start()
     pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")

@@ -1,4 +1,4 @@
-"""What waits for the owner, in Chromium: counted, listed, answered, and told by the browser when its owner wants it."""
+"""The list of waiting matters in Chromium: counted, listed, answered, and shown by the browser when its owner wants it."""
 
 from __future__ import annotations
 

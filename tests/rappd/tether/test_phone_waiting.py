@@ -1,4 +1,4 @@
-"""What waits for the owner on a phone: seen only with the right, news dismissed there, and nothing else answered."""
+"""The list of waiting matters on a phone: seen only with the right, news dismissed there, and nothing else answered."""
 
 from __future__ import annotations
 

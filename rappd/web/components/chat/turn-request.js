@@ -48,7 +48,7 @@ export async function stop(conversation) {
 async function carry(conversation, turn) {
   if (!navigator.locks) return read(conversation, turn);
   return navigator.locks.request(`rappd turn ${turn.id}`, async () => {
-    conversation.reread(); // the tab that read until now may have told of the end only there
+    conversation.reread(); // the tab that read until now may have stored the end only there
     const now = conversation.turns.find((known) => known.id === turn.id);
     if (now && now === conversation.current) await read(conversation, now);
   });

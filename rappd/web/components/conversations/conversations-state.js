@@ -102,7 +102,7 @@ export const conversations = new Conversations();
 /** Conversations that were taken off the list. Raises `Problem`. */
 export const removed = async () => (await get(`/conversations?removed=1&limit=${MOST}`)).conversations ?? [];
 
-/** What was said: `{found, words, next}`. Raises `Problem`. */
+/** Sentences that were found: `{found, words, next}`. Raises `Problem`. */
 export function search(words, below = null) {
   const query = new URLSearchParams({ words, ...(below && { below }) });
   return get(`/conversations/search?${query}`);

@@ -1,4 +1,4 @@
-/** A thread of the event log as the conversation that it is, whoever spoke; read only. */
+/** A thread of the event log as a conversation of all its speakers; read only. */
 
 import { callView } from "../chat/tool-call.js";
 import { fill, h } from "../../lib/dom.js";

@@ -83,7 +83,7 @@ function rich(parts, place, { text, label, readOnly, changed, save }) {
   };
 }
 
-/** What is typed is no shortcut of the page, though the page sees only the editor's outside. */
+/** Typing is no shortcut of the page, though the page sees only the editor's outside. */
 function keepKeys(event) {
   if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
 }

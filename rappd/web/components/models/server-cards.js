@@ -1,4 +1,4 @@
-/** Where answers come from, as cards: this computer, another server, Azure, Copilot, or no model at all. */
+/** Sources of answers, as cards: this computer, another server, Azure, Copilot, or no model at all. */
 
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";

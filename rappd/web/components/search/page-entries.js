@@ -1,4 +1,4 @@
-/** What the page itself offers to a search: its pages and their views, and what can be begun. */
+/** The page's own part of a search: its pages and their views, and what can be begun. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { attempted } from "./search-attempt.js";

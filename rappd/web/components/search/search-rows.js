@@ -28,7 +28,7 @@ const PLACES = {
 };
 let commands = null; // promise of all of them, fetched with the first search
 
-/** What the daemon finds for `words`. Raises `Problem`. */
+/** The daemon's findings for `words`. Raises `Problem`. */
 export async function found(words, signal) {
   if (!words.trim()) return [];
   const { found: rows = [] } = await ask(`/search?words=${part(words)}`, { signal });

@@ -53,7 +53,7 @@ export function waitingList(place) {
   };
 }
 
-/** What had the keyboard is answered: the next matter has it, or the page. */
+/** Gives the keyboard to the next matter, or to the page, once the one that had it is answered. */
 function next(element) {
   const control = [...element.querySelectorAll("li button, li a")].find((one) => one.checkVisibility());
   (control ?? document.querySelector("#main h1")).focus();
