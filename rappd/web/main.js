@@ -37,6 +37,7 @@ const keyWorked = await useKey();
 const frame = navigation(document.getElementById("navigation"), pages, search);
 banner(document.getElementById("banner"));
 localModelOffer(document.getElementById("offer"));
+startShortcuts(pages, { search, write, escape, visit });
 await daemon.start();
 if (!keyWorked && !daemon.operator && daemon.awake) {
   failedFiles.add({
@@ -57,7 +58,6 @@ waiting.start();
 acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
-startShortcuts(pages, { search, write, escape, visit });
 keepAboveKeyboard();
 document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
@@ -158,7 +158,7 @@ async function search() {
 
 function write() {
   if (shown?.page.id !== "chat") visit("chat");
-  setTimeout(() => shown.view.write?.());
+  setTimeout(() => shown?.view.write?.());
 }
 
 /** Puts an example where one writes to the brainstem, or the twin `key`; what stood there can be had back. */

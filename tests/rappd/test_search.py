@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from rappd.settings.wording import WORDING
 
@@ -134,6 +134,19 @@ def test_search_is_opened_used_and_left_by_the_keyboard_alone(daemon: RunningDae
     expect(page.get_by_text("Nothing is called “nothing of the kind”.").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_search_is_opened_by_key_while_the_daemon_is_slow(daemon: RunningDaemon, page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/health", lambda route: held.append(route))
+    page.goto(f"http://127.0.0.1:{daemon.port}/")
+    page.get_by_role("link", name="Settings").wait_for()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    assert held  # the page still waits for its first answer
+    for waiting in held:
+        waiting.continue_()
 
 
 @pytest.mark.browser
