@@ -75,7 +75,8 @@ export function composer(conversation, { sent }) {
     }
     if (!text && !attached?.count) return;
     stopSpeaking();
-    send(conversation, attached?.count ? attached.with(text) : text);
+    const pictures = attached?.pictures ?? [];
+    send(conversation, attached?.count ? attached.with(text) : text, { pictures });
     attached?.clear();
     put("");
     tell("");
@@ -135,6 +136,7 @@ export function composer(conversation, { sent }) {
     element: h("div", { class: "composer-place" }, form, note),
     focus: () => field.focus(),
     put,
+    attach,
     text: () => field.value,
     close() {
       for (const [what, event] of watched) what.removeEventListener(event, draw);
