@@ -56,7 +56,10 @@ def test_picture_reaches_the_model_and_stays_in_record_and_exports(
 
     lines = daemon.cli("threads", "export", thread, "--format", "jsonl").stdout.splitlines()
     assert json.loads(lines[0])["_x_pictures"] == [PICTURE]
-    assert f"![red \\[dot\\].png]({URL})" in daemon.cli("threads", "export", thread, "--format", "markdown").stdout
+    assert (
+        f"![red \\[dot\\].png]({URL})"
+        in daemon.cli("threads", "export", thread, "--format", "markdown").stdout
+    )
     assert daemon.cli("threads", "verify").returncode == 0
     assert DATA not in daemon.log
 

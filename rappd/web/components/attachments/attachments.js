@@ -13,7 +13,10 @@ const MOST_TOGETHER = 200_000;
 const MOST_OF_A_PICTURE = 50_000_000; // before it is made smaller
 const CONTROL = /[\0-\x08\x0e-\x1f]/;
 
-/** The list of a message box. `add(files)` takes files in, `with(text)` gives the sentence with them, beside `pictures`. */
+/**
+ * The list of a message box. `add(files)` takes files in and tells if all were taken; `with(text)` gives the sentence with
+ * the texts, `pictures` what goes beside it.
+ */
 export function attachmentList({ changed }) {
   const list = h("ul", { class: "attachments", "aria-label": "Attached files" });
   const refusals = h("div", { class: "attachments-refused", role: "alert" });
@@ -23,8 +26,8 @@ export function attachmentList({ changed }) {
   const draw = () => {
     list.hidden = files.length === 0;
     note.hidden = !files.some(({ picture }) => picture);
-    const model = daemon.thinking || "the model";
-    fill(note, `Pictures go to ${model} alone: not to agents, and to no other machine.`);
+    const where = daemon.health?.provider?.where;
+    fill(note, `Pictures go to the model${where ? ` at ${where}` : ""} alone: not to agents, and to no other machine.`);
     fill(list, files.map(chip));
     changed();
   };
@@ -71,6 +74,7 @@ export function attachmentList({ changed }) {
       );
       if (!refused.length && some.length) announce(`Attached: ${[...some].map(({ name }) => name).join(", ")}.`);
       draw();
+      return refused.length === 0;
     },
     with(text) {
       return [text || "Look at what is attached.", ...files.filter(({ picture }) => !picture).map(asText)].join("\n\n");

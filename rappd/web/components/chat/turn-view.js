@@ -96,6 +96,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   const edit = () => {
     const close = () => (form.replaceWith(written), element.querySelector("[data-edit]")?.focus());
     const form = sentenceForm(turn.user, {
+      pictures: Boolean(pictures),
       cancel: close,
       send: (changed) => course.again(turn, changed) || close(),
     });
