@@ -219,6 +219,7 @@ def setting_row(value: Value) -> dict[str, Any]:
         "variable": setting.variable,
         "kind": setting.kind,
         "choices": list(setting.choices),
+        "choice_words": dict(WORDING[setting.name].choices),
         "secret": setting.secret,
         "live": setting.live,
         "help": setting.help,
