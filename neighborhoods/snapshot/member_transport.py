@@ -36,7 +36,10 @@ class MemberProbe(msgspec.Struct, frozen=True):
 
 
 class MemberTwin(msgspec.Struct, frozen=True):
-    """One twin as the member lists it. ``fingerprint`` changes with any name, size or mtime below its folder."""
+    """One twin as the member lists it. ``fingerprint`` changes with any name, size or mtime below its folder.
+
+    ``has_rappid_json``: False for a repository that a roster names and that is no twin.
+    """
 
     hash: str
     rappid_json: dict[str, Any]
@@ -46,6 +49,7 @@ class MemberTwin(msgspec.Struct, frozen=True):
     has_soul: bool = False
     agents: tuple[str, ...] = ()
     fingerprint: str = ""
+    has_rappid_json: bool = True
 
 
 class MemberListing(msgspec.Struct, frozen=True):

@@ -51,6 +51,7 @@ TransportSource = Callable[[PeerBlock], MemberTransport | None]
 
 EVERYTHING = frozenset(set(Category) - {Category.NO_MEMORY})
 CREATE, OVERWRITE, SKIP, FAIL = "create", "overwrite", "skip", "fail"
+NO_RAPPID = "has no readable rappid.json: its files stay in the egg, and no twin hatches from them"
 
 
 @dataclass(slots=True)
@@ -333,7 +334,9 @@ def _simulated(block: PeerBlock, options: RestoreOptions, home: Path) -> PeerPla
     for twin in block.twins:
         if options.restore_archived or not twin.is_archived:
             there = "there" if (folder / "twins" / twin.hash / "rappid.json").exists() else ""
-            plan.steps.append(_step(twin, there, options))
+            is_nobody = twin.part is not None and not twin.is_twin
+            step = PeerStep(twin, SKIP, NO_RAPPID) if is_nobody else _step(twin, there, options)
+            plan.steps.append(step)
     return plan
 
 

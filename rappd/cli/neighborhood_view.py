@@ -12,6 +12,7 @@ from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import SnapshotResult
+    from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 
 _SHOWN = 8
 _CATEGORIES = {
@@ -67,7 +68,17 @@ def show_snapshot(done: SnapshotResult) -> None:
         print_out(f"{status_mark('good')} Restorable: {count(drilled.files, 'file')} hatched and compared.")
     else:
         print_out(f"{status_mark('bad')} It cannot be restored: {strip_control(drilled.problem)}")
+    show_apart(record)
     print_out(f"  {tilde(record.path)}")
+
+
+def show_apart(record: SnapshotRecord) -> None:
+    """Names what the drill of a snapshot found to be no twin."""
+    apart = record.drill.apart if record.drill else ()
+    for text in apart[:_SHOWN]:
+        print_out(wrapped(f"  {status_mark('note')} not a twin: {strip_control(text)}", 4))
+    if len(apart) > _SHOWN:
+        print_out(f"    and {len(apart) - _SHOWN} more (--json)")
 
 
 def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
