@@ -106,7 +106,13 @@ class GithubTransport:
         raise NoSuchMemberError(f"{self._member} has no brainstem.", do="Read its twins.")
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
         """Pushes a branch with the twin's files; its owner merges it. Raises ``MemberRefusedError`` without the opt-in."""
         require_twin_hash(twin)
@@ -145,6 +151,12 @@ class GithubTransport:
         await git(*at, "reset", "--hard", "--quiet", before)
         detail = await self._proposed(place.repository.url, branch, base)
         return WriteOutcome(created, overwritten, staged=True, detail=detail)
+
+    async def write_agents(
+        self, archive: Path, *, overwrite: bool = False, is_trusted: bool = True
+    ) -> WriteOutcome:
+        """Raises ``MemberRefusedError``: a neighborhood has no brainstem."""
+        raise MemberRefusedError(f"{self._member} has no brainstem.", do="Restore its twins.")
 
     async def aclose(self) -> None:
         """Removes the clones."""

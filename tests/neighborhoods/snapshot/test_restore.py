@@ -100,6 +100,35 @@ def test_in_place_writes_what_is_missing_to_its_machine(
     ] == {"created": 0, "overwritten": 0, "skipped": 2}
 
 
+def test_in_place_fills_gaps_among_the_agents_of_its_machine(
+    pi: Machine, taken: SnapshotResult, laptop: Machine, tmp_path: Path
+) -> None:
+    egg, agent = Path(taken.record.path), pi.host.agents / "clock_agent.py"
+    way = to_folders(pi=FolderMember(pi.root))
+
+    def steps(machine: Machine, **options: bool) -> list[tuple[str, str]]:
+        made = machine.plan(egg, way, **options).as_json()["peers"][0]
+        assert made["agents_kept"] == []
+        return [(step["name"], step["action"]) for step in made["agents"]]
+
+    agent.write_bytes(b"mine\n")
+    assert steps(laptop) == steps(laptop, overwrite_agents=True) == [("clock_agent.py", "skip")]
+    laptop.hatch(egg, way)
+    assert agent.read_bytes() == b"mine\n"
+    both = {"overwrite_agents": True, "overwrite_peer_twins": True}
+    assert steps(laptop, **both) == [("clock_agent.py", "overwrite")]
+    laptop.hatch(egg, way, **both)
+    assert agent.read_bytes() == b"clock = 1\n"
+    agent.unlink()
+    assert steps(laptop) == [("clock_agent.py", "create")]
+    stranger = Machine(tmp_path / "stranger", "stranger")
+    assert steps(stranger) == [("clock_agent.py", "skip")]
+    stranger.hatch(egg, way)
+    assert not agent.exists()
+    done = laptop.hatch(egg, way)
+    assert (done.failed, agent.read_bytes()) == ([], b"clock = 1\n")
+
+
 class Roster(FolderMember):
     """A member whose first twin is a repository without a ``rappid.json``."""
 
