@@ -136,7 +136,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/installer/target.py",
         "twins/installer/hatching.py",
         "twins/installer/installer.py",
-        "twins/fs/file_moves.py",
+        "twins/fs/file_transaction.py",
         "twins/installer/receipts.py",
         "twins/installer/metadata.py",
         "twins/installer/recovery.py",
