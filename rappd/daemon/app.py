@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
