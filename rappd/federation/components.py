@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from envelopes.identity.keys import IdentityKey
+from envelopes.identity.keys import IdentityKey, brainstem_id
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
 from rappd.daemon.home import Home
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.settings.load import Settings
 from rappd.store.inbox_table import InboxTable
@@ -74,7 +73,7 @@ class LocalNode:
     @property
     def id(self) -> str:
         """The sender of its envelopes."""
-        return own_id(self.identity.fingerprint)
+        return brainstem_id(self.identity.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)

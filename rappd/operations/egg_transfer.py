@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from envelopes.codecs import emergence
 from envelopes.envelope import Envelope, new_id
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, OutgoingEnvelope
 from rappd.errors import NotFoundError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.service import FederationService
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.egg_packing import PackRequest
@@ -86,7 +86,7 @@ class EggTransferOperations(ReceivedEggs):
         if not sealed:  # what waits for days should not turn out to be no egg then
             await asyncio.to_thread(self._eggs.verbs.inspect, path)
         name = path.name.removesuffix(SUFFIX)
-        note = Envelope(new_id(), m.node.id, own_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
+        note = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
         row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
         return await self._told(peer, name, await m.parts.outbox.try_now(row, within=TURN_SECONDS))
 
