@@ -30,15 +30,15 @@ from rappd.federation.components import (
     FederationComponents,
     FederationTables,
     LocalNode,
+    PeerEventHandler,
+    build_components,
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.new_members import NewMembers
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
-from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
-from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.notices.notices import Notices
 from rappd.store.connections import explain
