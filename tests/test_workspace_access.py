@@ -118,7 +118,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
         "rappd/operations/session_packing.py",
-        "rappd/operations/sealed_eggs.py",
+        "rappd/operations/uploaded_eggs.py",
         "rappd/operations/uploaded_eggs.py",
         "twins/workspace/checkpoints.py",
         "twins/zip/extracting.py",

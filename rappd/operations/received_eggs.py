@@ -24,8 +24,7 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import RECEIVED, DaemonEggOperations
-from rappd.operations.sealed_eggs import unsealed
-from rappd.operations.uploaded_eggs import UploadedEggs, new_file
+from rappd.operations.uploaded_eggs import UploadedEggs, new_file, unsealed
 from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
 
