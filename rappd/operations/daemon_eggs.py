@@ -21,6 +21,7 @@ from rappd.operations.eggs import EggOperations
 from rappd.operations.uploaded_eggs import UploadedEggs, unsealed
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
+from twins.eggs.parsed_egg import Destination
 from twins.work_progress import Cancellation, Progress
 
 log = logging.getLogger(__name__)
@@ -224,10 +225,14 @@ class DaemonEggOperations:
             log.info("an egg: %s", error)
 
     async def alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """Runs ``work`` with no other hatching under way; the host's agent files are read again after it."""
+        """Runs ``work`` with no other hatching under way.
+
+        The host's agent files are read again after it, unless it was one twin that hatched: the host's stayed.
+        """
         async with self._hatching:
             done = await work
-        await self._refresh_host()
+        if done.get("hatched", {}).get("destination") != Destination.TWIN:
+            await self._refresh_host()
         return done
 
     @asynccontextmanager
