@@ -150,7 +150,8 @@ def _came_from_control(request: web.Request) -> bool:
     connection = transport.get_extra_info("socket")
     daemon = request.app[DAEMON]
     pid = _peer_pid(connection)
-    if pid is not None and daemon.zygote_pid and is_worker_process(pid, daemon.zygote_pid):
+    zygote = daemon.supervisor.zygote_pid
+    if pid is not None and zygote and is_worker_process(pid, zygote):
         log.warning("security: worker process %s tried the control socket", pid)
         raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
     return True
