@@ -102,21 +102,6 @@ def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
     return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data, extensions)
 
 
-def request_from_envelope(envelope: Envelope) -> ChatRequest:
-    """The inverse of ``request_envelope`` (the id counts as the client's own turn id)."""
-    data = envelope.data
-    return ChatRequest(
-        data["user_input"],
-        data.get("conversation_history", []),
-        data.get("session_id"),
-        envelope.sender,
-        envelope.id,
-        data.get("twin_chat_envelope"),
-        data.get("follows"),
-        envelope.extensions.get(PICTURES, []),
-    )
-
-
 def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode: bool) -> dict[str, Any]:
     """The 200 body for a ``DONE``: the union of every published server's keys, both reply keys alike, and what senses of the workspace add."""
     assert reply.verb == DONE
