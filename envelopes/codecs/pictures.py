@@ -105,7 +105,7 @@ def _checked(found: object, where: str) -> Picture:
             f"{where} is {kind}, not {shown(said) if isinstance(said, str) else 'that'}",
             do="Send its own type.",
         )
-    picture = {"type": kind, "data": base64.b64encode(content).decode()}
+    picture = {"type": kind, "data": data}
     name = "".join(one if one.isprintable() else " " for one in name).strip()[:MOST_OF_A_NAME]
     return {**picture, "name": name} if name else picture
 
