@@ -122,6 +122,22 @@ def test_conversations_of_a_twin_travel_to_a_machine_of_the_same_owner_alone(
     pi.owner("POST", "/eggs/hatch", {"path": row["path"]})
 
 
+def test_archive_estate_of_a_paired_machine_without_ssh_says_what_to_do(
+    machines: tuple[Machine, Machine, Machine],
+) -> None:
+    desk, *_ = machines
+    done = desk.cli("fleet", "archive_estate", "--filter", "kind=twin")
+    assert done.returncode == 7, done.stdout
+    assert [line for line in done.stdout.splitlines() if "pi" in line] == [
+        "✗ pi: A paired machine archives for you over SSH alone; nothing was done there. "
+        'Write {"name": "pi", "ssh_host": "HOST"} into peers.json.'
+    ]
+    entry = {"name": "pi", "ssh_host": "127.0.0.1:1"}
+    (desk.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    asked = desk.cli("fleet", "archive_estate", "--filter", "kind=twin").stdout
+    assert "SSH alone" not in asked and asked.count("pi") == 1, asked
+
+
 def held_by(egg: Path, machine: str) -> dict[str, bytes]:
     """The files of a machine's twin in a snapshot, by their paths in it."""
     with zipfile.ZipFile(egg) as opened:
