@@ -12,7 +12,6 @@ from rappd.daemon.home import Home, machine_name
 from rappd.store.reader import Reader
 
 if TYPE_CHECKING:
-    from neighborhoods.peer import Peer
     from rappd.store.store import Store
 
 T = TypeVar("T")
@@ -26,7 +25,7 @@ def peers_on_disk(home: Home) -> Answer:
     from neighborhoods.discovery.address_resolver import AddressResolver
     from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.peers_file import PeersFile
-    from rappd.federation.peer_view import legacy_row
+    from rappd.federation.peer_view import legacy_row, stored_peer_row
     from rappd.settings.load import Settings
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
@@ -44,7 +43,11 @@ def peers_on_disk(home: Home) -> Answer:
         entries = await written.entries()
         resolver = AddressResolver(DiscoveredNodes(), written)
         peers = [
-            _row(peer, waiting.get(peer.fingerprint, 0), resolver.reached_by(peer.fingerprint, peer.address))
+            stored_peer_row(
+                peer,
+                waiting.get(peer.fingerprint, 0),
+                resolver.reached_by(peer.fingerprint, peer.address) or "",
+            )
             for peer in await PeerTable(store).peers()
         ]
         silent = "not tried, rappd isn't running"
@@ -62,6 +65,7 @@ def peers_on_disk(home: Home) -> Answer:
 def peer_on_disk(home: Home, selector: str) -> Answer:
     """The answer of ``GET /peers/{peer}``. Raises ``NoSuchPeerError``."""
     from neighborhoods.peer_store import PeerStore
+    from rappd.federation.peer_view import stored_peer_row
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
 
@@ -71,7 +75,7 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
         peer = book.find(selector)
         waiting = (await OutboxTable(store).peers_waiting()).get(peer.fingerprint, 0)
         reached = "last address" if peer.address else ""
-        return {"peer": {**_row(peer, waiting, reached), "agents_here": [], "twins_here": []}}
+        return {"peer": {**stored_peer_row(peer, waiting, reached), "agents_here": [], "twins_here": []}}
 
     return read(home, look)
 
@@ -79,9 +83,9 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
 def outbox_on_disk(home: Home) -> Answer:
     """The answer of ``GET /outbox?restored=1``."""
     from envelopes.envelope import HELP
+    from envelopes.identity.keys import brainstem_id
     from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
-    from rappd.federation.advertised_capabilities import own_id
     from rappd.federation.peer_view import outbox_row
     from rappd.operations.open_calls import open_row, restored_calls
     from rappd.store.outbox_table import OutboxTable
@@ -93,7 +97,7 @@ def outbox_on_disk(home: Home) -> Answer:
         book = PeerStore(PeerTable(store))
         await book.load()
         rows = await OutboxTable(store).outgoing()
-        found = await restored_calls(store, own_id(fingerprint)) if fingerprint else []
+        found = await restored_calls(store, brainstem_id(fingerprint)) if fingerprint else []
         waiting = [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]
         return {"outbox": [*waiting, *(open_row(asked, at) for asked, at in found)]}
 
@@ -146,30 +150,6 @@ class _Reading:
 
     async def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._reader.rows(statement, values)
-
-
-def _row(peer: Peer, waiting: int, reached: str | None) -> Answer:
-    return {
-        "name": peer.name,
-        "fingerprint": peer.fingerprint,
-        "short": peer.short,
-        "paired": True,
-        "legacy": False,
-        "whose": peer.whose,
-        "presence": "not known",
-        "ms": None,
-        "since": None,
-        "reached": reached or "",
-        "address": peer.address,
-        "agents": None,
-        "waiting": waiting,
-        "trouble": "",
-        "scopes": list(peer.scopes),
-        "offered": peer.offered,
-        "called": peer.called,
-        "paired_at": peer.paired_at / 1e6,
-        "seen_at": peer.seen_at / 1e6 if peer.seen_at else None,
-    }
 
 
 def _is_machine(name: str) -> bool:

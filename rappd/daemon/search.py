@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from agents.storage.file_pool import in_file_pool
 from agents.storage.memory import partition, read_memories
+from agents.storage.safe_fs import in_file_pool
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.notices.notices import one_line
 from rappd.operations.conversations import ConversationOperations

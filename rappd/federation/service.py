@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ERROR, HELLO, HELP, Envelope, new_id
 from envelopes.errors import ReportableError
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
@@ -23,22 +24,21 @@ from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import ConflictError, RappdError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.components import (
     EggInbox,
     FederationBase,
     FederationComponents,
     FederationTables,
     LocalNode,
+    PeerEventHandler,
+    build_components,
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
-from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
 from rappd.federation.roster_changes import RosterChanges
-from rappd.federation.wiring import build_components
 from rappd.federation.witness import AnchorWitness
 from rappd.notices.notices import Notices
 from rappd.store.connections import explain
@@ -330,7 +330,7 @@ class FederationService:
         """Something of the outbox came to an end: it is written down on its thread, once."""
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
-        told = reply or Envelope(row.id, own_id(row.peer), self.node.id, ERROR, _unanswered(row))
+        told = reply or Envelope(row.id, brainstem_id(row.peer), self.node.id, ERROR, _unanswered(row))
         await self.dispatcher.record_reply(told, row.thread, late=True)
         if row.verb == HELP:
             self._owner_notices.late_answer(row, told)
@@ -374,7 +374,7 @@ class FederationService:
 
     async def _say_hello(self, peer: Peer, more: dict[str, Any], wait: float) -> Envelope:
         said = {**self.parts.catalogue.hello(self.caller(peer)), **more}
-        hello = Envelope(new_id(), self.node.id, own_id(peer.fingerprint), HELLO, said)
+        hello = Envelope(new_id(), self.node.id, brainstem_id(peer.fingerprint), HELLO, said)
         return await self.parts.carrier.probe(peer, encode(hello), wait=wait)
 
     async def _hand_anchors(self) -> None:

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from envelopes.codecs import emergence
 from envelopes.envelope import PATH, SIG, THREAD, Envelope
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.errors import NotInOutboxError, OutboxConflictError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.store.outbox_table import CallTable
@@ -87,7 +87,7 @@ class OpenCalls:
         return replace(
             asked,
             sender=self._machines.node.id,
-            recipient=own_id(peer.fingerprint),
+            recipient=brainstem_id(peer.fingerprint),
             extensions={**kept, THREAD: asked.thread, PATH: [own]},
         )
 
