@@ -16,7 +16,7 @@ _ROUNDS = 20 if SECONDS else 1
 _TARS = ("gnu", "busybox", "bsdtar")
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", ["link", "one", "desk"])
 def test_snapshot_and_hatch_cut_at_random_offsets_are_resumed(tmp_path: Path, way: str) -> None:
     require()
