@@ -152,7 +152,7 @@ def shown_at(desk: Machine) -> dict[str, str]:
         "machines": "css=.machine",
         "machines/peer/pi": "css=.column h2",
         "machines/outbox": "read the rain gauge",
-        "machines/neighborhood": "1 of 2 machines is here.",
+        "machines/neighborhood": "cannot be read until it is here",
         "devices": "No phone yet.",
         "waiting": "oven_agent.py",
         "activity": "css=.row",
