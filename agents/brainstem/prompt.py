@@ -8,8 +8,7 @@ from pathlib import Path
 
 from agents.brainstem.senses import TWIN, VOICE, SenseOutput
 from agents.contract.agent import Agent
-from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_fs import SafeTree, in_file_pool
 
 _VOICE_TEXT = f"""\
 ## Spoken form

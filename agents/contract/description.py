@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, Key, Origin, needs_trust
 from agents.contract.file_discovery import AgentFile
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
-from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_fs import SafeTree, in_file_pool
 from agents.workers.call import OnCallback
 
 log = logging.getLogger(__name__)

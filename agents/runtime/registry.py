@@ -11,7 +11,7 @@ from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.contract.description import AgentDescriber, AgentStorage, CodeRules, Installer, PoolsByOrigin
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.providers.provider import Tool
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 
 
 class AgentRegistry:

@@ -70,9 +70,12 @@ class MemoryStore:
 
     def people(self) -> list[tuple[str, int]]:
         """(GUID, number of memories) of everybody who has a memory file; "" is the shared one, always first."""
+        return [(guid, self._count(guid)) for guid in ("", *self.guids())]
+
+    def guids(self) -> list[str]:
+        """GUIDs of those who have a memory file of their own."""
         names = self._files.names((*self._folder, *USER_FOLDER.split("/")))
-        guids = [name for name in names if partition(name).guid and self._exists(partition(name))]
-        return [(guid, self._count(guid)) for guid in ("", *guids)]
+        return [name for name in names if partition(name).guid and self._exists(partition(name))]
 
     def search(self, guid: str = "", query: str = "", offset: int = 0, limit: int = 200) -> MemoriesPage:
         """Memories with every word of ``query``, newest first."""

@@ -6,14 +6,18 @@ a call, leads nowhere; pipes, devices and sockets are refused without waiting; s
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import errno
+import functools
 import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, ParamSpec, TypeVar
 
 from agents.storage.locking import lock
 from agents.storage.paths import Parts
@@ -33,6 +37,12 @@ _PIECE = 1 << 20
 
 Where = str | os.PathLike[str] | Parts
 """A place beneath the root: its names, a relative path, or an absolute path that begins with the root."""
+THREADS = 8
+"""A disk that answers slowly holds up to so many calls, and no others."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_pool: ThreadPoolExecutor | None = None
 
 
 class Entry(NamedTuple):
@@ -354,3 +364,12 @@ def _parts(text: str) -> Parts:
 def _must_name(parts: Parts) -> None:
     if not parts:
         raise IsADirectoryError(errno.EISDIR, "the folder itself")
+
+
+async def in_file_pool(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """The result of ``function``, called in a thread of the pool for workspace files."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="workspace-files")
+    call = functools.partial(contextvars.copy_context().run, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_pool, call)

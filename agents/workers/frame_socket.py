@@ -1,12 +1,12 @@
-"""The daemon's end of a worker's stream: length-prefixed frames, read and written without blocking."""
+"""The daemon's ends of a worker's sockets: frames on a stream, and the queue of its requests; nothing blocks."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from agents.workers.protocol import ANSWER_BYTES, FRAME
+from agents.workers.protocol import ANSWER_BYTES, FRAME, PACKET_BYTES, PACKET_ID
 
 _FRAME_BYTES = ANSWER_BYTES + (1 << 20)  # room for what surrounds an answer
 _READ_BYTES = 1 << 16
@@ -133,3 +133,56 @@ class FrameSocket:
     def _end(self, reset: bool) -> None:
         self.close()
         self._on_end(reset)
+
+
+class RequestQueue:
+    """The daemon's two ends: requests go into one, the other is the worker's, too.
+
+    The pair is never read in the other direction, and what the worker does to its end (close it, shut it
+    down) harms nobody else.
+    """
+
+    def __init__(self) -> None:
+        """Raises OSError where there are no descriptors left."""
+        self._into, self._from = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._into.setblocking(False)
+        self._from.setblocking(False)  # for the worker, too, which waits by poll
+
+    @property
+    def worker_end(self) -> int:
+        """The descriptor that the worker gets."""
+        return self._from.fileno()
+
+    def put(self, ident: int, frame: bytes) -> bool:
+        """Put in a request; False when it is too large, or there is no room."""
+        if len(frame) > PACKET_BYTES - PACKET_ID.size:
+            return False
+        try:
+            self._into.send(PACKET_ID.pack(ident) + frame)
+        except OSError:
+            return False
+        return True
+
+    def put_notice(self, ident: int) -> bool:
+        """Put in a packet that says: the request itself comes over the stream."""
+        return self.put(ident, b"")
+
+    def take_back(self) -> Iterator[int]:
+        """The ids of requests that the worker has not read; it can read them no more."""
+        while True:
+            try:
+                head = self._from.recv(PACKET_ID.size)  # the rest of the packet is dropped
+            except OSError:
+                return
+            if len(head) < PACKET_ID.size:
+                return
+            yield PACKET_ID.unpack(head)[0]
+
+    def end(self) -> None:
+        """Tell the worker that nothing more comes. Idempotent."""
+        self._into.close()
+
+    def close(self) -> None:
+        """Close both ends. Idempotent."""
+        self._into.close()
+        self._from.close()

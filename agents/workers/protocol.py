@@ -14,6 +14,7 @@ import struct
 from agents.workers.syscalls import LINUX
 
 FRAME = struct.Struct(">I")
+PACKET_ID = struct.Struct("=Q")  # begins a packet: the id of its request
 ANSWER_BYTES = 64 * 1024 * 1024  # a larger answer is refused
 PACKET_BYTES = 60 * 1024  # a larger request goes over the stream
 _BUFFER_BYTES = 512 * 1024

@@ -14,10 +14,9 @@ import orjson
 
 from agents.errors import WorkerDiedError
 from agents.workers.call import Call, start_callback
-from agents.workers.channel import RequestQueue
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError, describe_exit
-from agents.workers.frame_socket import FrameSocket
+from agents.workers.frame_socket import FrameSocket, RequestQueue
 from agents.workers.output import Output
 from agents.workers.protocol import ANSWER, CALLBACK, KIND_NAMES, RAISED, READY, REFUSED
 from agents.workers.started_processes import LeftoverCheck

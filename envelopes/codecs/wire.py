@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -83,11 +82,6 @@ def encode(envelope: Envelope, *, max_bytes: int = MAX_BYTES) -> bytes:
     if b"null" in octets and not (_is_finite(envelope.data) and _is_finite(envelope.extensions)):
         raise MalformedError("'data' holds a NaN or an infinity.", do="Send JSON alone.", key="data")
     return octets
-
-
-def encode_batch(envelopes: Iterable[Envelope]) -> bytes:
-    """The records as one JSON array."""
-    return b"[%b]" % b",".join(map(encode, envelopes))
 
 
 def refusal_of(

@@ -67,3 +67,8 @@ def verify(public: bytes, signature: bytes, message: bytes) -> bool:
 def agent_id(name: str, fingerprint: str) -> str:
     """``<name>_<first 16 hex of the node's fingerprint>``: what the wire calls an agent of a node."""
     return f"{name}_{fingerprint[:16]}"
+
+
+def brainstem_id(fingerprint: str) -> str:
+    """The id on the wire of a machine's brainstem."""
+    return agent_id("brainstem", fingerprint)

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from typing import Protocol
 
 from envelopes.errors import BadTokenError
-from envelopes.identity.capabilities import covers, reduced
+from envelopes.identity.capabilities import reduced
 from envelopes.identity.capability_tokens import Grant, links, verify_chain
 from envelopes.identity.keys import fingerprint_of
 from neighborhoods.auth.token_cache import TokenCache
-from neighborhoods.errors import UsedUpError
-
-
-class Uses(Protocol):
-    """Counts uses, on the disk (``TokenStorage`` does)."""
-
-    async def use(self, jti: str, limit: int, at: int) -> bool:
-        """Counts one use of ``limit``; False when they are used up."""
-        ...
 
 
 class Authorizer:
@@ -64,29 +54,3 @@ class Authorizer:
 def effective(scopes: Iterable[str], grants: Iterable[Grant] = ()) -> tuple[str, ...]:
     """All that a caller may do, in as few texts as possible. Uses are not looked at."""
     return reduced([*scopes, *(one for grant in grants for one in grant.caps)])
-
-
-async def permits(
-    wanted: str, *, scopes: Iterable[str], grants: Iterable[Grant] = (), uses: Uses, now: float
-) -> bool:
-    """True when a caller may do ``wanted``, by its scopes, or else by the first grant that still counts.
-
-    A grant's use is counted for every limited link of it, the last one first. Raises ``UsedUpError`` when there
-    are grants for it, and none may be used any more.
-    """
-    if covers(scopes, wanted):
-        return True
-    fitting = [grant for grant in grants if now < grant.expires and covers(grant.caps, wanted)]
-    for grant in sorted(fitting, key=lambda grant: len(grant.uses)):  # what is unlimited costs nothing
-        if await _counted(grant, uses, int(now * 1_000_000)):
-            return True
-    if fitting:
-        raise UsedUpError("That permission was used as often as it may be.", do="Ask for a new one.")
-    return False
-
-
-async def _counted(grant: Grant, uses: Uses, at: int) -> bool:
-    for name, limit in reversed(grant.uses.items()):
-        if not await uses.use(name, limit, at):
-            return False
-    return True

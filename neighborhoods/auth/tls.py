@@ -85,6 +85,7 @@ class ServerTrust:
         connection.context = self._current
 
 
+@lru_cache(maxsize=_KEPT)
 def client_context(peer_certificate: bytes | None, own: TlsFiles | None = None) -> ssl.SSLContext:
     """For calling exactly the machine of this certificate (DER): any other is refused before a byte is sent.
 
@@ -92,16 +93,6 @@ def client_context(peer_certificate: bytes | None, own: TlsFiles | None = None) 
     this machine's certificate, and must not go to whom it is not meant for. Kept per peer; the first one
     reads files. Raises ``BadCertificateError``.
     """
-    return _client_context(peer_certificate, own)
-
-
-def forget_client_contexts() -> None:
-    """For when this machine's own certificate was made anew."""
-    _client_context.cache_clear()
-
-
-@lru_cache(maxsize=_KEPT)
-def _client_context(peer_certificate: bytes | None, own: TlsFiles | None) -> ssl.SSLContext:
     context = _tls13(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False  # machines are known by key; their names and addresses change
     if peer_certificate is None:

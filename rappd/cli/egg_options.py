@@ -37,8 +37,7 @@ def egg_at(file: Path) -> Path:
             do = f"A short text of agents? rappd egg hatch-text {file}"
             do += "" if _registry_set() else " --registry FOLDER"
         raise NotFoundError(f'No file "{file}".', do=do)
-    from rappd.operations.sealed_eggs import unsealed
-    from rappd.operations.uploaded_eggs import UploadedEggs
+    from rappd.operations.uploaded_eggs import UploadedEggs, unsealed
 
     home = Home.here()
     return unsealed(file, home, UploadedEggs(home.root / "eggs" / ".waiting"))

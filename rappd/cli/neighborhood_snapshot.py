@@ -13,7 +13,7 @@ from rappd.cli.formatting import ago
 from rappd.cli.neighborhood_home import peers_here, snapshots_here
 from rappd.cli.neighborhood_progress import machine_bars
 from rappd.cli.neighborhood_schedule import schedule_here, show_failing
-from rappd.cli.neighborhood_view import show_snapshot
+from rappd.cli.neighborhood_view import show_apart, show_snapshot
 from rappd.cli.tables import table
 from twins.byte_sizes import format_bytes
 
@@ -88,7 +88,7 @@ def snapshots(as_json: bool) -> None:
     from datetime import datetime
     from time import time
 
-    found, scheduled = snapshots_here().snapshots(), schedule_here()
+    found, scheduled = snapshots_here(writes=False).snapshots(), schedule_here()
     if as_json:
         print_json({**found, "schedule": scheduled})
         return
@@ -126,6 +126,8 @@ def drill(snapshot: str, as_json: bool) -> int:
         )
     else:
         print_out(f"{status_mark('bad')} {strip_control(record.name)}: {strip_control(record.drill.problem)}")
+    if not as_json:
+        show_apart(record)
     return 0 if record.drill.passed else 1
 
 
@@ -137,7 +139,7 @@ def diff(before: str, after: str, as_json: bool) -> None:
     """Show the differences between two snapshots, by name or file."""
     from rappd.cli.egg_view import show_differences
 
-    found = snapshots_here().diff(before, after)
+    found = snapshots_here(writes=False).diff(before, after)
     show_differences(found, as_json=as_json)
 
 

@@ -12,7 +12,6 @@ from rappd.daemon.home import Home, machine_name
 from rappd.store.reader import Reader
 
 if TYPE_CHECKING:
-    from neighborhoods.peer import Peer
     from rappd.store.store import Store
 
 T = TypeVar("T")
@@ -26,7 +25,7 @@ def peers_on_disk(home: Home) -> Answer:
     from neighborhoods.discovery.address_resolver import AddressResolver
     from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.peers_file import PeersFile
-    from rappd.federation.peer_view import legacy_row
+    from rappd.federation.peer_view import legacy_row, stored_peer_row
     from rappd.settings.load import Settings
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
@@ -44,7 +43,11 @@ def peers_on_disk(home: Home) -> Answer:
         entries = await written.entries()
         resolver = AddressResolver(DiscoveredNodes(), written)
         peers = [
-            _row(peer, waiting.get(peer.fingerprint, 0), resolver.reached_by(peer.fingerprint, peer.address))
+            stored_peer_row(
+                peer,
+                waiting.get(peer.fingerprint, 0),
+                resolver.reached_by(peer.fingerprint, peer.address) or "",
+            )
             for peer in await PeerTable(store).peers()
         ]
         silent = "not tried, rappd isn't running"
@@ -62,6 +65,7 @@ def peers_on_disk(home: Home) -> Answer:
 def peer_on_disk(home: Home, selector: str) -> Answer:
     """The answer of ``GET /peers/{peer}``. Raises ``NoSuchPeerError``."""
     from neighborhoods.peer_store import PeerStore
+    from rappd.federation.peer_view import stored_peer_row
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
 
@@ -71,25 +75,31 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
         peer = book.find(selector)
         waiting = (await OutboxTable(store).peers_waiting()).get(peer.fingerprint, 0)
         reached = "last address" if peer.address else ""
-        return {"peer": {**_row(peer, waiting, reached), "agents_here": [], "twins_here": []}}
+        return {"peer": {**stored_peer_row(peer, waiting, reached), "agents_here": [], "twins_here": []}}
 
     return read(home, look)
 
 
 def outbox_on_disk(home: Home) -> Answer:
-    """The answer of ``GET /outbox``."""
+    """The answer of ``GET /outbox?restored=1``."""
     from envelopes.envelope import HELP
+    from envelopes.identity.keys import brainstem_id
     from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
     from rappd.federation.peer_view import outbox_row
+    from rappd.operations.open_calls import open_row, restored_calls
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
+
+    fingerprint = _fingerprint(home)
 
     async def look(store: Store) -> Answer:
         book = PeerStore(PeerTable(store))
         await book.load()
         rows = await OutboxTable(store).outgoing()
-        return {"outbox": [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]}
+        found = await restored_calls(store, brainstem_id(fingerprint)) if fingerprint else []
+        waiting = [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]
+        return {"outbox": [*waiting, *(open_row(asked, at) for asked, at in found)]}
 
     return read(home, look)
 
@@ -142,36 +152,16 @@ class _Reading:
         return self._reader.rows(statement, values)
 
 
-def _row(peer: Peer, waiting: int, reached: str | None) -> Answer:
-    return {
-        "name": peer.name,
-        "fingerprint": peer.fingerprint,
-        "short": peer.short,
-        "paired": True,
-        "legacy": False,
-        "whose": peer.whose,
-        "presence": "not known",
-        "ms": None,
-        "since": None,
-        "reached": reached or "",
-        "address": peer.address,
-        "agents": None,
-        "waiting": waiting,
-        "trouble": "",
-        "scopes": list(peer.scopes),
-        "offered": peer.offered,
-        "called": peer.called,
-        "paired_at": peer.paired_at / 1e6,
-        "seen_at": peer.seen_at / 1e6 if peer.seen_at else None,
-    }
-
-
 def _is_machine(name: str) -> bool:
     """True when a permission names a machine by its fingerprint, not a program."""
     return re.fullmatch("[0-9a-f]{64}", name) is not None
 
 
 def _self(home: Home, name: str) -> Answer:
-    has_key = (home.keys / "identity.pem").exists()
-    fingerprint = home.identity().fingerprint if has_key else ""
+    fingerprint = _fingerprint(home)
     return {"name": machine_name(home, name), "fingerprint": fingerprint, "short": fingerprint[:4]}
+
+
+def _fingerprint(home: Home) -> str:
+    """The fingerprint of this machine; "" where no key was made yet."""
+    return home.identity().fingerprint if (home.keys / "identity.pem").exists() else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
@@ -106,7 +106,7 @@ class Daemon:
             provider_settings(settings, home),
             OfflineBrain(),
             remember=self._remember_model,
-            worker_serves=WorkerServerCheck(lambda: self.zygote_pid),
+            worker_serves=WorkerServerCheck(lambda: self.supervisor.zygote_pid),
         )
         self.supervisor = WorkerSupervisor(on_output=self._worker_said, sandbox=sandbox_wish(settings))
         self.open_surface = settings.on("http.open_surface")
@@ -234,11 +234,6 @@ class Daemon:
     def hosts(self) -> frozenset[str]:
         """Host headers that the loopback listener answers to."""
         return self._hosts
-
-    @property
-    def zygote_pid(self) -> int | None:
-        """The process that all workers descend from."""
-        return self.supervisor.zygote_pid
 
     def listen_on(self, port: int) -> None:
         """Tells the daemon which port the loopback listener got."""

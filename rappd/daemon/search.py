@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agents.storage.file_pool import in_file_pool
 from agents.storage.memory import partition, read_memories
+from agents.storage.memory_store import MemoryStore
+from agents.storage.safe_fs import in_file_pool
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.notices.notices import one_line
 from rappd.operations.conversations import ConversationOperations
@@ -25,13 +26,14 @@ MOST_CHARACTERS = 200
 _MOST_WORDS = 8
 _MOST_TWINS = 300
 _MOST_MEMORIES = 5000
+_MOST_PEOPLE = 100
 
 
 async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str, Any]]:
     """Returns ``{kind, title, detail, key}`` for what holds all words of ``text``; of each kind the best six.
 
     Others than the operator find agents alone. ``key`` names the thing to the routes of its kind; a memory's is its
-    twin's, "" for the brainstem.
+    twin's, "" for the brainstem, and behind a ``/`` the user's whose own it is.
     """
     words = text[:MOST_CHARACTERS].casefold().split()[:_MOST_WORDS]
     if not words:
@@ -39,8 +41,9 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
     conversations: list[dict[str, Any]] = []
     kinds = [_agents(daemon)]
     if operator:
+        names = {str(one["user"]).casefold(): str(one["name"]) for one in daemon.tether.listing()}
         conversations, on_disk = await asyncio.gather(
-            _conversations(daemon, " ".join(words)), in_file_pool(lambda: _on_disk(daemon, words))
+            _conversations(daemon, " ".join(words)), in_file_pool(lambda: _on_disk(daemon, words, names))
         )
         kinds += [*on_disk, _machines(daemon), _settings()]
     return [*conversations, *(row for rows in kinds for row in _best(rows, words))]
@@ -78,30 +81,39 @@ def _agents(daemon: Daemon) -> list[dict[str, Any]]:
     return [_row("agent", one["name"], one["description"], one["name"]) for one in cards if one["name"]]
 
 
-def _on_disk(daemon: Daemon, words: list[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Twins, and the shared memories of each and of the brainstem; of these only what fits, for they are many."""
+def _on_disk(
+    daemon: Daemon, words: list[str], names: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Twins, and the memories of each and of the brainstem, shared ones first; of these only what fits, for they are many.
+
+    ``names``: phones by the user that they talk for.
+    """
     twins = scan(daemon.tenants.layout).twins[:_MOST_TWINS]
     rows = [_row("twin", one.name, one.kind, one.key) for one in twins]
     memories: list[dict[str, Any]] = []
     workspaces = [("", "", daemon.host.workspace), *((one.key, one.name, one.workspace) for one in twins)]
     for key, name, workspace in workspaces:
-        for text in _memories(workspace):
+        for guid, text in _memories(workspace):
             if all(word in text.casefold() for word in words):
-                whose = f"{name} remembers" if name else f"{daemon.name} remembers"
-                memories.append(_row("memory", text, whose, key))
+                person = f" for {names.get(guid.casefold()) or guid[:8]}" if guid else ""
+                whose = f"{name or daemon.name} remembers{person}"
+                memories.append(_row("memory", text, whose, f"{key}/{guid}" if guid else key))
                 if len(memories) >= 4 * MOST_OF_A_KIND:
                     return rows, memories
     return rows, memories
 
 
-def _memories(workspace: Workspace) -> Iterator[str]:
-    shared = partition()
-    below = shared._replace(folder=f"{workspace.data.name}/{shared.folder}")
-    found = read_memories(workspace.files, below)
-    for _, one in zip(range(_MOST_MEMORIES), found.values(), strict=False):
-        text = one.get("message") if isinstance(one, dict) else None
-        if isinstance(text, str):
-            yield text
+def _memories(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    """(GUID, text) of memories; "" is the GUID of the shared ones."""
+    people = MemoryStore(workspace.files, (workspace.data.name,)).guids()[:_MOST_PEOPLE]
+    for guid in ("", *people):
+        where = partition(guid)
+        below = where._replace(folder=f"{workspace.data.name}/{where.folder}")
+        found = read_memories(workspace.files, below)
+        for _, one in zip(range(_MOST_MEMORIES), found.values(), strict=False):
+            text = one.get("message") if isinstance(one, dict) else None
+            if isinstance(text, str):
+                yield guid, text
 
 
 def _machines(daemon: Daemon) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.daemon.local_models import describe_local
 from rappd.tenants.quarantine import held_everywhere

@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from neighborhoods.discovery.announcement import tame
 from rappd.errors import NotFoundError
 from rappd.notices.notices import one_line

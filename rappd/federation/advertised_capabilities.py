@@ -7,7 +7,6 @@ from typing import Any
 
 from agents.contract.agent import Agent
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
-from envelopes.identity.keys import agent_id
 from envelopes.identity.node_card import NodeCard
 from rappd.dispatch.context import Caller
 from rappd.tenants.tenant import Tenant
@@ -111,11 +110,6 @@ class CapabilityCatalog:
         for tenant in self._tenants.all():
             if tenant is not self._tenants.host and caller.may(f"{HELLO}.{tenant.name}"):
                 yield tenant
-
-
-def own_id(fingerprint: str) -> str:
-    """Returns the id of a machine on the wire, from its fingerprint."""
-    return agent_id("brainstem", fingerprint)
 
 
 def _row(agent: Agent) -> dict[str, Any]:

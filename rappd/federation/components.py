@@ -1,17 +1,24 @@
-"""The parts that serve other machines: those that are there at once, and those that are built after the start."""
+"""The parts that serve other machines: those that are there at once, and those that are built after the start.
+
+Modules that are heavy are imported by ``build_components``, so that the start does not wait for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from envelopes.identity.keys import IdentityKey
+from envelopes.errors import ReportableError
+from envelopes.identity.keys import IdentityKey, brainstem_id
+from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
 from rappd.daemon.home import Home
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.settings.load import Settings
 from rappd.store.inbox_table import InboxTable
@@ -74,7 +81,7 @@ class LocalNode:
     @property
     def id(self) -> str:
         """The sender of its envelopes."""
-        return own_id(self.identity.fingerprint)
+        return brainstem_id(self.identity.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +166,145 @@ class FederationEvents(Protocol):
     def over(self, row: OutgoingEnvelope) -> None:
         """Handles the end of an outbox row, once it is on the disk."""
         ...
+
+
+async def build_components(
+    base: FederationBase, events: FederationEvents, *, port: int, loopback_port: int
+) -> FederationComponents:
+    """Every part; the peers are read already. ``port`` is where the federation listener opens afterwards."""
+    await asyncio.to_thread(_import)
+    from neighborhoods.auth.tls import ServerTrust
+    from neighborhoods.delivery.egg_sender import EggSender
+    from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
+    from neighborhoods.discovery.address_resolver import AddressResolver
+    from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
+    from neighborhoods.discovery.mdns_service import MdnsService
+    from neighborhoods.discovery.peers_file import PeersFile
+    from neighborhoods.discovery.presence import Presence
+    from neighborhoods.pairing.service import PairingService
+    from neighborhoods.transport.connector import Connector
+    from neighborhoods.transport.peer_client import PeerClient
+    from rappd.federation.advertised_capabilities import CapabilityCatalog
+    from rappd.federation.handshake_client import pairing_parts
+    from rappd.federation.inbound import InboundHandler
+    from rappd.federation.node_identity import material
+    from rappd.federation.request_auth import RequestAuthenticator
+
+    node, tables, peers = base.node, base.tables, base.peer_store
+    own = await asyncio.to_thread(material, node.home, node.identity)
+    trust = await asyncio.to_thread(ServerTrust, own.tls, [peer.certificate for peer in peers.all()])
+    introduction = own.introduction(node.identity, node.name, port or 7443)
+    catalogue = CapabilityCatalog(
+        base.tenants,
+        node.name,
+        introduction,
+        public=base.memberships.public,
+        shared_with=base.memberships.shared_with,
+    )
+    receiver = InboundHandler(
+        base.dispatcher,
+        base.tenants,
+        catalogue,
+        node.identity.fingerprint,
+        answered=events.answered,
+        push=events.push,
+        greeted=events.greeted,
+    )
+    sightings = DiscoveredNodes()
+    trial = node.settings.on("peers.loopback")
+    written = PeersFile(
+        node.home.root / "peers.json",
+        environment=os.environ.get("BRAINSTEM_PEERS", ""),
+        allow_loopback=trial,
+        own_port=loopback_port,
+    )
+    nearby = MdnsService(
+        sightings, name=node.name, fingerprint=node.identity.fingerprint, port=port, loopback=trial
+    )
+    resolver = AddressResolver(sightings, written, nearby)
+    presence = Presence(events.probe)
+    carrier = PeerClient(
+        Connector(lambda peer: resolver.candidates(peer.fingerprint, peer.address), own.tls),
+        own.tls,
+        events.requests,
+        events.peer_events,
+    )
+    return FederationComponents(
+        trust=trust,
+        credentials=await RequestAuthenticator.open(
+            node.identity, peers, tables.tokens, tables.inbox, base.memberships.capabilities
+        ),
+        catalogue=catalogue,
+        receiver=receiver,
+        carrier=carrier,
+        outbox=Outbox(
+            tables.outbox,
+            carrier,
+            OutboxOwner(
+                peers.get,
+                events.on_answer,
+                events.over,
+                verbs=lambda fingerprint: base.announced.get(fingerprint, {}).get("verbs", ()),
+            ),
+            OutboxTiming(clock=lambda: time.time_ns() // 1000),
+            eggs=EggSender(carrier, base.outgoing_eggs.path),
+        ),
+        sightings=sightings,
+        written=written,
+        nearby=nearby,
+        resolver=resolver,
+        presence=presence,
+        pairings=PairingService(
+            node.identity,
+            lambda: introduction,
+            *pairing_parts(peers, resolver),
+            known=lambda name: None,
+            within=node.settings.number("peers.pairing_seconds"),
+            on_asked=events.asked_to_pair,
+        ),
+    )
+
+
+def _import() -> None:
+    """In a thread, so that nobody waits for it."""
+
+
+class PeerEventHandler:
+    """Fulfils ``neighborhoods.transport.peer_events.PeerEvents``. All calls come from the event loop.
+
+    ``presence`` gives it once it is built; ``troubles``: why a reachable peer is not used, by fingerprint.
+    """
+
+    def __init__(
+        self,
+        on_sign_of_life: Callable[[str, str], None],
+        presence: Callable[[], Presence],
+        troubles: dict[str, str],
+    ) -> None:
+        self._on_sign_of_life, self._presence, self._troubles = on_sign_of_life, presence, troubles
+
+    def on_sign_of_life(self, fingerprint: str, address: str) -> None:
+        """It was reached, or called."""
+        self._on_sign_of_life(fingerprint, address)
+
+    def on_doubt(self, fingerprint: str) -> None:
+        """It is asked, and may take as long as any peer."""
+        self._presence().hurry(fingerprint)
+
+    def on_loss(self, fingerprint: str) -> None:
+        """Its program ended, or it trusts this machine no more: asking tells."""
+        self._presence().suspect(fingerprint)
+
+    def on_goodbye(self, fingerprint: str) -> None:
+        """It is away from now on."""
+        self._presence().left(fingerprint)
+
+    def on_failed_call(self, fingerprint: str, problem: ReportableError) -> None:
+        """It is away; what is more than that is kept for its owner."""
+        if isinstance(problem, PeerOfflineError):
+            if problem.maybe_sent:  # it may work on the call still
+                self._presence().suspect(fingerprint)
+                return
+        else:
+            self._troubles[fingerprint] = str(problem)
+        self._presence().left(fingerprint)

@@ -13,11 +13,11 @@ from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from envelopes.errors import ReportableError
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.errors import NotFoundError, RefusedError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents
 from rappd.federation.service import FederationService
 from rappd.operations.calls import CallOperations, call_data, trace_of, with_twin
@@ -150,7 +150,7 @@ class PeerToolGateway:
 
         ``keep``: to a peer that is away it goes later. Raises ``ReportableError``.
         """
-        m, to = self._machines, own_id(peer.fingerprint)
+        m, to = self._machines, brainstem_id(peer.fingerprint)
         outer = context.envelope.extensions
         asked = m.dispatcher.record_call(context, sender=m.node.id, recipient=to, data=data)
         came, begun = outer.get(PATH), context.envelope.id

@@ -23,20 +23,34 @@ def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
     said = m.announced.get(peer.fingerprint, {})
     address = m.parts.carrier.address(peer) or peer.address
     return {
-        "name": peer.name,
-        "fingerprint": peer.fingerprint,
-        "short": peer.short,
-        "paired": True,
-        "legacy": False,
-        "whose": peer.whose,
+        **stored_peer_row(peer, waiting),
         "presence": reading.state,
         "ms": round(reading.ms, 1) if reading.ms is not None else None,
         "since": _seconds(reading.since),
         "reached": m.parts.resolver.reached_by(peer.fingerprint, address) or "",
         "address": address,
         "agents": len(said.get("capabilities", ())),
-        "waiting": waiting,
         "trouble": m.troubles.get(peer.fingerprint) or m.parts.outbox.trouble(peer.fingerprint),
+    }
+
+
+def stored_peer_row(peer: Peer, waiting: int, reached: str = "") -> dict[str, Any]:
+    """A paired machine as far as it is known without asking it."""
+    return {
+        "name": peer.name,
+        "fingerprint": peer.fingerprint,
+        "short": peer.short,
+        "paired": True,
+        "legacy": False,
+        "whose": peer.whose,
+        "presence": "not known",
+        "ms": None,
+        "since": None,
+        "reached": reached,
+        "address": peer.address,
+        "agents": None,
+        "waiting": waiting,
+        "trouble": "",
         "scopes": list(peer.scopes),
         "offered": peer.offered,
         "called": peer.called,

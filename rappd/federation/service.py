@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ERROR, HELLO, HELP, Envelope, new_id
 from envelopes.errors import ReportableError
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
@@ -23,22 +24,21 @@ from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import ConflictError, RappdError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.components import (
     EggInbox,
     FederationBase,
     FederationComponents,
     FederationTables,
     LocalNode,
+    PeerEventHandler,
+    build_components,
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
-from rappd.federation.new_members import NewMembers
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
-from rappd.federation.peer_events import PeerEventHandler
 from rappd.federation.revocations import Revocations
-from rappd.federation.wiring import build_components
+from rappd.federation.roster_changes import RosterChanges
 from rappd.federation.witness import AnchorWitness
 from rappd.notices.notices import Notices
 from rappd.store.connections import explain
@@ -91,7 +91,7 @@ class FederationService:
         )
         self.peer_store = PeerStore(self.tables.peers)
         self._owner_notices = OwnerNotices(notices, self.peer_store, self._is_asking)
-        self._new_members = NewMembers(node.home.root, memberships, notices)
+        self._roster_changes = RosterChanges(node.home.root, memberships, notices)
         self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
         self._base = FederationBase(
             node,
@@ -257,9 +257,9 @@ class FederationService:
         if peer is None:
             raise PeerOfflineError("It is no peer any more.")
         started = time.perf_counter()
-        offer = self.witness.offer(peer)
+        offer, left = self.witness.offer(peer), self._roster_changes.offer(peer)
         try:
-            reply = await self._say_hello(peer, offer, PROBE_SECONDS)
+            reply = await self._say_hello(peer, {**offer, **left}, PROBE_SECONDS)
         except (KeyChangedError, NotPairedError, PeerRefusedError) as problem:
             self.peer_events.on_failed_call(fingerprint, problem)
             raise
@@ -267,6 +267,7 @@ class FederationService:
         if reply.verb != HELLO:
             raise PeerOfflineError(f"{peer.name} answered {reply.verb}.")
         self.witness.offered(peer, offer)
+        await self._roster_changes.offered(peer, left)
         self.told(fingerprint, reply.data)
         return (time.perf_counter() - started) * 1000
 
@@ -294,8 +295,8 @@ class FederationService:
         if peer is None:
             return
         self.announced[fingerprint] = data
-        if joined := self._new_members.unheard(peer, data):
-            self.spawn(self._new_members.enter(peer, joined))
+        if changes := self._roster_changes.heard(peer, data):
+            self.spawn(changes)
         called = tame(name) if isinstance(name, str) else ""
         if called not in ("", tame(peer.called)):
             self.spawn(self.peer_store.calls_itself(fingerprint, called))
@@ -329,7 +330,7 @@ class FederationService:
         """Something of the outbox came to an end: it is written down on its thread, once."""
         if row.verb in ("DONE", "ERROR", "HELLO", "CANCEL") or not row.thread:
             return
-        told = reply or Envelope(row.id, own_id(row.peer), self.node.id, ERROR, _unanswered(row))
+        told = reply or Envelope(row.id, brainstem_id(row.peer), self.node.id, ERROR, _unanswered(row))
         await self.dispatcher.record_reply(told, row.thread, late=True)
         if row.verb == HELP:
             self._owner_notices.late_answer(row, told)
@@ -373,7 +374,7 @@ class FederationService:
 
     async def _say_hello(self, peer: Peer, more: dict[str, Any], wait: float) -> Envelope:
         said = {**self.parts.catalogue.hello(self.caller(peer)), **more}
-        hello = Envelope(new_id(), self.node.id, own_id(peer.fingerprint), HELLO, said)
+        hello = Envelope(new_id(), self.node.id, brainstem_id(peer.fingerprint), HELLO, said)
         return await self.parts.carrier.probe(peer, encode(hello), wait=wait)
 
     async def _hand_anchors(self) -> None:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ACK, ERROR, HELLO, THREAD, Envelope, new_id
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all, hello_all
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.service import PROBE_SECONDS, FederationService
 from rappd.operations.calls import LONGEST_WAIT, CallOperations, call_data, failed
 from rappd.tenants.tenant import HOST
@@ -92,7 +92,7 @@ class BroadcastOperations:
 
         async def say(peer: Peer) -> Envelope:
             said = m.parts.catalogue.hello(m.caller(peer))
-            hello = Envelope(new_id(), m.node.id, own_id(peer.fingerprint), HELLO, said)
+            hello = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), HELLO, said)
             reply = await m.parts.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
             if reply.verb == HELLO:
                 m.told(peer.fingerprint, reply.data)

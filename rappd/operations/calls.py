@@ -28,6 +28,7 @@ from envelopes.envelope import (
     new_id,
 )
 from envelopes.errors import ReportableError
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.delivery.retry import retried
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerOfflineError, RetriableError
@@ -36,7 +37,6 @@ from neighborhoods.storage import EGG
 from neighborhoods.transport.peer_connection import OnStream
 from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.errors import UsageProblemError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.operations.open_calls import OpenCalls
@@ -101,7 +101,7 @@ class CallOperations:
         m = self._machines
         ident = id or new_id()
         trace = {TRACEPARENT: trace_of(ident)}
-        asked = Envelope(ident, m.node.id, own_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
+        asked = Envelope(ident, m.node.id, brainstem_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
         session = f"call {id or new_id()}"
         placed = m.dispatcher.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
         m.dispatcher.record_outgoing(placed, HOST)
@@ -162,7 +162,7 @@ class CallOperations:
         if not is_uuid4(id):
             raise UsageProblemError("id is not the ID of a call.", do="Send the id that the call has.")
         await m.parts.carrier.tell(
-            peer, encode(Envelope(id, m.node.id, own_id(peer.fingerprint), "CANCEL", {}))
+            peer, encode(Envelope(id, m.node.id, brainstem_id(peer.fingerprint), "CANCEL", {}))
         )
         return {"stopping": {"id": id, "peer": peer.name}}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.errors import ReportableError
-from rappd.errors import NotFoundError, UsageProblemError
+from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.operations.egg_download import fetch_egg
 from rappd.operations.egg_packing import PackRequest
-from rappd.operations.egg_work import EggWork
 from rappd.operations.eggs import EggOperations
-from rappd.operations.sealed_eggs import unsealed
-from rappd.operations.uploaded_eggs import UploadedEggs
+from rappd.operations.uploaded_eggs import UploadedEggs, unsealed
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
+from twins.eggs.parsed_egg import Destination
 from twins.work_progress import Cancellation, Progress
 
 log = logging.getLogger(__name__)
@@ -226,10 +225,14 @@ class DaemonEggOperations:
             log.info("an egg: %s", error)
 
     async def alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """Runs ``work`` with no other hatching under way; the host's agent files are read again after it."""
+        """Runs ``work`` with no other hatching under way.
+
+        The host's agent files are read again after it, unless it was one twin that hatched: the host's stayed.
+        """
         async with self._hatching:
             done = await work
-        await self._refresh_host()
+        if done.get("hatched", {}).get("destination") != Destination.TWIN:
+            await self._refresh_host()
         return done
 
     @asynccontextmanager
@@ -286,3 +289,34 @@ def whole_path(text: str) -> Path:
             "Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg."
         )
     return path
+
+
+class EggWork:
+    """All calls come from the event loop."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, tuple[Cancellation, asyncio.Event]] = {}
+
+    @contextmanager
+    def begun(self, work: str) -> Iterator[Cancellation]:
+        """Gives what cancels it, for as long as it lasts. ``work`` "" cannot be named, and so not be cancelled."""
+        cancellation, ended = Cancellation(), asyncio.Event()
+        if work in self._under_way:
+            raise ConflictError("That work is under way already.", do="Give each its own id.")
+        if work:
+            self._under_way[work] = cancellation, ended
+        try:
+            yield cancellation
+        finally:
+            self._under_way.pop(work, None)
+            ended.set()
+
+    async def cancel(self, work: str) -> dict[str, Any]:
+        """Returns once it has ended. Raises ``NotFoundError``, and ``TooLateToCancelError`` when it goes on."""
+        known = self._under_way.get(work)
+        if known is None:
+            raise NotFoundError("Nothing of that id is under way.", do="It may be done: rappd egg hatchings")
+        cancellation, ended = known
+        cancellation.cancel()
+        await ended.wait()
+        return {"cancelled": True}

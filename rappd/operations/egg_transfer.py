@@ -10,18 +10,19 @@ from msgspec.structs import replace
 
 from envelopes.codecs import emergence
 from envelopes.envelope import Envelope, new_id
+from envelopes.identity.keys import brainstem_id
 from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, OutgoingEnvelope
 from rappd.errors import NotFoundError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.service import FederationService
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.received_eggs import ReceivedEggs
-from rappd.operations.sealed_eggs import SUFFIX, is_sealed_file, sealed_for
 from rappd.operations.session_packing import SESSION_FORM
+from rappd.operations.uploaded_eggs import SUFFIX, is_sealed_file
 from rappd.store.egg_table import EggTable
+from twins.eggs.encryption import seal_file
 from twins.workspace.bonds import record_event
 
 TURN_SECONDS = 20.0
@@ -46,7 +47,7 @@ class EggTransferOperations(ReceivedEggs):
         wanted = order.into
         done = await self._eggs.pack(replace(order, into=wanted.removesuffix(SUFFIX)))
         plain = Path(done["packed"]["path"])
-        sealed = await asyncio.to_thread(sealed_for, plain, peer.sealing_key)
+        sealed = await asyncio.to_thread(_sealed_for, plain, peer.sealing_key)
         await asyncio.to_thread(plain.unlink)
         size = (await asyncio.to_thread(sealed.stat)).st_size
         packed = {**done["packed"], "path": str(sealed), "size": size, "for": peer.name}
@@ -86,7 +87,7 @@ class EggTransferOperations(ReceivedEggs):
         if not sealed:  # what waits for days should not turn out to be no egg then
             await asyncio.to_thread(self._eggs.verbs.inspect, path)
         name = path.name.removesuffix(SUFFIX)
-        note = Envelope(new_id(), m.node.id, own_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
+        note = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
         row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
         return await self._told(peer, name, await m.parts.outbox.try_now(row, within=TURN_SECONDS))
 
@@ -140,3 +141,10 @@ class EggTransferOperations(ReceivedEggs):
             workspace = find_active(m.tenants.layout, order.twin).workspace
         note = f"packed by {m.node.name} {m.node.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)
+
+
+def _sealed_for(path: Path, recipient: str) -> Path:
+    """Seals an egg beside itself, ``NAME.egg.age``, and returns that file. The plain one stays. Blocks."""
+    target = path.with_name(path.name + SUFFIX)
+    seal_file(path, target, recipient)
+    return target

@@ -14,7 +14,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.operations.egg_json import extracted, hatched, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, PackRequest
-from rappd.operations.estate_hatching import EstateHatching, is_estate, touched_twins
+from rappd.operations.estate_hatching import EstateHatching, touched_twins
 from rappd.operations.signer_trust import paired_machine
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
@@ -108,7 +108,7 @@ class EggOperations:
         """Carries the plan out, whole or not at all; the twin sleeps meanwhile. Raises ``WorkCancelledError``."""
         cancellation = cancellation or Cancellation()
         with _opened(path, progress=cancellation.watching(progress)) as opened:
-            if is_estate(opened):
+            if opened.is_estate:
                 return self._estates.hatch(
                     opened,
                     categories(overwrite),
@@ -157,14 +157,14 @@ class EggOperations:
     def keys_of(self, path: Path) -> list[str]:
         """The folders of the twins that an egg would touch. Raises ``TwinConflictError``."""
         with _opened(path, check_up_to=0) as opened:
-            if is_estate(opened):
+            if opened.is_estate:
                 return touched_twins(opened, self._home.root)
             if opened.destination is not Destination.TWIN:
                 return []
             return [install_target(opened, self._home.root, self._host).root.name]
 
     def _plan(self, opened: ParsedEgg, overwrite: list[Category]) -> dict[str, Any]:
-        if is_estate(opened):
+        if opened.is_estate:
             return self._estates.plan(opened, overwrite)
         return planned(self.importer.plan(opened, overwrite=overwrite), self._home)
 

@@ -16,7 +16,7 @@ from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.operations.egg_json import hatched, planned
 from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_nested, write_nested
-from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError
 from twins.installer.errors import PlanChangedError
 from twins.installer.installer import Installer
@@ -26,8 +26,6 @@ from twins.work_progress import Cancellation, Progress, WorkCancelledError
 
 if TYPE_CHECKING:
     from neighborhoods.estate.estate_file import Estate
-
-KIND = "estate"
 
 
 @dataclass(slots=True)
@@ -42,11 +40,6 @@ class _Member:
     @property
     def digest(self) -> str:
         return self.plan.digest if self.plan is not None else str(self.problem)
-
-
-def is_estate(opened: ParsedEgg) -> bool:
-    """True for an egg that is hatched here, and not by the installer alone."""
-    return opened.family.kind == KIND and opened.destination is Destination.INERT
 
 
 def touched_twins(opened: ParsedEgg, home: Path) -> list[str]:
@@ -212,7 +205,7 @@ def _nested(opened: ParsedEgg, scratch: Path | None, depth: int = 1) -> Iterator
                 write_nested(opened, key, path)
                 egg = stack.enter_context(open_egg(path))
                 _check_key(key, egg, opened)
-                if is_estate(egg):
+                if egg.is_estate:
                     found += stack.enter_context(_nested(egg, scratch, depth + 1))
                     egg = _own_files(egg)
                 found.append((key, egg))

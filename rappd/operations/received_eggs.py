@@ -17,15 +17,14 @@ from typing import Any, Protocol
 import orjson
 
 from agents.storage.atomic_write import sync_folder, write_atomically
+from envelopes.identity.keys import brainstem_id
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.federation.advertised_capabilities import own_id
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import RECEIVED, DaemonEggOperations
-from rappd.operations.sealed_eggs import unsealed
-from rappd.operations.uploaded_eggs import UploadedEggs, new_file
+from rappd.operations.uploaded_eggs import UploadedEggs, new_file, unsealed
 from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
 
@@ -107,7 +106,7 @@ class ReceivedEggs:
             answer = await self._keep(peer, name, body, coming)
             self._tell_owner(peer.name, answer["arrived"])
             if id:
-                await self._answers.keep(own_id(peer.fingerprint), id, orjson.dumps(answer))
+                await self._answers.keep(brainstem_id(peer.fingerprint), id, orjson.dumps(answer))
             return answer
         finally:
             del self._coming[key]
@@ -137,7 +136,7 @@ class ReceivedEggs:
         return {"discarded": row}
 
     async def _answer(self, peer: EggSender, id: str) -> dict[str, Any] | None:
-        found = await self._answers.answer(own_id(peer.fingerprint), id) if id else None
+        found = await self._answers.answer(brainstem_id(peer.fingerprint), id) if id else None
         return orjson.loads(found) if found else None
 
     async def _make_sure_of_room(self, peer: EggSender) -> None:

@@ -1,4 +1,4 @@
-"""Eggs that came in and are not hatched yet: ``eggs/.waiting/<sha256>/<name>``, for a day.
+"""Eggs that came in and are not hatched yet: ``eggs/.waiting/<sha256>/<name>``, for a day; opened where sealed.
 
 What is planned, and then hatched, is a copy that lies in the home. Nobody else writes there, so that nothing
 changes between the look and the yes.
@@ -16,7 +16,9 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
+from rappd.daemon.home import Home
 from rappd.errors import NotFoundError
+from twins.eggs.encryption import is_sealed, open_file
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.fs.portable_names import why_no_component
 from twins.installer.errors import from_disk
@@ -27,6 +29,7 @@ _NAME_BYTES = 120
 _SIGNATURE_BYTES = 1 << 16
 _ID = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = ".sig"
+SUFFIX = ".age"
 
 
 class UploadedEggs:
@@ -164,3 +167,31 @@ def _proper(called: str) -> str:
     while len(name.encode()) > _NAME_BYTES:
         name = name[len(name) // 8 + 1 :].strip(" .")
     return "an egg" if why_no_component(name) else name
+
+
+def is_sealed_file(path: Path) -> bool:
+    """True for a file in the form of a sealed egg; False for one that cannot be read. Blocks."""
+    try:
+        return is_sealed(path)
+    except OSError:
+        return False
+
+
+def unsealed(path: Path, home: Home, waiting: UploadedEggs) -> Path:
+    """The egg itself: ``path``, or what is sealed in it, as a copy that waits here. Blocks.
+
+    Raises ``NotForThisMachineError``, ``BadEggError``, ``NotFoundError``.
+    """
+    if not is_sealed_file(path):
+        return path  # its reader reports what is wrong with it
+    secret = home.keys / "sealing.txt"
+    if not secret.exists():
+        raise NotFoundError("This machine never had a key for sealed eggs.", do="rappd start makes one.")
+    part = waiting.part()
+    try:
+        open_file(path, part, secret.read_text())
+        with part.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return waiting.keep(part, digest, path.name.removesuffix(SUFFIX))
+    finally:
+        part.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.contract.file_discovery import CARTRIDGE
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.errors import ConflictError, RefusedError
 from rappd.tenants.staged_agent import checked, clear_disk_errors, reference
 from rappd.tenants.tenant_context import TenantContext

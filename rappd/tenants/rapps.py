@@ -13,8 +13,7 @@ import orjson
 
 import agents.rapps
 from agents.rapps.rapplication import Rapplication, read_rapplication
-from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.errors import ConflictError, NotFoundError
 from twins.workspace.workspace import Workspace
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import AgentError
-from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_fs import SafeTree, in_file_pool
 from envelopes.errors import ReportableError
 from rappd.errors import RefusedError
 from rappd.tenants.tenant_context import TenantContext

@@ -21,7 +21,7 @@ from agents.providers.selection import ProviderSelector
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import Caller, RequestContext

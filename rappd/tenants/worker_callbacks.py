@@ -15,7 +15,7 @@ from agents.errors import AgentError
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector
 from agents.runtime.runner import OnCallback
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from envelopes.errors import ReportableError
 from rappd.settings.load import Settings
 from rappd.tenants.tenant_context import TenantContext

@@ -73,7 +73,6 @@ def may_talk(device: Device) -> bool:
 
 class _Content(msgspec.Struct):
     devices: list[Device]
-    removed: list[str] = []
 
 
 class DeviceRegistry:
@@ -91,7 +90,6 @@ class DeviceRegistry:
             raise StoreError(f"{path} cannot be read.", do="Delete it, and pair your phones anew.") from error
         oldest = clock() - IDLE_DAYS * 86_400
         self._devices = {one.id: one for one in content.devices if max(one.seen_at, one.created_at) > oldest}
-        self._removed = content.removed
 
     def all(self) -> list[Device]:
         """Every device, the newest first."""
@@ -168,17 +166,12 @@ class DeviceRegistry:
         self._write()
 
     def remove(self, device: Device) -> None:
-        """Trusts it no more. Its id is kept, so that it is told that it was removed."""
+        """Trusts it no more."""
         del self._devices[device.id]
-        self._removed = [*self._removed[-99:], device.id]
         self._write()
 
-    def was_removed(self, id: str) -> bool:
-        """True for a device that was removed lately."""
-        return id in self._removed
-
     def _write(self) -> None:
-        content = msgspec.json.encode(_Content(list(self._devices.values()), self._removed))
+        content = msgspec.json.encode(_Content(list(self._devices.values())))
         write_atomically(self._path, content)
 
 

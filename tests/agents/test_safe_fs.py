@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from agents.storage import safe_open
-from agents.storage.file_pool import THREADS, in_file_pool
-from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_fs import THREADS, SafeTree, in_file_pool
 from agents.storage.safe_open import UnsafeFileError
 
 SECRET = b"the secret"

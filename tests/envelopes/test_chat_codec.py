@@ -13,7 +13,6 @@ from envelopes.codecs.chat import (
     decode_request,
     reply_body,
     request_envelope,
-    request_from_envelope,
 )
 from envelopes.envelope import DONE
 from envelopes.errors import MalformedError
@@ -93,8 +92,16 @@ REQUESTS = st.builds(
 
 
 @given(REQUESTS)
-def test_a_request_survives_becoming_a_record(request: ChatRequest) -> None:
-    assert request_from_envelope(request_envelope(request, recipient="brainstem")) == request
+def test_request_envelope_carries_all_of_a_request(request: ChatRequest) -> None:
+    envelope = request_envelope(request, recipient="brainstem")
+    assert (envelope.id, envelope.sender, envelope.recipient) == (
+        request.turn_id,
+        request.user_guid,
+        "brainstem",
+    )
+    assert envelope.data["user_input"] == request.user_input
+    assert envelope.data.get("conversation_history", []) == request.history
+    assert envelope.data.get("session_id") == request.session_id
 
 
 @given(st.text(), st.booleans(), st.booleans())

@@ -45,10 +45,14 @@ def _refused(raw: bytes, **limits: Any) -> MalformedError:
 # Batches.
 
 
+def _batch(envelopes: list[Envelope]) -> bytes:
+    return b"[%b]" % b",".join(map(wire.encode, envelopes))
+
+
 def test_a_batch_comes_back_in_order() -> None:
     sent = [Envelope(new_id(), "a", "b", "HELP", {"n": n}) for n in range(100)]
-    assert wire.decode_batch(wire.encode_batch(sent)) == sent
-    assert wire.decode_batch(wire.encode_batch([])) == []
+    assert wire.decode_batch(_batch(sent)) == sent
+    assert wire.decode_batch(_batch([])) == []
 
 
 def test_a_bad_record_spoils_no_other_of_its_batch() -> None:
@@ -66,7 +70,7 @@ def test_a_record_of_a_batch_has_the_size_that_it_has_alone() -> None:
     large = Envelope(new_id(), "a", "b", "HELP", {"text": "x" * (wire.MAX_BYTES - 200)})
     found = wire.decode_batch(orjson.dumps([_object(data={"text": "x" * wire.MAX_BYTES}), _object()]))
     assert [type(each) for each in found] == [MalformedError, Envelope]
-    assert wire.decode_batch(wire.encode_batch([large, large])) == [large, large]
+    assert wire.decode_batch(_batch([large, large])) == [large, large]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from rappd.settings.wording import WORDING
 
+ADA = "11111111-2222-4333-8444-555555555555"
+
 
 @pytest.fixture
 def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
@@ -27,6 +29,17 @@ def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
     [twin] = made.get("/twins", control=True).json()["twins"]
     remember(made, twin["key"], "Tomatoes hate frost.")
     return made
+
+
+def remember_for_ada(daemon: RunningDaemon) -> None:
+    folder = daemon.home / "brainstem/.brainstem_data/memory" / ADA
+    folder.mkdir(parents=True)
+    memory = {"one": {"message": "Ada's tomatoes are yellow.", "type": "fact"}}
+    (folder / "user_memory.json").write_text(json.dumps(memory))
+
+
+def daemon_name(daemon: RunningDaemon) -> str:
+    return str(daemon.get("/health").json()["name"])
 
 
 def remember(daemon: RunningDaemon, twin: str, text: str) -> None:
@@ -60,6 +73,16 @@ def test_operator_finds_every_kind_and_others_agents_alone(daemon: RunningDaemon
     assert len([row for row in found(daemon, "e") if row["kind"] == "setting"]) == 6, (
         "of each kind the best six"
     )
+
+
+def test_memories_of_single_users_are_found_by_the_operator(daemon: RunningDaemon) -> None:
+    remember_for_ada(daemon)
+    rows = [row for row in found(daemon, "yellow") if row["kind"] == "memory"]
+    assert [(row["key"], row["detail"]) for row in rows] == [
+        (f"/{ADA}", f"{daemon_name(daemon)} remembers for {ADA[:8]}")
+    ]
+    assert "yellow" in rows[0]["title"]
+    assert found(daemon, "yellow", control=False) == []
 
 
 def test_memories_behind_a_link_are_not_found(daemon: RunningDaemon) -> None:
@@ -134,6 +157,20 @@ def test_search_is_opened_used_and_left_by_the_keyboard_alone(daemon: RunningDae
     expect(page.get_by_text("Nothing is called “nothing of the kind”.").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)
+
+
+@pytest.mark.browser
+def test_found_memory_of_a_user_opens_with_that_user(daemon: RunningDaemon, page: Page) -> None:
+    remember_for_ada(daemon)
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    expect(page.locator("#write")).to_be_focused()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search everything")).to_be_focused()
+    page.keyboard.type("yellow")
+    expect(page.get_by_role("option").first).to_contain_text("Ada's tomatoes are yellow.")
+    page.keyboard.press("Enter")
+    expect(page.locator(".memories li")).to_contain_text(["Ada's tomatoes are yellow."])
+    expect(page.get_by_label("About whom")).to_have_value(ADA)
 
 
 @pytest.mark.browser

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
+from twins.eggs.integrity import are_digests
 from twins.workspace.rappid import Rappid
+
+ANCESTORS: Final = "ancestors"
+"""The field of a manifest for the versions that a merged egg's files were made of: ``{path: [sha256, …]}``."""
+
+Ancestors = Mapping[str, frozenset[str]]
 
 
 class Role(StrEnum):
@@ -126,6 +132,11 @@ class ParsedEgg:
     """The file's name, for what is said about it."""
     closing: Callable[[], None] | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_estate(self) -> bool:
+        """True for an egg that holds other eggs to hatch, and is not the installer's alone."""
+        return self.family.kind == "estate" and self.destination is Destination.INERT
+
     def close(self) -> None:
         """Closes the file. Its parts cannot be read any more."""
         if self.closing is not None:
@@ -137,3 +148,15 @@ class ParsedEgg:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def ancestors(manifest: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """The earlier versions of each file, by its place; empty for an egg that no merge made."""
+    found = manifest.get(ANCESTORS)
+    if not isinstance(found, dict):
+        return {}
+    return {
+        path: frozenset(digests)
+        for path, digests in found.items()
+        if isinstance(digests, list) and are_digests(digests)
+    }

@@ -12,20 +12,22 @@ from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import LinkFreeFolders
 from twins.eggs.parsed_egg import Destination
 from twins.errors import BadEggError
-from twins.fs.file_moves import Journal, Location, Move, name_of
-from twins.fs.file_transaction import apply_journal
+from twins.fs.file_transaction import Journal, Location, Move, apply_journal, name_of
 from twins.installer import restored_conversations
-from twins.installer.metadata import StagedTree, changes_workspace, check_identity, record_hatching
 from twins.installer.planning import Action, Plan, Row
 from twins.installer.quarantine import QuarantineEntry, QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.rules import to_threads
 from twins.installer.staging import (
+    StagedTree,
     abandon,
+    changes_workspace,
     check_disk_space,
+    check_identity,
     hash_of,
     make_staging,
     new_id,
+    record_hatching,
     stage_file,
     stage_parts,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,19 +14,37 @@ from typing import Any
 
 import orjson
 
+from agents.contract.loading import OWN_PACKAGES
+from agents.packages.requirements import declared_requirements, normalised, package_for
 from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
-from twins.eggs.ancestry import ancestors
-from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
-from twins.errors import BadEggError
-from twins.installer.permissions import reaches_for, variables_of
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
+from twins.errors import BadEggError, BadFileError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.rules import Category, category_of, role_here, runs, to_threads, why_never
 from twins.installer.target import InstallTarget
-from twins.zip.names import NameSet, folded, safe_path
+from twins.workspace.workspace_env import decode, parse
+from twins.zip.names import NameSet, folded, safe_path, shown
 
 _ROOT = Path("/")
 MERGED = "yours was merged into it"
 """``Row.why`` of memory that is replaced because the egg descends from it."""
+NETWORK = "the network"
+PROGRAMS = "other programs"
+NATIVE = "native code"
+UNREADABLE = "unknown: it does not parse"
+
+_NETWORKS = (
+    *("socket", "socketserver", "ssl", "asyncio", "http", "urllib", "xmlrpc", "ftplib", "smtplib", "imaplib"),
+    *("poplib", "telnetlib", "requests", "httpx", "aiohttp", "websockets", "urllib3"),
+)
+_REACH = {
+    **dict.fromkeys(_NETWORKS, NETWORK),
+    **dict.fromkeys(("subprocess", "pty", "multiprocessing", "pexpect", "sh"), PROGRAMS),
+    **dict.fromkeys(("ctypes", "cffi", "mmap"), NATIVE),
+}
+_STARTS = frozenset({"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"})
+_HIDES = frozenset({"eval", "exec", "compile", "__import__"})
+CODE_MADE = "code it makes itself"
 
 
 class Action(StrEnum):
@@ -349,3 +369,51 @@ def _group(rows: list[Row]) -> dict[str, Any]:
         "roles": dict(Counter(row.role.value for row in rows)),
         "files": [row.as_json() for row in rows],
     }
+
+
+def reaches_for(source: bytes) -> list[str]:
+    """The access that the code needs, sorted, in words for people: the network, other programs, package names.
+
+    Told from its text without running it: a help for reading a plan, no protection. Workers are sandboxed.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [UNREADABLE]
+    found: set[str] = set()
+    packages = {f"the package {name}" for name in map(normalised, declared_requirements(source)) if name}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules = [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                modules = [module]
+                if module == "os" and _STARTS & {alias.name for alias in names}:
+                    found.add(PROGRAMS)
+            case ast.Attribute(value=ast.Name(id="os"), attr=attribute):
+                modules = []
+                if attribute in _STARTS or attribute.startswith(("exec", "spawn")):
+                    found.add(PROGRAMS)
+            case ast.Call(func=ast.Name(id=name)) if name in _HIDES:
+                modules = []
+                found.add(CODE_MADE)
+            case _:
+                continue
+        for module in modules:
+            top = module.partition(".")[0]
+            if top in _REACH:
+                found.add(_REACH[top])
+            package = package_for(top)
+            if package and top not in OWN_PACKAGES and top not in sys.stdlib_module_names:
+                packages.add(f"the package {normalised(package)}")
+    return sorted(found) + sorted(packages)
+
+
+def variables_of(content: bytes) -> dict[str, Any]:
+    """``{names, never_taken, problem}`` of a ``.env``: names without values, in the file's order."""
+    try:
+        found = parse(decode(content))
+    except BadFileError as problem:
+        return {"names": [], "never_taken": [], "problem": str(problem)}
+    names, left_out = map(shown, found.taken), map(shown, found.left_out)
+    return {"names": list(names), "never_taken": list(left_out), "problem": ""}

@@ -12,8 +12,7 @@ from msgspec.structs import asdict, replace
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
-from twins.fs.file_moves import Journal, Location, Move, lay, name_of
-from twins.fs.file_transaction import apply_journal
+from twins.fs.file_transaction import Journal, Location, Move, apply_journal, lay, name_of
 from twins.installer.errors import ChangedSinceError
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts

@@ -20,9 +20,8 @@ from twins.cartridges.buddy_store import SHELL
 from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import ORGANISM, Shape, checked
-from twins.eggs.ancestry import Ancestors, ancestors
 from twins.eggs.frames import Frame, decoded, verified
-from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
+from twins.eggs.parsed_egg import Ancestors, Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
 from twins.merge import alternates, dimensions, json_merge
 from twins.merge.alternates import Alternates, AlternatesFile

@@ -26,8 +26,7 @@ from twins.eggs.parsed_egg import ParsedEgg, Part
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.workspaces import MEMORY, SOUL, whole_workspace
 from twins.errors import BadEggError, TwinConflictError
-from twins.fs.file_moves import Journal, Location, Move, name_of
-from twins.fs.file_transaction import apply_journal
+from twins.fs.file_transaction import Journal, Location, Move, apply_journal, name_of
 from twins.fs.portable_names import shown, why_not_portable
 from twins.installer.errors import DiskFullError
 from twins.installer.quarantine import QuarantineList

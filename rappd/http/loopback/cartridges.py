@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from agents.providers.lazy_imports import load
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field

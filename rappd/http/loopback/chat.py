@@ -24,11 +24,13 @@ from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()
 
+_LARGE = 1 << 18
+
 
 @routes.post("/chat")
 async def chat(request: web.Request) -> web.Response:
     """One turn: a sentence in, an answer out."""
-    asked = _asked(await request.read())
+    asked = await _asked(await request.read())
     daemon, tenant, who = request.app[DAEMON], tenant_of(request), caller(request)
     fresh = asked.session_id is None
     session = new_id() if fresh else asked.session_id
@@ -47,7 +49,7 @@ async def chat(request: web.Request) -> web.Response:
 @routes.post("/chat/stream")
 async def stream(request: web.Request) -> web.StreamResponse:
     """The same turn as server-sent events with ids; `Last-Event-ID` with the same `turn_id` continues."""
-    asked = _asked(await request.read())
+    asked = await _asked(await request.read())
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
     live = _live_turn(request.app[DAEMON], tenant_of(request), caller(request), asked, session)
@@ -84,8 +86,9 @@ async def cancel(request: web.Request) -> web.Response:
     return ok({"status": "ok", "turn_id": turn_id})
 
 
-def _asked(raw: bytes) -> ChatRequest:
-    asked = decode_request(raw)
+async def _asked(raw: bytes) -> ChatRequest:
+    """The request; one with pictures is read beside the event loop."""
+    asked = decode_request(raw) if len(raw) < _LARGE else await asyncio.to_thread(decode_request, raw)
     if asked.history or not (asked.session_id is None or isinstance(asked.session_id, str)):
         check_depth([asked.session_id, asked.history])
     return asked

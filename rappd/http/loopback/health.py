@@ -12,7 +12,7 @@ from aiohttp import web
 
 from agents.providers.lazy_imports import load
 from agents.runtime import programs
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import tenant_of
 from rappd.http.responses import ok

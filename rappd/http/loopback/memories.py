@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from agents.storage import json_store
-from agents.storage.file_pool import in_file_pool
 from agents.storage.memory import partition
 from agents.storage.memory_store import MemoryStore, checked_fields
+from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only, tenant_of
 from rappd.http.request_body import InvalidFieldError, json_object, text_field

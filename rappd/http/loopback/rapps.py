@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import at_operator_origin, operator_only
 from rappd.http.loopback.static_files import workspace_file

@@ -24,7 +24,7 @@ async def source_of(request: web.Request) -> str:
     here = transport.get_extra_info("sockname") if transport is not None else None
     if not (LINUX and isinstance(peer, tuple) and isinstance(here, tuple)):
         return request.remote or ""
-    zygote = request.app[DAEMON].zygote_pid
+    zygote = request.app[DAEMON].supervisor.zygote_pid
     return await asyncio.to_thread(_source, zygote, peer[:2], here[:2]) or str(peer[0])
 
 

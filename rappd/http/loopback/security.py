@@ -26,11 +26,22 @@ log = logging.getLogger(__name__)
 COOKIE = "rappd_operator"
 PROOF = "X-Rappd-Proof"
 
+TENANT = web.AppKey("tenant", Tenant)
 _FROM_CONTROL = web.RequestKey("from_control", bool)
+_NAMED = web.RequestKey("tenant", Tenant)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
+
+
+class AllowedHosts(msgspec.Struct, frozen=True):
+    """Gives the Host headers that an application answers to, once it listens."""
+
+    names: Callable[[], frozenset[str]]
+
+
+HOSTS = web.AppKey("hosts", AllowedHosts)
 
 
 class NotOperatorError(RefusedError):
@@ -139,7 +150,8 @@ def _came_from_control(request: web.Request) -> bool:
     connection = transport.get_extra_info("socket")
     daemon = request.app[DAEMON]
     pid = _peer_pid(connection)
-    if pid is not None and daemon.zygote_pid and is_worker_process(pid, daemon.zygote_pid):
+    zygote = daemon.supervisor.zygote_pid
+    if pid is not None and zygote and is_worker_process(pid, zygote):
         log.warning("security: worker process %s tried the control socket", pid)
         raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
     return True
@@ -205,32 +217,6 @@ def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamRes
     if found.status == 413:
         return plain(413, "The request is too large.", "too_large", "Send less, or raise http.body_mb.")
     return plain(found.status, found.reason, "refused")
-
-
-__all__ = [
-    "COOKIE",
-    "PROOF",
-    "NotOperatorError",
-    "caller",
-    "from_control",
-    "guard",
-    "is_operator",
-    "operator_only",
-]
-
-
-TENANT = web.AppKey("tenant", Tenant)
-
-
-class AllowedHosts(msgspec.Struct, frozen=True):
-    """Gives the Host headers that an application answers to, once it listens."""
-
-    names: Callable[[], frozenset[str]]
-
-
-HOSTS = web.AppKey("hosts", AllowedHosts)
-
-_NAMED = web.RequestKey("tenant", Tenant)
 
 
 def tenant_of(request: web.Request) -> Tenant:

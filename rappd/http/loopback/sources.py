@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only

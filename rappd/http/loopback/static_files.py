@@ -13,8 +13,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from agents.storage.file_pool import in_file_pool
-from agents.storage.safe_fs import SafeTree
+from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import at_operator_origin
 from rappd.http.responses import plain

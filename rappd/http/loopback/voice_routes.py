@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from agents.storage.file_pool import in_file_pool
+from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of

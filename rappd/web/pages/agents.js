@@ -83,7 +83,7 @@ export function mount(main, { tryIt }) {
       main.scrollTop = 0;
       if (moved) main.querySelector("h1").focus({ preventScroll: true });
       fill(apart);
-      if (wanted) open = view === "edit" ? agentEditor(apart, one, key) : memoryView(apart, one);
+      if (wanted) open = view === "edit" ? agentEditor(apart, one, key) : memoryView(apart, one, key);
     }
     apart.hidden = !wanted;
     place.hidden = controls.hidden = Boolean(wanted);

@@ -6,7 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from neighborhoods.auth.tls import (
     ServerTrust,
     TlsFiles,
     client_context,
-    forget_client_contexts,
     pin_of,
     presented_certificate,
 )
@@ -83,12 +82,6 @@ class Door:
     async def calls(self, machine: Machine) -> str:
         """What the listener sees when ``machine`` calls it as a peer does."""
         return await self.ask(client_context(self.machine.der, machine.files))
-
-
-@pytest.fixture(autouse=True)
-def fresh_contexts() -> Iterator[None]:
-    yield
-    forget_client_contexts()
 
 
 @pytest.fixture
@@ -407,13 +400,11 @@ def test_what_no_machine_vouches_for_is_not_pinned(host: Machine, peer: Machine)
             client_context(der)
 
 
-def test_contexts_are_kept_until_certificate_changes(host: Machine, peer: Machine, other: Machine) -> None:
+def test_contexts_are_kept_for_each_certificate(host: Machine, peer: Machine, other: Machine) -> None:
     one = client_context(host.der, peer.files)
     assert client_context(host.der, peer.files) is one
     different = {id(one), id(client_context(other.der, peer.files)), id(client_context(host.der))}
     assert len(different | {id(client_context(None))}) == 4
-    forget_client_contexts()
-    assert client_context(host.der, peer.files) is not one
 
 
 async def test_a_connection_outlives_what_it_was_opened_under(

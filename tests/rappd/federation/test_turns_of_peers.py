@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import time
@@ -78,6 +79,29 @@ def test_turn_offers_only_permitted_agents(make: Callable[..., Node], fake_model
     fake_model.will(says("alone"))
     narrow.post(narrow.envelope("HELP", {"user_input": "hello"}))
     assert not fake_model.asked[0].get("tools")
+
+
+def test_pictures_neither_come_from_other_machines_nor_go_there(
+    desk_and_pi: tuple[Node, Node, FakeModel],
+) -> None:
+    desk, pi, model = desk_and_pi
+    picture = {"type": "image/gif", "data": base64.b64encode(b"GIF89a").decode()}
+    model.will(
+        calls(("AskPeer", {"action": "ask", "peer": "pi", "text": "what is this?"})),
+        says("I see nothing"),
+        says("pi sees nothing"),
+    )
+    status, found = desk.owner("POST", "/chat", {"user_input": "ask pi what this is", "pictures": [picture]})
+    assert (status, found["response"]) == (200, "pi sees nothing")
+    assert [len(model.pictures(number)) for number in range(3)] == [1, 0, 1], "the second is pi's"
+    assert picture["data"] not in json.dumps(pi.owner("GET", "/activity")[1])
+
+    mine, asked = pi.peer("mine"), {"user_input": "what is this?"}
+    model.will(says("a dot"))
+    got = mine.post(mine.envelope("HELP", asked, _x_pictures=[picture]))
+    assert (got.verb, got.data["msg"]) == ("ERROR", "Pictures of other machines are not taken.")
+    assert model.asked == []
+    assert mine.post(mine.envelope("HELP", asked)).data["result"] == "a dot"
 
 
 def test_two_brainstems_that_ask_each_other_come_to_an_end(

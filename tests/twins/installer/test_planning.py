@@ -20,8 +20,7 @@ from tests.twins.installer.a_home import (
     part,
 )
 from twins.eggs.parsed_egg import Role
-from twins.installer.permissions import reaches_for
-from twins.installer.planning import Action
+from twins.installer.planning import Action, reaches_for
 
 
 def test_a_plan_writes_nothing(home: AHome) -> None:

@@ -6,11 +6,10 @@ import re
 from typing import Any
 
 from twins.eggs.parsed_egg import Family, ParsedEgg
-from twins.eggs.readers.destinations import data
+from twins.eggs.readers.destinations import data, lenient, said_by
 from twins.eggs.readers.detected import DetectedEgg, component, inside
 from twins.eggs.readers.formats import CUBBY, ESTATE, GATE, OLD_SWARM, SCALES
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.identity import lenient, said_by
 from twins.zip.names import safe_component, safe_path, shown
 
 _NESTED = re.compile(r"members/[^/]+/manifest\.json")

@@ -7,10 +7,9 @@ import json
 from typing import Any
 
 from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
-from twins.eggs.readers.destinations import answering
+from twins.eggs.readers.destinations import answering, lenient
 from twins.eggs.readers.detected import DetectedEgg, component, inside, parse_object, text
 from twins.eggs.readers.formats import NEIGHBORHOOD_FILE
-from twins.eggs.readers.identity import lenient
 from twins.eggs.readers.member_paths import in_workspace
 from twins.eggs.readers.parts import PartCollector
 from twins.zip.names import safe_component, safe_path, shown

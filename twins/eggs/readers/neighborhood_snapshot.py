@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from twins.eggs.parsed_egg import ParsedEgg, Role
-from twins.eggs.readers.destinations import answering, name_of
+from twins.eggs.readers.destinations import EggOwner, answering, lenient, name_of, owner_of, said_by
 from twins.eggs.readers.detected import DetectedEgg, inside
 from twins.eggs.readers.formats import SCALES
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.identity import EggOwner, lenient, owner_of, said_by
 from twins.eggs.readers.member_paths import Place, in_workspace_of
 from twins.eggs.readers.parts import PartCollector
 from twins.errors import BadRappidError

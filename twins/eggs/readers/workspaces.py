@@ -6,11 +6,10 @@ All have the same files at the root, some below ``repo/``; what the family adds 
 from __future__ import annotations
 
 from twins.eggs.parsed_egg import ARCHIVED, Destination, Family, ParsedEgg, Role
-from twins.eggs.readers.destinations import somebody
+from twins.eggs.readers.destinations import owner_of, somebody
 from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.identity import owner_of
 from twins.eggs.readers.member_paths import Place, in_host, in_workspace_of
 from twins.eggs.readers.rapplications import in_brainstem, rapp_id
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twins.eggs.ancestry import Ancestors
+from twins.eggs.parsed_egg import Ancestors
 from twins.eggs.readers.member_paths import is_code, is_workflow
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from twins.eggs.ancestry import KEY
 from twins.eggs.frames import MEMBER
+from twins.eggs.parsed_egg import ANCESTORS
 from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.workspace.identity_file import indented, utc
@@ -92,7 +92,7 @@ def _workspace(
             "conversations": counted.one(MEMBER),
         },
         **(
-            {KEY: {path: sorted(load.ancestors[path]) for path in sorted(load.ancestors)}}
+            {ANCESTORS: {path: sorted(load.ancestors[path]) for path in sorted(load.ancestors)}}
             if load.ancestors
             else {}
         ),

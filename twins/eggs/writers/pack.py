@@ -11,9 +11,8 @@ from typing import BinaryIO
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from twins.eggs import integrity
-from twins.eggs.ancestry import Ancestors
 from twins.eggs.frames import ConversationSource
-from twins.eggs.parsed_egg import ARCHIVED
+from twins.eggs.parsed_egg import ARCHIVED, Ancestors
 from twins.eggs.writers import manifests, rapp1
 from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import known_values

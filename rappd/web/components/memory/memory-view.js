@@ -13,17 +13,18 @@ import { toast } from "../ui/toast.js";
 import { memoryRow } from "./memory-row.js";
 import { openMemory } from "./memory-dialog.js";
 
+const HOST = "brainstem"; // in an address that names a person
 const SEARCH_MS = 200;
 const NEWS_MS = 1000;
 const UNDO_SECONDS = 10;
 
-/** Fills `place` with the memories of the brainstem, or of the twin `key`; `close()` when done. */
-export function memoryView(place, key = "") {
+/** Fills `place` with the memories of the brainstem, or of the twin `key`, perhaps of one `person`; `close()` when done. */
+export function memoryView(place, key = "", person = "") {
   if (!daemon.operator) {
     fill(place, operatorNotice("see what is remembered"));
     return { close: () => undefined };
   }
-  return new MemoryView(place, key);
+  return new MemoryView(place, key === HOST ? "" : key, person);
 }
 
 class MemoryView {
@@ -47,8 +48,9 @@ class MemoryView {
     "Show more",
   );
 
-  constructor(place, key) {
+  constructor(place, key, person) {
     this.#key = key;
+    this.#guid = person;
     fill(
       place,
       h("div", { class: "memory-controls" }, this.#whose, this.#person, this.#search),

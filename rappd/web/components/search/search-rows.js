@@ -22,7 +22,10 @@ const PLACES = {
   conversation: (key) => `#/chat/conversation/${part(key)}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
-  memory: (key) => `#/agents/memory${key ? `/${part(key)}` : ""}`,
+  memory: (key) => {
+    const [twin, person] = key.split("/");
+    return `#/agents/memory${twin || person ? `/${part(twin || "brainstem")}` : ""}${person ? `/${part(person)}` : ""}`;
+  },
   machine: (key) => `#/machines/peer/${part(key)}`,
   setting: (key) => `#/settings/${part(key)}`,
 };
