@@ -24,6 +24,13 @@ pytestmark = [
 
 GAPS = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].map(it => Number(it.tagName[1]))
     .filter((level, at, all) => at > 0 && level > all[at - 1] + 1).length"""
+SEEN_BELOW = """top => {
+    const box = document.querySelector(".chat-scroll");
+    box.scrollTop = top;
+    const seen = [...document.querySelectorAll(".written")].find(it => it.getBoundingClientRect().top > box.getBoundingClientRect().top);
+    return [seen.textContent, seen.getBoundingClientRect().top];
+}"""
+"""Scrolls there; the first sentence to be seen, and where it is."""
 SLOW = agent_source(
     "Slow", "import time\n        time.sleep(30)\n        return 'late'", "Waits for a long time."
 )
@@ -236,19 +243,27 @@ def test_long_conversation_loads_earlier_turns_where_one_scrolls(
     rows(page, "sentence 0").first.click()
     expect(page.locator(".written").last).to_have_text("sentence 149")
     expect(page.locator(".written").last).to_be_in_viewport()
+    drawn = "all => all.map(one => one.checkVisibility({ contentVisibilityAuto: true }))"
+    page.wait_for_function("document.querySelector('.turn.measured')")
+    assert page.locator(".written").evaluate_all(drawn)[::39] == [False, True], "out of sight costs nothing"
+    text, top = page.evaluate(SEEN_BELOW, 900)
+    expect(page.locator(".written").first).not_to_have_text("sentence 110")
+    page.wait_for_timeout(500)
+    seen = page.locator(".written", has_text=re.compile(f"^{text}$"))
+    assert abs(seen.evaluate("it => it.getBoundingClientRect().top") - top) <= 1, "nothing jumps"
     for _ in range(30):
         page.evaluate("document.querySelector('.chat-scroll').scrollTop = 0")
         page.wait_for_timeout(50)
     expect(page.locator(".written").first).to_have_text("sentence 0")
     expect(page.locator(".earlier").first).to_be_hidden()
     assert page.locator(".turn").count() <= 128
-    written = page.locator(".written").all_inner_texts()
+    written = page.locator(".written").all_text_contents()
     assert written == [f"sentence {number}" for number in range(len(written))]
     for _ in range(30):
         page.evaluate("document.querySelector('.chat-scroll').scrollTop = 1e9")
         page.wait_for_timeout(50)
     expect(page.locator(".written").last).to_have_text("sentence 149")
-    written = page.locator(".written").all_inner_texts()
+    written = page.locator(".written").all_text_contents()
     assert written == [f"sentence {number}" for number in range(150 - len(written), 150)]
 
 
@@ -275,14 +290,13 @@ def test_thread_is_shown_as_a_conversation_and_exported_with_names(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
-def test_every_view_of_conversations_is_accessible(
-    fake_daemon: RunningDaemon, open_page: Callable[..., Page], scheme: str, width: int
+def test_every_view_of_conversations_is_accessible_at_320_px(
+    fake_daemon: RunningDaemon, open_page: Callable[..., Page], scheme: str
 ) -> None:
     session = str(uuid.uuid4())
     text = f"# Big\n\n#### small {'w' * 90}\n\n## middle"
     say(fake_daemon, session, text, "two")
-    page = open_page(fake_daemon, color_scheme=scheme, width=width)
+    page = open_page(fake_daemon, color_scheme=scheme, width=320)
     thread = thread_of(fake_daemon, session)
     for place, ready in (
         (f"chat/conversation/{thread}", ".turn .foot"),

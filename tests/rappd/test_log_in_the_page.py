@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -78,20 +77,6 @@ def test_log_that_is_rotated_goes_on(make_daemon: Callable[..., RunningDaemon], 
     expect(
         page.locator(".log", has_text="of the new file").locator("p", has_text="of the new")
     ).to_have_count(1)
-    page.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_log_view_passes_axe(
-    make_daemon: Callable[..., RunningDaemon], browser: Browser, scheme: str
-) -> None:
-    daemon = make_daemon().start()
-    _write(daemon, "WARNING", "mind this")
-    page = _page(browser, daemon, scheme)
-    expect(page.locator(".log-warn")).to_be_visible()
-    page.evaluate(axe_core())
-    page.evaluate(STILL)
-    assert page.evaluate(VIOLATIONS, RULES) == []
     page.close()
 
 

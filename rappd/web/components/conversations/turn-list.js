@@ -11,7 +11,7 @@ import { turnView } from "../chat/turn-view.js";
 const NEAR = "1500px 0px"; // above and below what is seen
 const MOST = 120; // turns that are drawn at once: a conversation may have thousands
 const FIRST = 40;
-const PIECE = 8; // what is drawn between two frames
+const PIECE = 3; // what is drawn between two frames
 const AHEAD = 40; // turns before the first one drawn, below which earlier ones are fetched
 
 /**
@@ -59,11 +59,15 @@ export function turnList(conversation, { scroller, end }) {
       drawn.delete(id);
     }
     const elements = wanted.map(viewOf);
+    const fresh = elements.filter((element) => !element.isConnected);
     let next = list.firstChild;
     for (const element of elements) {
       if (element === next) next = next.nextSibling;
       else list.insertBefore(element, next);
     }
+    // Out of sight a turn is not laid out. Two frames after it was, the browser remembers how high it is: nothing jumps.
+    const learned = () => fresh.forEach((element) => element.classList.add("measured"));
+    if (fresh.length) requestAnimationFrame(() => requestAnimationFrame(learned));
     drawState();
   };
   /** The same without moving what is seen. */

@@ -14,6 +14,7 @@ import { toast } from "../ui/toast.js";
 import { codeEditor } from "./code-editor.js";
 import { conflictView } from "./conflict.js";
 import { draftOf, dropDraft, keepDraft } from "./drafts.js";
+import { draftNote, faultNote, lineIn, readOnlyNote, saveAnywayNote } from "./editor-notes.js";
 import { showRun, showTest } from "./try-out.js";
 import { openVersions } from "./versions.js";
 
@@ -136,18 +137,7 @@ class AgentEditorView {
       fill(this.#note);
       await this.start();
     };
-    const errorPlace = h("div", {});
-    fill(
-      this.#note,
-      h("p", {}, `This file cannot be changed here. ${this.#readOnly}`),
-      this.#readOnly.includes("copy") &&
-        h(
-          "button",
-          { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) },
-          "Make a copy",
-        ),
-      errorPlace,
-    );
+    fill(this.#note, readOnlyNote(this.#readOnly, copy));
   }
 
   /** The draft comes back: as unsaved text, or as one of two versions where the file is another by now. */
@@ -156,15 +146,7 @@ class AgentEditorView {
     if (found) this.#code.set(draft.text);
     else this.#saved = null;
     if (found && draft.base === found.sha256) {
-      fill(
-        this.#note,
-        h(
-          "p",
-          {},
-          `This is your text of ${clock(draft.at)}, not saved yet. `,
-          h("button", { type: "button", class: "quiet", onclick: () => this.#discard() }, "Throw it away"),
-        ),
-      );
+      fill(this.#note, draftNote(draft.at, () => this.#discard()));
     } else if (found) this.#conflict(found.source, found.sha256);
     else if (problem?.status === 404) this.#conflict(null, "");
   }
@@ -273,36 +255,13 @@ class AgentEditorView {
       this.#conflict(found.rest.sha256 ? found.rest.source : null, found.rest.sha256);
     } else if (found.code === "bad_file" || found.code === "worker_gone" || found.code === "call_timeout") {
       this.#fault(found.message, found.line, "Not saved. ");
-      const anyway = { type: "button", class: "secondary", onclick: () => this.save({ keep: true }) };
-      this.#note.append(
-        h(
-          "p",
-          { class: "soft" },
-          "Your text stays here. Saved anyway, it is kept and does not run; the version before works on.",
-        ),
-        h("button", anyway, "Save anyway"),
-      );
+      this.#note.append(...saveAnywayNote(() => this.save({ keep: true })));
     } else fill(this.#note, problemView(found));
   }
 
   #fault(message, line, before) {
     this.#code.mark(line ?? 0, message);
-    fill(
-      this.#note,
-      h(
-        "p",
-        { class: "reason", role: "alert" },
-        h("span", { class: "sign bad" }, "✗ "),
-        before,
-        placed(message, line),
-      ),
-      line > 0 &&
-        h(
-          "button",
-          { type: "button", class: "quiet", onclick: () => this.#code.goTo(line) },
-          `Go to line ${line}`,
-        ),
-    );
+    fill(this.#note, faultNote({ message, line, before, goTo: (at) => this.#code.goTo(at) }));
   }
 
   #conflict(theirs, sha256) {
@@ -380,9 +339,3 @@ class AgentEditorView {
     );
   }
 }
-
-/** "Line 12: expected ':'", unless the message says so itself. */
-const placed = (message, line) => (line > 0 && !lineIn(message) ? `Line ${line}: ${message}` : message);
-
-/** The line that a message of the daemon names, or 0. */
-const lineIn = (message) => Number(/ line (\d+):/.exec(message)?.[1] ?? 0);

@@ -118,6 +118,8 @@ function atOneGlance(others) {
 /** Says in words and with a mark if a snapshot can read a machine now. */
 function health(row, probe) {
   if (probe?.reachable) return { kind: "good", mark: "✓", words: "can be read" };
+  if (probe && machines.peer(row.fingerprint)?.presence === "away")
+    return { kind: "bad", mark: "✗", words: "cannot be read until it is here" };
   if (probe) return { kind: "bad", mark: "✗", words: stripControl(probe.detail) || "no answer" };
   if (neighborhood.probing) return { kind: "soft", mark: "·", words: "asking…" };
   if (row.trouble) return { kind: "bad", mark: "✗", words: stripControl(row.trouble) };

@@ -161,7 +161,7 @@ function againButton(asked, say) {
 /** The form: whom to ask, the text, Send. What could not be sent stays, and goes with the same id. */
 function composer(say) {
   const to = h("select", { "aria-label": "Whom to ask" });
-  const field = h("textarea", { id: "write", rows: 1, "aria-label": "Write to the session", placeholder: "Write to the session…" });
+  const field = h("textarea", { id: "write", rows: 1, "aria-label": "Write to the session", placeholder: "Write…" });
   const main = h("button", { type: "submit", class: "primary" }, "Send");
   const form = h("form", { class: "composer" }, field, h("div", { class: "composer-buttons" }, to, main));
   let unsent = null;

@@ -6,6 +6,12 @@ const SECONDS = 6;
 const AT_ONCE = 3;
 const SAME_MS = 5000;
 const shown = new Map(); // text → when
+const place = document.getElementById("toasts");
+
+// What scrolls ends above the toasts, so that nothing stays under them.
+new ResizeObserver(() =>
+  document.documentElement.style.setProperty("--toasts", `${place.offsetHeight}px`),
+).observe(place);
 
 /**
  * Shows `text` for `seconds`, longer while the pointer or the focus is on it. `actions` are
@@ -34,8 +40,9 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
     (event) => event.key === "Escape" && (event.stopPropagation(), close()),
   );
 
-  const place = document.getElementById("toasts");
   while (place.children.length >= AT_ONCE) place.firstElementChild.remove();
+  const foot = document.querySelector(".chat-foot")?.offsetHeight ?? 0; // with the message box, which stays free
+  place.style.setProperty("--foot", `${foot}px`);
   place.append(element);
   if (focus) element.querySelector("button")?.focus();
 }

@@ -1,0 +1,55 @@
+/** What the editor says above the text: a fault and its line, a file that cannot be changed, text that came back. */
+
+import { h } from "../../lib/dom.js";
+import { clock } from "../../lib/format.js";
+import { attemptIn } from "../ui/problem.js";
+
+/** Why the text does not run; `goTo(line)` leads to its line, where one is known. */
+export const faultNote = ({ message, line, before, goTo }) => [
+  h(
+    "p",
+    { class: "reason", role: "alert" },
+    h("span", { class: "sign bad" }, "✗ "),
+    before,
+    line > 0 && !lineIn(message) ? `Line ${line}: ${message}` : message,
+  ),
+  line > 0 &&
+    h("button", { type: "button", class: "quiet", onclick: () => goTo(line) }, `Go to line ${line}`),
+];
+
+/** The way to keep a text that does not run. */
+export const saveAnywayNote = (save) => [
+  h(
+    "p",
+    { class: "soft" },
+    "Your text stays here. Saved anyway, it is kept and does not run; the version before works on.",
+  ),
+  h("button", { type: "button", class: "secondary", onclick: save }, "Save anyway"),
+];
+
+/** Why a file is read only; `copy()` makes one that is not, where `why` offers it. */
+export function readOnlyNote(why, copy) {
+  const errorPlace = h("div", {});
+  return [
+    h("p", {}, `This file cannot be changed here. ${why}`),
+    why.includes("copy") &&
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) },
+        "Make a copy",
+      ),
+    errorPlace,
+  ];
+}
+
+/** The text is a draft of the moment `at`. */
+export const draftNote = (at, discard) =>
+  h(
+    "p",
+    {},
+    `This is your text of ${clock(at)}, not saved yet. `,
+    h("button", { type: "button", class: "quiet", onclick: discard }, "Throw it away"),
+  );
+
+/** The line that a message of the daemon names, or 0. */
+export const lineIn = (message) => Number(/ line (\d+):/.exec(message)?.[1] ?? 0);

@@ -1,0 +1,213 @@
+"""Every page and view of the operator, with something on each: axe-core, headings, nothing sideways, nothing covered.
+
+Pictures for people to look at are written to ``build/page-screens``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import REPO, agent_source, free_port
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
+from twins.installer.quarantine import QuarantineList
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+]
+
+PICTURES = REPO / "build" / "page-screens"
+SIZES = ((1280, 800), (390, 844))
+PATIENCE = 20_000
+PAGES = """async () => {
+    const { pages } = await import(new URL("pages/pages.js", document.querySelector("script[type=module]").src));
+    return pages.map(({ id }) => id);
+}"""
+VIEWS = "[...document.querySelectorAll('nav.views a')].map(link => link.hash.slice(2))"
+SKIPPED = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter(it => it.checkVisibility())
+    .map((it, at, all) => [it.textContent, Number(it.tagName[1]), at ? Number(all[at - 1].tagName[1]) : 0])
+    .filter(([, level, before], at) => at && level > before + 1)"""
+TOAST = """async () => {
+    const { toast } = await import(new URL("components/ui/toast.js", document.querySelector("script[type=module]").src));
+    toast("gardener_agent.py was removed.", { actions: [{ label: "Undo", run() {} }], seconds: 600 });
+    for (const _ of "12") await new Promise(requestAnimationFrame);
+}"""
+COVERED = """() => [...(document.querySelector("dialog[open]") ?? document)
+    .querySelectorAll("button, a.button, summary, label.switch")]
+    .filter(it => it.checkVisibility({ visibilityProperty: true }) && !it.disabled && it.getClientRects().length)
+    .filter(it => {
+        it.scrollIntoView({ block: "nearest", inline: "nearest" });
+        const { left, top, width, height } = it.getBoundingClientRect();
+        const found = document.elementFromPoint(left + width / 2, top + height / 2);
+        return !(it.contains(found) || (found && it.labels?.[0]?.contains(found)));
+    })
+    .map(it => it.outerHTML.slice(0, 160))"""
+ANSWER = """What I know:
+
+| month | rain |
+|---|---|
+| May | 61 mm |
+
+```python
+for month in year:
+    print(rain(month))
+```
+
+The mean is $$\\frac{1}{n}\\sum_i x_i$$."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        expect.set_options(timeout=PATIENCE)
+        yield browser
+        expect.set_options(timeout=None)
+        browser.close()
+
+
+def remember(workspace: Path, *texts: str) -> None:
+    folder = workspace / ".brainstem_data/shared_memories"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = {f"m{at}": {"message": text, "type": "fact"} for at, text in enumerate(texts)}
+    (folder / "memory.json").write_text(json.dumps(rows))
+
+
+def hold(home: Path, name: str, source: str) -> None:
+    place = home / "brainstem/agents" / name
+    place.write_text(source)
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    QuarantineList(home / "held.json", home).hold(place, digest, "Nobody signed it.", "kitchen.egg")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A machine with something of everything, and a call for the paired one, which is away."""
+    folder = tmp_path_factory.mktemp("lived-in")
+    tether = {"RAPPD_TETHER_ADDRESS": "127.0.0.1", "RAPPD_TETHER_PORT": str(free_port())}
+    desk, pi = (
+        Machine(folder / "desk", "desk", LLM_FAKE="1", **tether),
+        Machine(folder / "pi", "pi", LLM_FAKE="1"),
+    )
+    place = '{"place": {"type": "string", "description": "The town."}, "days": {"type": "integer"}}'
+    desk.drop("weather_agent.py", agent_source("Weather", 'return "rain"', "Tells of rain and wind.", place))
+    desk.drop("broken_agent.py", "class A(:\n")
+    hold(desk.home, "oven_agent.py", agent_source("Oven"))
+    remember(desk.home / "brainstem", "The boiler was serviced in May.", "Anna likes rye bread.")
+    pi.start()
+    desk.start()
+    acquaint(desk, pi)
+    rose, old = (desk.owner("POST", "/twins", {"name": name})["key"] for name in ("Rose", "Old"))
+    desk.owner("POST", f"/twins/{old}/archive", {})
+    remember(desk.home / "twins" / rose, "Roses hate frost.")
+    desk.owner("POST", f"/twins/{rose}/checkpoints", {"note": "before the frost"})
+    assert desk.post(f"/twins/{rose}/chat", {"user_input": "how are the roses?"}).status == 200
+    for text in ("will it rain in May?", ANSWER):
+        assert desk.post("/chat", {"user_input": text, "session_id": "rain"}, control=True).status == 200
+    assert desk.cli("egg", "pack", "Rose").returncode == 0
+    desk.owner("POST", "/sessions", {})
+    desk.owner("POST", "/sessions/current/say", {"text": "who waters the roses?", "wait": 10})
+    pi.stop()
+    desk.misses("pi")
+    desk.call("pi", text="read the rain gauge", wait=0)
+    yield desk
+    desk.stop()
+
+
+def shown_at(desk: Machine) -> dict[str, str]:
+    """What is to be seen at each address when it is drawn: text of the page, or a selector after ``css=``."""
+    [rose] = [row["key"] for row in desk.owner("GET", "/twins")["twins"]]
+    [thread] = [
+        row["id"] for row in desk.owner("GET", "/conversations")["conversations"] if row["session"] == "rain"
+    ]
+    session = desk.owner("GET", "/sessions")["sessions"][0]["id"]
+    return {
+        "chat": "css=#write",
+        f"chat/{rose}": "Chat with Rose",
+        f"chat/conversation/{thread}": "css=.turn math",
+        "chat/conversations": "css=.conversation-link",
+        f"chat/session/{session}": "who waters the roses?",
+        "agents": "Tells of rain and wind.",
+        "agents/Weather": "css=aside.detail:visible, dialog[open]",
+        "agents/edit/weather_agent.py": "css=.cm-content",
+        "agents/memory": "The boiler was serviced in May.",
+        f"agents/memory/{rose}": "Roses hate frost.",
+        "twins": "css=.twin h3",
+        f"twins/twin/{rose}": "before the frost",
+        "twins/lineage": "Rose",
+        "twins/eggs": "Open an egg",
+        "twins/cartridges": "css=.column",
+        "twins/archived": "Old",
+        "machines": "css=.machine",
+        "machines/peer/pi": "css=.column h2",
+        "machines/outbox": "read the rain gauge",
+        "machines/neighborhood": "cannot be read until it is here",
+        "devices": "No phone yet.",
+        "waiting": "oven_agent.py",
+        "activity": "css=.row",
+        "activity/threads": "css=.row",
+        f"activity/thread/{thread}": "css=.turn .who",
+        f"activity/thread/{thread}/records": "css=.row",
+        "activity/log": "css=.log-warn",
+        "settings": "All settings",
+    }
+
+
+def go(page: Page, place: str, seen: str) -> None:
+    if page.locator("dialog[open]").count():
+        page.keyboard.press("Escape")
+    page.evaluate("place => { location.hash = `#/${place}` }", place)
+    found = page.locator(seen[4:]) if seen.startswith("css=") else page.locator("#main").get_by_text(seen)
+    expect(found.first).to_be_visible()
+    page.evaluate("document.fonts.ready.then(() => undefined)")
+
+
+def wrong_here(page: Page, picture: str) -> dict[str, object]:
+    """What is wrong with what is drawn, by kind; keeps a picture in each theme."""
+    found: dict[str, object] = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(STILL)
+        page.screenshot(path=PICTURES / f"{picture}-{scheme}.png")
+        found[f"axe, {scheme}"] = page.evaluate(VIOLATIONS, RULES)
+    found |= {"sideways": page.evaluate(SIDEWAYS), "small": page.evaluate(SMALL)}
+    found |= {"nameless": page.evaluate(NAMELESS), "headings": page.evaluate(SKIPPED)}
+    page.evaluate(TOAST)
+    found["covered"] = page.evaluate(COVERED)
+    page.evaluate("document.querySelector('.toast').remove()")
+    return {kind: some for kind, some in found.items() if some}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_every_page_is_accessible_and_a_toast_covers_no_button(
+    desk: Machine, browser: Browser, size: tuple[int, int]
+) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+    thrown: list[str] = []
+    page.on("pageerror", lambda error: thrown.append(str(error)))
+    page.goto(desk.owner("POST", "/operator/key")["url"])
+    expect(page.locator("#write")).to_be_visible()
+    page.evaluate(axe_core())
+    wrong, views = {}, set(page.evaluate(PAGES))
+    known = shown_at(desk)
+    for place, seen in known.items():
+        go(page, place, seen)
+        views |= set(page.evaluate(VIEWS))
+        name = "-".join(part if len(part) < 32 else "one" for part in place.split("/"))
+        if found := wrong_here(page, f"{name}-{size[0]}"):
+            wrong[place] = found
+    page.close()
+    assert (wrong, thrown) == ({}, [])
+    assert views <= set(known), "each page and view is looked at: give it a row in shown_at"
