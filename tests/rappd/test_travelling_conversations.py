@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes.thread_id import thread_id
+from envelopes.envelope import thread_id
 from rappd.errors import StoreError
 from rappd.store.reader import Reader
 from rappd.store.records import Record, ThreadInfo
