@@ -48,3 +48,10 @@ class ModelUnavailableError(AgentError):
         self.detail = detail[:300]
         self.upstream_status = upstream_status
         self.model = model
+
+
+class PictureRefusedError(AgentError):
+    """A model, or its server, does not take pictures; nothing was answered in its stead."""
+
+    code = "picture_refused"
+    status = 422

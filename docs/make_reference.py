@@ -124,6 +124,7 @@ DO = {
     "method": "See [routes.md](routes.md) for the methods of a path.",
     "mistyped": "Add `--help` to the command.",
     "model_unavailable": "Start the model server, or set `provider.url`. The turn was answered without it.",
+    "picture_refused": "Choose a model that sees pictures, or describe the picture in words.",
     "needs_yes": "Say yes, or add `--yes` where nobody can be asked.",
     "neighborhood": "The text says what to do.",
     "no_agent": "`rappd peers show NAME` lists what it shares.",

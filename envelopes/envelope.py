@@ -31,6 +31,8 @@ DEADLINE = "_x_deadline"
 TTL = "_x_ttl"
 PATH = "_x_path"
 TRACEPARENT = "_x_traceparent"
+PICTURES = "_x_pictures"
+"""Pictures that a person sent with a sentence (``envelopes.codecs.pictures``). Never sent to another machine."""
 
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")

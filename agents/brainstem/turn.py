@@ -14,9 +14,11 @@ from agents.brainstem import prompt
 from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import MainStream, SenseOutput, Senses
 from agents.contract.agent import REACHING, Agent
+from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall, Usage
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentResult, AgentRunner
+from envelopes.codecs.pictures import Picture
 from envelopes.codecs.strict_json import too_deep
 
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
@@ -61,6 +63,7 @@ class Ask(msgspec.Struct):
     """The input of a turn. ``emit`` receives progress events while it runs, if anybody listens.
 
     ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
+    ``pictures`` go with the sentence, to the model alone.
     """
 
     user_input: str
@@ -73,6 +76,7 @@ class Ask(msgspec.Struct):
     guests: RemoteTools | None = None
     without_model: str = ""
     """The answer of the offline brain, where it is the one that answers."""
+    pictures: Sequence[Picture] = ()
 
 
 class Answer(msgspec.Struct):
@@ -140,7 +144,7 @@ class Brainstem:
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
         modes = self.modes
-        turn = _Turn(ask, modes, [*ask.history, {"role": "user", "content": ask.user_input}], self.senses.now)
+        turn = _Turn(ask, modes, _messages(ask), self.senses.now)
         requested = self.thinking.model
         tools = self._tools(ask)
         completion = Completion()
@@ -206,6 +210,7 @@ class Brainstem:
             on_text=on_text if emit else None,
             round=number,
             extra={"without_model": turn.ask.without_model} if turn.ask.without_model else {},
+            pictures=len(turn.ask.pictures),
             summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
         )
         if turn.ask.structural:
@@ -309,6 +314,11 @@ class Brainstem:
         if ran.ok:
             return ran.result, f"[{name}] {ran.result}", ran.slush
         return f"Error: {ran.error}", f"[{name}] ERROR: {ran.error}", None
+
+
+def _messages(ask: Ask) -> list[Message]:
+    content = parts(ask.user_input, ask.pictures) if ask.pictures else ask.user_input
+    return [*map(with_pictures, ask.history), {"role": "user", "content": content}]
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ _LISTING_SECONDS = 5.0
 class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
+    ``takes_pictures`` tells it of a model, None where that shows only by trying.
     ``configured``: the operator named this server, or signed in to it. A provider that is left closes its connection
     once the last answer under way has ended.
     """
@@ -28,6 +29,7 @@ class ManagedProvider(msgspec.Struct, eq=False):
     where: str
     models: Callable[[], Awaitable[list[dict[str, Any]]]]
     breaker: CircuitBreaker
+    takes_pictures: Callable[[str], Awaitable[bool | None]]
     configured: bool = True
     known: tuple[str, ...] = ()
     problem: ModelUnavailableError | None = None

@@ -15,6 +15,8 @@ from agents.providers.openai_sdk import OpenAIServer, RequestLimits, ServerAddre
 from agents.providers.provider import Completion, ModelRequest
 
 DEFAULT_MODEL = "gpt-4o"
+_WITH_PICTURES = {"Copilot-Vision-Request": "true"}
+"""Without it Copilot refuses every picture."""
 _BUILT_IN = {
     "gpt-4o": "GPT-4o",
     "gpt-4.1": "GPT-4.1",
@@ -74,13 +76,21 @@ class Copilot:
         raise refusal
 
     async def models(self) -> list[dict[str, Any]]:
-        """``[{"id", "name", "available"}]``; without a catalogue six built-in ones, without ``available``."""
+        """``[{"id", "name", "available", "pictures"?}]``; without a catalogue six built-in ones, without ``available``."""
         if not self._catalogue:
             try:
                 self._catalogue = await self._fetch()
             except ModelUnavailableError:
                 return [{"id": model, "name": name} for model, name in _BUILT_IN.items()]
         return [dict(entry) for entry in self._catalogue]
+
+    async def takes_pictures(self, model: str) -> bool | None:
+        """True or False as the catalogue tells; None for a model that is not in it."""
+        for entry in await self.models():
+            if entry["id"] == model:
+                sees = entry.get("pictures")
+                return sees if isinstance(sees, bool) else None
+        return None
 
     async def close(self) -> None:
         if self._server is not None:
@@ -113,7 +123,12 @@ class Copilot:
         if problem is not None:
             raise problem
         return [
-            {"id": entry["id"], "name": str(entry.get("name") or entry["id"]), "available": _available(entry)}
+            {
+                "id": entry["id"],
+                "name": str(entry.get("name") or entry["id"]),
+                "available": _available(entry),
+                **_pictures(entry),
+            }
             for entry in entries
             if isinstance(entry.get("id"), str) and _for_chat(entry)
         ]
@@ -121,7 +136,7 @@ class Copilot:
     def _at(self, session: Session) -> OpenAIServer:
         if self._server is None:
             self._server = OpenAIServer(
-                ServerAddress(session.endpoint, self.model, session.token, HEADERS),
+                ServerAddress(session.endpoint, self.model, session.token, HEADERS, _WITH_PICTURES),
                 ServerWording(self.name, "Copilot", "check the connection"),
                 RequestLimits(self._max_retries, self._timeout),
                 self._worker_serves,
@@ -151,6 +166,14 @@ def _for_chat(entry: dict[str, Any]) -> bool:
     capabilities = entry.get("capabilities")
     kind = capabilities.get("type") if isinstance(capabilities, dict) else None
     return kind in (None, "chat")
+
+
+def _pictures(entry: dict[str, Any]) -> dict[str, bool]:
+    capabilities = entry.get("capabilities")
+    supports = capabilities.get("supports") if isinstance(capabilities, dict) else None
+    sees = supports.get("vision") if isinstance(supports, dict) else None
+    # A catalogue that tells what a model supports leaves out what it does not.
+    return {"pictures": bool(sees)} if isinstance(supports, dict) else {}
 
 
 def _available(entry: dict[str, Any]) -> bool:

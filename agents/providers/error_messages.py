@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agents.errors import ModelUnavailableError
+from agents.errors import ModelUnavailableError, PictureRefusedError
 
+_PICTURES_DO = "choose a model that sees pictures, or describe it in words"
+_LONGEST_SAID = 160
+_SENTENCE = re.compile(r'"(?:message|error)"\s*:\s*"([^"\\]+)')
 _SECRET = re.compile(r"\b(?:sk-|gh[a-z]_|github_pat_|tid=)[\w\-=;:.]{6,}")
 
 
@@ -61,6 +64,30 @@ def unreadable(model: str, body: str, secrets: Iterable[str]) -> ModelUnavailabl
         detail=scrub(body, secrets),
         model=model,
     )
+
+
+def pictures_refused(
+    model: str, count: int, problem: ModelUnavailableError | None = None
+) -> PictureRefusedError:
+    """The model takes no pictures, or its server refused a request with some."""
+    them = "the picture" if count == 1 else "the pictures"
+    if problem is None:
+        return PictureRefusedError(f"Model '{model}' takes no pictures.", do=_PICTURES_DO)
+    said = _said(problem.detail)
+    why = f" The server says: {said}" if said else ""
+    return PictureRefusedError(f"Model '{model}' did not take {them}.{why}", do=_PICTURES_DO)
+
+
+def no_model_for_pictures(do: str) -> PictureRefusedError:
+    """There is only the offline brain."""
+    return PictureRefusedError("No model is set up, and without one nobody can see a picture.", do=do)
+
+
+def _said(body: str) -> str:
+    """The sentence in an error of a model server, "" where there is none."""
+    found = _SENTENCE.search(body)
+    said = found[1].strip()[:_LONGEST_SAID] if found else ""
+    return said if said.isprintable() else ""
 
 
 def _do(status: int) -> str:

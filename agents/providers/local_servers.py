@@ -65,6 +65,21 @@ async def answering(urls: Sequence[str], within: float) -> list[LocalServer]:
     return [found for found in await asyncio.gather(*map(one, urls)) if found is not None]
 
 
+async def ollama_sees(
+    base_url: str, model: str, worker_serves: WorkerServes | None, within: float = 2.0
+) -> bool | None:
+    """Asks Ollama if a model takes pictures: True or False, None where it does not tell."""
+    if await is_served_by_worker(base_url, worker_serves):
+        return None
+    reply = await ask(
+        "POST", f"{base_url.removesuffix('/v1')}/api/show", json={"model": model}, within=within
+    )
+    capabilities = reply.data.get("capabilities")
+    if reply.status != 200 or not isinstance(capabilities, list) or not capabilities:
+        return None
+    return "vision" in capabilities
+
+
 def model_entries(reply: JsonReply) -> list[dict[str, Any]] | None:
     """The entries with an id of a list of models; None when the reply is no such list."""
     data = reply.data.get("data")

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from agents.errors import ModelUnavailableError
 from agents.providers import chat_wire, error_messages, urls
-from agents.providers.local_servers import WorkerServes, WorkerServesError, request_hook
+from agents.providers.local_servers import WorkerServes, WorkerServesError, ollama_sees, request_hook
+from agents.providers.pictures import has_pictures
 from agents.providers.provider import Completion, ModelRequest
 
 if TYPE_CHECKING:
@@ -36,12 +37,16 @@ class Azure:
 
 @dataclass(slots=True, frozen=True)
 class ServerAddress:
-    """A base URL (the part before ``/chat/completions``), the usual model there, and the key."""
+    """A base URL (the part before ``/chat/completions``), the usual model there, and the key.
+
+    ``picture_headers`` go with requests that have pictures.
+    """
 
     url: str
     model: str
     key: str = field(default="", repr=False)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    picture_headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,11 +92,13 @@ class OpenAIServer:
         self._url, login = urls.without_login(address.url)
         self._key = address.key
         self._headers = {**login, **address.headers}
+        self._picture_headers = address.picture_headers
         self._azure = azure
         self._worker_serves = worker_serves
         self._sdk: AsyncOpenAI | None = None
         self._loading = asyncio.Lock()
         self._usage_in_stream = True
+        self._sees: dict[str, bool] = {}
 
     async def complete(self, request: ModelRequest, *, model: str = "") -> Completion:
         """One answer by ``model``, else ``request.model``, else the default. Raises ModelUnavailableError."""
@@ -106,6 +113,14 @@ class OpenAIServer:
             if "stream_options" not in body or not _rejects_usage(problem):
                 raise problem
             self._usage_in_stream = False
+
+    async def takes_pictures(self, model: str) -> bool | None:
+        """True or False where the server tells it of a model beforehand, as Ollama does; else None."""
+        if model not in self._sees and urls.may_be_ollama(self._url):
+            sees = await ollama_sees(self._url, model, self._worker_serves)
+            if sees is not None:
+                self._sees[model] = sees
+        return self._sees.get(model)
 
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name"}]`` as the server lists them. Raises ModelUnavailableError."""
@@ -155,8 +170,11 @@ class OpenAIServer:
 
     async def _ask(self, body: dict[str, Any], request: ModelRequest) -> Completion:
         sdk = await self._client()
+        wanted: dict[str, Any] = dict(body)
+        if self._picture_headers and any(map(has_pictures, body["messages"])):
+            wanted["extra_headers"] = self._picture_headers
         async with asyncio.timeout(self._limits.timeout):
-            raw = await sdk.chat.completions.with_raw_response.create(**cast(Any, body))
+            raw = await sdk.chat.completions.with_raw_response.create(**wanted)
             streamed = "stream" in body and "json" not in raw.headers.get("content-type", "")
             if not streamed:
                 content = await raw.http_response.aread()

@@ -46,7 +46,8 @@ class ModelRequest(msgspec.Struct):
     ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
     ``on_text``, when given, receives text as it streams in. ``everyday`` gives the same request without
     structural tools, for a server that the operator did not configure; None when there are none in it.
-    ``summaries`` gives lines for people by tool name, for a provider that lists agents itself.
+    ``summaries`` gives lines for people by tool name, for a provider that lists agents itself. ``pictures``: how many
+    go with the sentence that is answered, so that an answer by a model that does not see them is none.
     """
 
     messages: list[Message]
@@ -58,6 +59,7 @@ class ModelRequest(msgspec.Struct):
     extra: dict[str, Any] = msgspec.field(default_factory=dict)
     everyday: Callable[[], ModelRequest] | None = None
     summaries: Callable[[], dict[str, str]] | None = None
+    pictures: int = 0
 
 
 class Provider(Protocol):

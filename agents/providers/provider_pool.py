@@ -186,9 +186,8 @@ class ProviderPool:
         return self._managed(server, urls.shown(url))
 
     def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
-        return ManagedProvider(
-            provider, where, provider.models, CircuitBreaker(self.settings.breaker_pause, self._clock)
-        )
+        breaker = CircuitBreaker(self.settings.breaker_pause, self._clock)
+        return ManagedProvider(provider, where, provider.models, breaker, provider.takes_pictures)
 
     def _set_local(self, found: local_servers.LocalServer | None) -> None:
         if found == self._local_found:

@@ -12,10 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.errors import AgentError, ModelUnavailableError
+from agents.providers import error_messages
 from agents.providers.circuit_breaker import ManagedProvider
 from agents.providers.fake import FakeModel
 from agents.providers.github_login import GitHubLogin
 from agents.providers.local_servers import LocalServer, WorkerServes
+from agents.providers.pictures import has_pictures, without_pictures
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
 from agents.providers.settings import ProviderSettings
@@ -34,6 +36,8 @@ Remember = Callable[[str], Awaitable[None]]
 
 _OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain made in a model's stead
 _NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
+_PERHAPS_OF_PICTURES = (400, 404, 413, 415, 422, 500, 501)
+"""Statuses by which servers refuse pictures; llama.cpp and Ollama answer 500."""
 _OFFERED_DO = "rappd models use local"
 
 
@@ -148,7 +152,9 @@ class ProviderSelector:
             await self._pool.looked.wait()
         managed = self._pool.first
         if managed is None:
-            completion = await self._offline.complete(request)
+            if request.pictures:
+                raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
+            completion = await self._offline.complete(_in_words(request))
         elif _is_without(request) or not managed.breaker.lets():
             completion = await self._without(request, managed.problem)
         else:
@@ -177,6 +183,13 @@ class ProviderSelector:
         if managed is not None:
             return await managed.listing()
         return [{"id": self.current, "name": self.name}]
+
+    async def takes_pictures(self) -> bool | None:
+        """True or False for the model asked for at present; None where only trying tells."""
+        managed = self._pool.first
+        if managed is None:
+            return self._fake is not None
+        return await managed.takes_pictures(self.current)
 
     async def set_model(self, model: str) -> dict[str, Any]:
         """Chooses ``model`` until further notice: ``{model}``, or ``{model, auto: true}`` for "auto".
@@ -247,10 +260,8 @@ class ProviderSelector:
         try:
             async with managed.in_use():
                 model = await self._offered(managed, request.model, self._chosen)
-                if managed.configured or request.everyday is None:
-                    completion = await managed.provider.complete(replace(request, model=model))
-                else:
-                    completion = await managed.provider.complete(replace(request.everyday(), model=model))
+                asked = request if managed.configured or request.everyday is None else request.everyday()
+                completion = await _complete(managed, replace(asked, model=model))
                 completion.unconfigured = not managed.configured
                 return completion
         except ModelUnavailableError as raised:
@@ -267,9 +278,11 @@ class ProviderSelector:
         return ""
 
     async def _without(self, request: ModelRequest, problem: ModelUnavailableError | None) -> Completion:
+        if request.pictures:  # an answer by words alone would be to another question
+            raise problem or ModelUnavailableError("The model doesn't answer", do="ask again")
         self.meter.degraded += 1
         request.extra["problem"] = problem
-        completion = await self._offline.complete(replace(request, model=""))
+        completion = await self._offline.complete(replace(_in_words(request), model=""))
         do = f" — {problem.do}" if problem and problem.do else ""
         completion.notice = f"The model doesn't answer; replied without it{do}."
         completion.tool_calls = tuple(
@@ -277,6 +290,33 @@ class ProviderSelector:
             for call in completion.tool_calls
         )
         return completion
+
+
+async def _complete(managed: ManagedProvider, request: ModelRequest) -> Completion:
+    """One answer. Pictures of earlier sentences become words for a model that takes none.
+
+    Raises ``PictureRefusedError`` where the sentence that is answered has some.
+    """
+    if not any(map(has_pictures, request.messages)):
+        return await managed.provider.complete(request)
+    model = request.model or managed.provider.model
+    if await managed.takes_pictures(model) is not False:
+        try:
+            return await managed.provider.complete(request)
+        except ModelUnavailableError as problem:
+            if problem.upstream_status not in _PERHAPS_OF_PICTURES:
+                raise
+            if request.pictures:
+                raise error_messages.pictures_refused(model, request.pictures, problem) from problem
+    elif request.pictures:
+        raise error_messages.pictures_refused(model, request.pictures)
+    return await managed.provider.complete(_in_words(request))
+
+
+def _in_words(request: ModelRequest) -> ModelRequest:
+    if not any(map(has_pictures, request.messages)):
+        return request
+    return replace(request, messages=without_pictures(request.messages))
 
 
 def _is_without(request: ModelRequest) -> bool:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _PATH = "/chat/completions"
+_OLLAMA_PORT = 11434
 
 
 def base_url(typed: str) -> str:
@@ -35,3 +36,8 @@ def without_login(url: str) -> tuple[str, dict[str, str]]:
 
 def on_this_machine(url: str) -> bool:
     return urlsplit(url).hostname in _LOOPBACK
+
+
+def may_be_ollama(url: str) -> bool:
+    """True for a server on this machine, or at Ollama's usual port of another."""
+    return on_this_machine(url) or urlsplit(url).port == _OLLAMA_PORT

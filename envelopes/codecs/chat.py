@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from envelopes.envelope import DONE, HELP, Envelope, is_uuid, new_id
+from envelopes.codecs import pictures
+from envelopes.codecs.pictures import Picture
+from envelopes.envelope import DONE, HELP, PICTURES, Envelope, is_uuid, new_id
 from envelopes.errors import MalformedError
 
 DEFAULT_USER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
@@ -35,7 +37,8 @@ class ChatRequest(msgspec.Struct):
 
     ``session_id`` is whatever truthy JSON value the client sent, or None; ``history`` holds only
     messages of known roles; ``turn_id`` is set when the client named the turn itself. ``follows`` names the turn that
-    this one follows, "" for none, where it is not the one before: None otherwise.
+    this one follows, "" for none, where it is not the one before: None otherwise. ``pictures`` go with the sentence;
+    a message of the user's in ``history`` has a ``pictures`` of its own where some went with it.
     """
 
     user_input: str
@@ -45,6 +48,7 @@ class ChatRequest(msgspec.Struct):
     turn_id: str | None = None
     twin_chat: dict[str, Any] | None = None
     follows: str | None = None
+    pictures: list[Picture] = msgspec.field(default_factory=list)
 
 
 def decode_request(raw: bytes) -> ChatRequest:
@@ -79,6 +83,7 @@ def decode_request(raw: bytes) -> ChatRequest:
         turn.lower() if turn else None,
         twin_chat,
         follows.lower() if isinstance(follows, str) else None,
+        pictures.checked(body.get("pictures")),
     )
 
 
@@ -93,7 +98,8 @@ def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
         data["twin_chat_envelope"] = request.twin_chat
     if request.follows is not None:
         data["follows"] = request.follows
-    return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data)
+    extensions = {PICTURES: request.pictures} if request.pictures else {}
+    return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data, extensions)
 
 
 def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode: bool) -> dict[str, Any]:
@@ -150,6 +156,7 @@ def _history(found: object) -> list[dict[str, Any]]:
     if not isinstance(found, list):
         return []
     kept: list[dict[str, Any]] = []
+    shown: list[Picture] = []
     for index, message in enumerate(found):
         if not isinstance(message, dict):
             raise MalformedError(
@@ -161,5 +168,10 @@ def _history(found: object) -> list[dict[str, Any]]:
         content = message.get("content")
         if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
             raise MalformedError(f"conversation_history[{index}].content must be a string", do="Send text.")
+        if role == "user" and message.get("pictures"):
+            some = pictures.checked(message["pictures"], f"conversation_history[{index}].pictures")
+            shown += some
+            message = {**message, "pictures": some}
         kept.append(message)
+    pictures.check_together(shown, "conversation_history")
     return kept

@@ -6,6 +6,7 @@ the owner joins by that file; one that changes later, or is hatched, admits nobo
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
@@ -23,6 +24,8 @@ from twins.workspace.identity_file import read_regular
 FILE = "memberships.json"
 _SCHEMA = "rappd-memberships/1.0"
 _MAX_BYTES = 4 << 20
+_MOST_LEFT = 100
+"""Neighborhoods that were left, the latest ones, whose members are told."""
 _TENANT = "brainstem"
 
 
@@ -54,6 +57,8 @@ class Membership(msgspec.Struct, frozen=True):
 class _File(msgspec.Struct, frozen=True):
     schema: str
     memberships: dict[str, Membership]
+    left: dict[str, tuple[str, ...]] = {}
+    """By the rappid of a neighborhood that was left: the keys of members that do not know it yet."""
 
 
 class Memberships:
@@ -63,6 +68,7 @@ class Memberships:
         self._path = home / FILE
         self._lock = Lock()
         self._all: dict[str, Membership] = {}
+        self._left: dict[str, tuple[str, ...]] = {}
         self._capabilities: dict[str, tuple[str, ...]] = {}
         self.trouble = ""
         """The reason why the file could not be read: then nothing is published."""
@@ -71,14 +77,15 @@ class Memberships:
     def reload(self) -> None:
         """Reads the file again. A damaged one publishes nothing, and says so in ``trouble``."""
         self.trouble = ""
-        found: dict[str, Membership] = {}
+        found = _File(_SCHEMA, {})
         try:
             octets = read_regular(self._path, _MAX_BYTES)
             if octets is not None:
-                found = msgspec.json.decode(octets, type=_File).memberships
+                found = msgspec.json.decode(octets, type=_File)
         except (BadFileError, msgspec.DecodeError, msgspec.ValidationError) as error:
             self.trouble = f"{FILE} is damaged: {error}"
-        self._enter(found)
+        self._left = found.left
+        self._enter(found.memberships)
 
     def all(self) -> dict[str, Membership]:
         """Every membership by key."""
@@ -96,7 +103,8 @@ class Memberships:
                 admitted = tuple(dict.fromkeys((*before.admitted, *membership.admitted)))
                 joined = tuple(dict.fromkeys((*before.joined, *membership.joined)))
                 membership = replace(before, name=membership.name, admitted=admitted, joined=joined)
-            self._save({**self._all, key: membership})
+            left = {rappid: keys for rappid, keys in self._left.items() if rappid != membership.rappid}
+            self._save({**self._all, key: membership}, left)
 
     def admit(self, key: str, fingerprint: str) -> None:
         """Counts a machine among the members, for what is published in the neighborhood. ``NoSuchNeighborhoodError``."""
@@ -114,6 +122,30 @@ class Memberships:
             self._save({**self._all, key: replace(now, joined=(*now.joined, fingerprint))})
             return True
 
+    def note_left(self, key: str, fingerprint: str) -> bool:
+        """Ends what a machine may call as a member, for it said that it left; False when it was none here."""
+        with self._lock:
+            now = self._joined(key)
+            if fingerprint not in (*now.admitted, *now.joined):
+                return False
+            admitted = tuple(one for one in now.admitted if one != fingerprint)
+            joined = tuple(one for one in now.joined if one != fingerprint)
+            self._save({**self._all, key: replace(now, admitted=admitted, joined=joined)})
+            return True
+
+    def left_untold(self, fingerprint: str) -> list[str]:
+        """The rappids of neighborhoods that the owner left, as far as that member does not know it yet."""
+        return sorted(rappid for rappid, keys in self._left.items() if fingerprint in keys)
+
+    def told_left(self, fingerprint: str, rappids: Collection[str]) -> None:
+        """Notes that a member was told that the owner left these."""
+        with self._lock:
+            left = {
+                rappid: tuple(one for one in keys if rappid not in rappids or one != fingerprint)
+                for rappid, keys in self._left.items()
+            }
+            self._save(self._all, {rappid: keys for rappid, keys in left.items() if keys})
+
     def shared_with(self, fingerprint: str) -> list[str]:
         """The rappids of the neighborhoods that a machine is a member of, as far as the owner said so."""
         return sorted(one.rappid for one in self._all.values() if fingerprint in one.admitted)
@@ -129,10 +161,12 @@ class Memberships:
             self._save({**self._all, key: replace(now, published=published)})
 
     def leave(self, key: str) -> None:
-        """Ends a membership, and all that was published in it, at once."""
+        """Ends a membership, and all that was published in it, at once. Its members are told by and by."""
         with self._lock:
-            self._joined(key)
-            self._save({one: kept for one, kept in self._all.items() if one != key})
+            now = self._joined(key)
+            left = {**self._left, now.rappid: tuple(dict.fromkeys((*now.admitted, *now.joined)))}
+            kept = list(left.items())[-_MOST_LEFT:]
+            self._save({one: kept for one, kept in self._all.items() if one != key}, dict(kept))
 
     def capabilities(self, fingerprint: str) -> tuple[str, ...]:
         """The capabilities of a paired machine by what is published, beside its own scopes."""
@@ -156,12 +190,15 @@ class Memberships:
             raise NoSuchNeighborhoodError("You are no member of it.", do="rappd neighborhood join FILE")
         return found
 
-    def _save(self, memberships: dict[str, Membership]) -> None:
+    def _save(
+        self, memberships: dict[str, Membership], left: dict[str, tuple[str, ...]] | None = None
+    ) -> None:
+        left = self._left if left is None else left
         if self.trouble:
             raise BadNeighborhoodError(f"{self.trouble} Nothing was changed.", do=f"Look at {self._path}.")
-        write_atomically(
-            self._path, msgspec.json.format(msgspec.json.encode(_File(_SCHEMA, memberships)), indent=2)
-        )
+        octets = msgspec.json.encode(_File(_SCHEMA, memberships, left))
+        write_atomically(self._path, msgspec.json.format(octets, indent=2))
+        self._left = left
         self._enter(memberships)
 
     def _enter(self, memberships: dict[str, Membership]) -> None:

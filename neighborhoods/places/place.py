@@ -111,6 +111,14 @@ class Place(msgspec.Struct, frozen=True):
             write_atomically(self.folder / MEMBERS, encode_members(self.rappid, members))
         return replace(now, members=members)
 
+    def without_machine(self, fingerprint: str) -> Place:
+        """The place without the rows of one machine; on the disk."""
+        with exclusive_lock(self.folder):
+            now = Place.read(self.folder)
+            members = tuple(one for one in now.members if one.fingerprint != fingerprint)
+            write_atomically(self.folder / MEMBERS, encode_members(self.rappid, members))
+        return replace(now, members=members)
+
     def as_json(self) -> dict[str, Any]:
         """The row of a list."""
         return {

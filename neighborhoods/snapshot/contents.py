@@ -48,13 +48,17 @@ class LocalUnit:
 
 @dataclass(slots=True)
 class PeerTwin:
-    """A twin of another machine. ``reason`` says why the egg does not hold it; "" when it does."""
+    """A twin of another machine. ``reason`` says why the egg does not hold it; "" when it does.
+
+    ``is_twin``: False for files that were captured without a readable ``rappid.json``.
+    """
 
     hash: str
     name: str
     part: Part | None = None
     is_archived: bool = False
     reason: str = ""
+    is_twin: bool = True
 
 
 @dataclass(slots=True)
@@ -235,9 +239,8 @@ def _peers(opened: ParsedEgg, members: dict[str, Any]) -> list[PeerBlock]:
             part = by_name.get(path) if twin.get("captured") is True and isinstance(path, str) else None
             reason = "" if part else str(twin.get("reason") or "is not in the egg")
             archived = twin.get("lifecycle") == "archived"
-            block.twins.append(
-                PeerTwin(str(twin["hash"]), str(twin.get("name") or twin["hash"]), part, archived, reason)
-            )
+            name, is_twin = str(twin.get("name") or twin["hash"]), twin.get("has_rappid_json") is not False
+            block.twins.append(PeerTwin(str(twin["hash"]), name, part, archived, reason, is_twin))
         prefix = f"peers/{folder}/brainstem/agents/"
         block.agents = [
             part for path, part in by_name.items() if path.startswith(prefix) and not _JUNK.fullmatch(path)

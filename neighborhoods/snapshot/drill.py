@@ -17,6 +17,7 @@ from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
 from neighborhoods.snapshot.peer_trees import as_egg, spooled
 from neighborhoods.snapshot.plan import (
+    NO_RAPPID,
     RestoreOptions,
     RestorePlan,
     Target,
@@ -47,17 +48,21 @@ async def drill(path: Path, beside: Path, fingerprint: str, *, now: datetime | N
     try:
         with (await asyncio.to_thread(SnapshotContents.open, path)).opened as opened:
             contents = SnapshotContents.of(opened)
-            files, problem = await _hatched(contents, scratch, fingerprint)
+            result = await _hatched(contents, scratch, fingerprint)
     except ReportableError as error:
         return DrillResult(at, 0, str(error))
     except OSError as error:
         return DrillResult(at, 0, f"it could not be tried: {disk_problem(error)}")
     finally:
         await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
-    return DrillResult(at, files, problem)
+    return DrillResult(at, *result)
 
 
-async def _hatched(contents: SnapshotContents, scratch: Path, fingerprint: str) -> tuple[int, str]:
+async def _hatched(
+    contents: SnapshotContents, scratch: Path, fingerprint: str
+) -> tuple[int, str, tuple[str, ...]]:
+    """(files compared, the first problem, what is no twin)."""
+
     def installer_of(home: Path) -> Installer:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = QuarantineList(home / "held.json", home)
@@ -74,9 +79,15 @@ async def _hatched(contents: SnapshotContents, scratch: Path, fingerprint: str) 
     ]
     local = await restore_local(plan, installer, RestoreHooks(nobody_runs))
     done = await restore_peers(plan, installer.home, installer_of, lambda block: None, scratch, local)
+    apart = tuple(
+        f"{peer.block.name}/{step.twin.name} {step.why}"
+        for peer in plan.peers
+        for step in peer.steps
+        if step.why == NO_RAPPID
+    )
     for problem in (*done.failed, *refused):
-        return 0, problem
-    return await asyncio.to_thread(_compared, plan, installer, scratch)
+        return 0, problem, apart
+    return *(await asyncio.to_thread(_compared, plan, installer, scratch)), apart
 
 
 def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[int, str]:

@@ -20,7 +20,7 @@ import msgspec
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot import stamps
 from neighborhoods.snapshot.member_transport import MemberTransport
-from neighborhoods.snapshot.peer_trees import as_egg, spooled, write_checked
+from neighborhoods.snapshot.peer_trees import as_egg, packed_at, spooled, write_agents, write_checked
 from neighborhoods.snapshot.plan import (
     CREATE,
     EVERYTHING,
@@ -156,6 +156,10 @@ async def restore_peers(
         for peer in plan.peers
         for step in ([] if peer.problem else peer.of(FAIL))
     ]
+    for peer in plan.peers:
+        lost = [step for step in peer.agents if step.action == FAIL]
+        if lost and not peer.problem:
+            done.failed.append(f"{peer.block.name}/agents: {lost[0].why}")
     return done
 
 
@@ -227,7 +231,7 @@ def _simulate(
 async def _send(
     peer: PeerPlan, transport_of: TransportSource, scratch: Path, done: RestoreResult, tell: Tell
 ) -> None:
-    if not peer.writes:
+    if not peer.writes and not peer.agent_writes:
         return
     transport = transport_of(peer.block)
     assert transport is not None
@@ -235,6 +239,7 @@ async def _send(
         for step in peer.writes:
             await _send_twin(peer, step, transport, scratch, done)
             tell(_told(peer, step))
+        await _send_agents(peer, transport, scratch, done)
     finally:
         await transport.aclose()
 
@@ -251,6 +256,7 @@ async def _send_twin(
             archive,
             overwrite=step.action == OVERWRITE,
             archived=step.twin.is_archived,
+            is_trusted=peer.is_trusted,
         )
     except (ReportableError, OSError) as problem:
         step.action, step.why = FAIL, _said(problem, step)
@@ -262,6 +268,34 @@ async def _send_twin(
         step.why = outcome.detail or "waits there for its owner's approval"
     elif step.action == CREATE and outcome.skipped and not outcome.created and not outcome.overwritten:
         step.action, step.why = SKIP, outcome.detail or "is there"
+
+
+async def _send_agents(
+    peer: PeerPlan, transport: MemberTransport, scratch: Path, done: RestoreResult
+) -> None:
+    """The agents of its brainstem, those to be replaced apart from the others."""
+    for action in (CREATE, OVERWRITE):
+        steps = [step for step in peer.agents if step.action == action]
+        if not steps:
+            continue
+        handle, name = await asyncio.to_thread(tempfile.mkstemp, ".tar.gz", "sending-", scratch)
+        try:
+            at = packed_at(done.plan.contents.opened)
+            await asyncio.to_thread(write_agents, handle, [(one.name, one.part) for one in steps], at)
+            outcome = await transport.write_agents(
+                Path(name), overwrite=action == OVERWRITE, is_trusted=peer.is_trusted
+            )
+        except (ReportableError, OSError) as problem:
+            error = from_disk(problem, "the agents") if isinstance(problem, OSError) else problem
+            for step in steps:
+                step.action, step.why = FAIL, f"{error} {error.do}".strip()
+            continue
+        finally:
+            await asyncio.to_thread(Path(name).unlink, missing_ok=True)
+        if outcome.staged:
+            done.staged.append(f"{peer.block.name}/agents")
+        for step in steps:
+            step.why = outcome.detail
 
 
 def _check_out(step: PeerStep, scratch: Path, handle: int) -> None:

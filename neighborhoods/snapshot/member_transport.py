@@ -11,14 +11,22 @@ from typing import Any, Protocol
 
 import msgspec
 
+from neighborhoods.errors import MemberRefusedError
+
+AGENTS = "agents"
+"""The root of an archive of a brainstem's agent files, where that of a twin has its hash."""
+
 
 class EggMaker(Protocol):
     """(checked tar.gz of a twin, its hash) to a new file: the egg that a rappd there hatches. The caller removes it.
 
-    The same archive gives the same bytes. ``archived``: the egg hatches into the archive.
+    With ``AGENTS`` for the hash it holds agents of a brainstem. The same archive gives the same bytes. ``archived``:
+    the egg hatches into the archive. ``is_signed`` False: the rappd there quarantines what is code.
     """
 
-    def __call__(self, archive: Path, twin: str, *, archived: bool = False) -> Path: ...
+    def __call__(
+        self, archive: Path, twin: str, *, archived: bool = False, is_signed: bool = True
+    ) -> Path: ...
 
 
 class MemberProbe(msgspec.Struct, frozen=True):
@@ -36,7 +44,10 @@ class MemberProbe(msgspec.Struct, frozen=True):
 
 
 class MemberTwin(msgspec.Struct, frozen=True):
-    """One twin as the member lists it. ``fingerprint`` changes with any name, size or mtime below its folder."""
+    """One twin as the member lists it. ``fingerprint`` changes with any name, size or mtime below its folder.
+
+    ``has_rappid_json``: False for a repository that a roster names and that is no twin.
+    """
 
     hash: str
     rappid_json: dict[str, Any]
@@ -46,6 +57,7 @@ class MemberTwin(msgspec.Struct, frozen=True):
     has_soul: bool = False
     agents: tuple[str, ...] = ()
     fingerprint: str = ""
+    has_rappid_json: bool = True
 
 
 class MemberListing(msgspec.Struct, frozen=True):
@@ -95,9 +107,36 @@ class MemberTransport(Protocol):
         """Streams the brainstem's agent files as tar."""
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
-        """Restores a twin from a checked tar.gz file. Without ``overwrite`` a twin that exists is skipped."""
+        """Restores a twin from a checked tar.gz file. Without ``overwrite`` a twin that exists is skipped.
+
+        ``is_trusted`` False: a rappd there gets it without this machine's signature.
+        """
+
+    async def write_agents(
+        self, archive: Path, *, overwrite: bool = False, is_trusted: bool = True
+    ) -> WriteOutcome:
+        """Restores agent files of the brainstem from a checked tar.gz file with the root ``AGENTS``.
+
+        Without ``overwrite`` a file that exists stays. With ``is_trusted`` False they go to a rappd alone, which
+        quarantines them; raises ``MemberRefusedError`` where there is none.
+        """
 
     async def aclose(self) -> None:
         """Ends connections that are kept open."""
+
+
+def require_trusted(member: str, is_trusted: bool) -> None:
+    """Raises ``MemberRefusedError`` for agents of an unknown signer, where no rappd quarantines them."""
+    if not is_trusted:
+        raise MemberRefusedError(
+            f"Nobody trusted signed these agents, and no rappd quarantines them on {member}.",
+            do="Read them: rappd egg extract FILE FOLDER",
+        )

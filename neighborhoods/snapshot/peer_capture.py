@@ -344,6 +344,7 @@ def _row(twin: MemberTwin) -> dict[str, Any]:
         "agents": list(twin.agents),
         "lifecycle": "archived" if twin.lifecycle == "archived" else "active",
         "fingerprint": twin.fingerprint,
+        **({} if twin.has_rappid_json else {"has_rappid_json": False}),
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import IO
 
 from neighborhoods.errors import BadMemberStreamError
 from neighborhoods.snapshot.contents import PeerTwin
+from neighborhoods.snapshot.member_transport import AGENTS
 from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.tar_archive import write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
@@ -60,6 +63,21 @@ def write_checked(twin: PeerTwin, spool: Spool, target: IO[bytes]) -> None:
         for file in sorted(spool.files, key=lambda one: one.name.encode())
     )
     write_tar_gz(target, files, root=twin.hash)
+
+
+def packed_at(opened: ParsedEgg) -> int:
+    """The second in which an egg was packed, as it says; 0 where it does not."""
+    try:
+        return max(0, int(datetime.fromisoformat(opened.packed_at).timestamp()))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def write_agents(handle: int, files: Iterable[tuple[str, Part]], mtime: int) -> None:
+    """Writes agent files of a brainstem as the archive that goes to its machine, and closes ``handle``."""
+    entries = ((TarEntry(name, part.size, mtime=mtime), part.chunks()) for name, part in sorted(files))
+    with os.fdopen(handle, "wb") as target:
+        write_tar_gz(target, entries, root=AGENTS)
 
 
 def gunzip(pieces: Iterable[bytes]) -> Iterator[bytes]:

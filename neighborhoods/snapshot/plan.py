@@ -19,7 +19,7 @@ import orjson
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import LocalUnit, PeerBlock, PeerTwin, SnapshotContents
 from neighborhoods.snapshot.member_transport import MemberTransport
-from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part
 from twins.errors import TwinConflictError
 from twins.installer.installer import Installer
 from twins.installer.planning import Action, Plan, Standing
@@ -51,6 +51,8 @@ TransportSource = Callable[[PeerBlock], MemberTransport | None]
 
 EVERYTHING = frozenset(set(Category) - {Category.NO_MEMORY})
 CREATE, OVERWRITE, SKIP, FAIL = "create", "overwrite", "skip", "fail"
+_UNHELD = "nobody trusted signed it, and no rappd there quarantines it"
+NO_RAPPID = "has no readable rappid.json: its files stay in the egg, and no twin hatches from them"
 
 
 @dataclass(slots=True)
@@ -94,18 +96,42 @@ class PeerStep:
 
 
 @dataclass(slots=True)
+class AgentStep:
+    """One agent file of another machine's brainstem: create, overwrite, skip or fail, and why."""
+
+    name: str
+    part: Part
+    action: str
+    why: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "action": self.action, **({"why": self.why} if self.why else {})}
+
+
+@dataclass(slots=True)
 class PeerPlan:
-    """The steps for one other machine. ``way``: where its twins would go."""
+    """The steps for one other machine. ``way``: where its twins would go.
+
+    ``is_trusted``: this machine, or a signer that it trusts, signed the egg.
+    """
 
     block: PeerBlock
     way: str
     steps: list[PeerStep] = field(default_factory=list)
+    agents: list[AgentStep] = field(default_factory=list)
     problem: str = ""
+    is_trusted: bool = False
 
     @property
     def agents_kept(self) -> list[str]:
-        """Agent files of its brainstem, which stay in the egg: nobody but its owner puts code into a brainstem."""
-        return [part.name.partition("/brainstem/agents/")[2] for part in self.block.agents]
+        """Files beside its agents that stay in the egg; in a simulation, its agents too."""
+        planned = {step.name for step in self.agents}
+        return [name for part in self.block.agents if (name := _agent_name(part)) not in planned]
+
+    @property
+    def agent_writes(self) -> list[AgentStep]:
+        """The agent files to be written."""
+        return [step for step in self.agents if step.action in (CREATE, OVERWRITE)]
 
     def of(self, action: str) -> list[PeerStep]:
         """The steps of one action."""
@@ -192,6 +218,7 @@ class RestorePlan:
                     "name": peer.block.name,
                     "way": peer.way,
                     "twins": [step.as_json() for step in peer.steps],
+                    "agents": [step.as_json() for step in peer.agents],
                     "agents_kept": peer.agents_kept,
                     **({"problem": peer.problem} if peer.problem else {}),
                 }
@@ -234,12 +261,14 @@ async def make_restore_plan(
     Addresses that the egg itself names count only when somebody trusted signed it.
     """
     standing = installer.standing(contents.opened)
-    if contents.opened.seal.whole is not True or standing not in (Standing.SELF, Standing.TRUSTED):
+    trusted = contents.opened.seal.whole is True and standing in (Standing.SELF, Standing.TRUSTED)
+    if not trusted:
         contents.forget_coordinates()
     units = [unit for unit in contents.local if options.restore_archived or not unit.is_archived]
     local = await asyncio.to_thread(lambda: [plan_unit(unit, options, installer) for unit in units])
     if options.target is Target.IN_PLACE:
-        peers = list(await asyncio.gather(*(_in_place(one, options, transport_of) for one in contents.peers)))
+        there = (_in_place(one, options, transport_of, trusted) for one in contents.peers)
+        peers = list(await asyncio.gather(*there))
     else:
         peers = await asyncio.to_thread(
             lambda: [_simulated(one, options, installer.home) for one in contents.peers]
@@ -300,10 +329,13 @@ def _planned(unit: LocalUnit, options: RestoreOptions, installer: Installer) -> 
     return installer.plan(as_destined(unit, installer), overwrite=overwrites(unit, options))
 
 
-async def _in_place(block: PeerBlock, options: RestoreOptions, transport_of: TransportSource) -> PeerPlan:
-    plan = PeerPlan(block, "")
+async def _in_place(
+    block: PeerBlock, options: RestoreOptions, transport_of: TransportSource, trusted: bool
+) -> PeerPlan:
+    plan = PeerPlan(block, "", is_trusted=trusted)
     wanted = [twin for twin in block.twins if options.restore_archived or not twin.is_archived]
-    if not wanted:
+    agents = {name: part for part in block.agents if _is_agent(name := _agent_name(part))}
+    if not wanted and not agents:
         return plan
     transport = transport_of(block)
     if transport is None:
@@ -321,10 +353,30 @@ async def _in_place(block: PeerBlock, options: RestoreOptions, transport_of: Tra
             await transport.aclose()
     if plan.problem:
         plan.steps = [PeerStep(twin, FAIL, plan.problem) for twin in wanted]
+        plan.agents = [AgentStep(name, part, FAIL, plan.problem) for name, part in agents.items()]
         return plan
     there = {twin.hash: twin.fingerprint or "there" for twin in listing.twins}
     plan.steps = [_step(twin, there.get(twin.hash, ""), options) for twin in wanted]
+    replaced = options.overwrite_agents and options.overwrite_peer_twins
+    for name, part in agents.items():
+        if not trusted and not probe.rappd_version:
+            plan.agents.append(AgentStep(name, part, SKIP, _UNHELD))
+        elif name not in listing.agent_files:
+            plan.agents.append(AgentStep(name, part, CREATE))
+        elif replaced:
+            plan.agents.append(AgentStep(name, part, OVERWRITE))
+        else:
+            plan.agents.append(AgentStep(name, part, SKIP, "is there"))
     return plan
+
+
+def _agent_name(part: Part) -> str:
+    return part.name.partition("/brainstem/agents/")[2]
+
+
+def _is_agent(name: str) -> bool:
+    """True for what a brainstem loads by its own name; a module beside it would be imported by others' agents."""
+    return "/" not in name and name.endswith("_agent.py")
 
 
 def _simulated(block: PeerBlock, options: RestoreOptions, home: Path) -> PeerPlan:
@@ -333,7 +385,9 @@ def _simulated(block: PeerBlock, options: RestoreOptions, home: Path) -> PeerPla
     for twin in block.twins:
         if options.restore_archived or not twin.is_archived:
             there = "there" if (folder / "twins" / twin.hash / "rappid.json").exists() else ""
-            plan.steps.append(_step(twin, there, options))
+            is_nobody = twin.part is not None and not twin.is_twin
+            step = PeerStep(twin, SKIP, NO_RAPPID) if is_nobody else _step(twin, there, options)
+            plan.steps.append(step)
     return plan
 
 
@@ -363,7 +417,12 @@ def _category(unit: LocalUnit, target: str) -> str:
 
 def _digest(plan: RestorePlan) -> str:
     peers = [
-        [peer.block.name, peer.way, [[step.twin.hash, step.action, step.why] for step in peer.steps]]
+        [
+            peer.block.name,
+            peer.way,
+            [[step.twin.hash, step.action, step.why] for step in peer.steps],
+            [[step.name, step.action, step.why] for step in peer.agents],
+        ]
         for peer in plan.peers
     ]
     return _hashed({"local": plan.local_digest, "peers": peers})

@@ -25,11 +25,15 @@ _SCHEMA = "rappd-snapshots/1.0"
 
 
 class DrillResult(msgspec.Struct, frozen=True):
-    """The result of hatching a snapshot into a scratch folder. ``problem`` "" says that every file came back."""
+    """The result of hatching a snapshot into a scratch folder. ``problem`` "" says that every file came back.
+
+    ``apart``: what the egg holds beside it that was no twin when it was read, a sentence each.
+    """
 
     at: str
     files: int = 0
     problem: str = ""
+    apart: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

@@ -13,7 +13,7 @@ from rappd.cli.formatting import ago
 from rappd.cli.neighborhood_home import peers_here, snapshots_here
 from rappd.cli.neighborhood_progress import machine_bars
 from rappd.cli.neighborhood_schedule import schedule_here, show_failing
-from rappd.cli.neighborhood_view import show_snapshot
+from rappd.cli.neighborhood_view import show_apart, show_snapshot
 from rappd.cli.tables import table
 from twins.byte_sizes import format_bytes
 
@@ -126,6 +126,8 @@ def drill(snapshot: str, as_json: bool) -> int:
         )
     else:
         print_out(f"{status_mark('bad')} {strip_control(record.name)}: {strip_control(record.drill.problem)}")
+    if not as_json:
+        show_apart(record)
     return 0 if record.drill.passed else 1
 
 

@@ -12,6 +12,7 @@ from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import SnapshotResult
+    from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 
 _SHOWN = 8
 _CATEGORIES = {
@@ -67,7 +68,17 @@ def show_snapshot(done: SnapshotResult) -> None:
         print_out(f"{status_mark('good')} Restorable: {count(drilled.files, 'file')} hatched and compared.")
     else:
         print_out(f"{status_mark('bad')} It cannot be restored: {strip_control(drilled.problem)}")
+    show_apart(record)
     print_out(f"  {tilde(record.path)}")
+
+
+def show_apart(record: SnapshotRecord) -> None:
+    """Names what the drill of a snapshot found to be no twin."""
+    apart = record.drill.apart if record.drill else ()
+    for text in apart[:_SHOWN]:
+        print_out(wrapped(f"  {status_mark('note')} not a twin: {strip_control(text)}", 4))
+    if len(apart) > _SHOWN:
+        print_out(f"    and {len(apart) - _SHOWN} more (--json)")
 
 
 def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
@@ -132,16 +143,22 @@ def _categories(plan: dict[str, Any]) -> None:
 def _peer(peer: dict[str, Any], file: str) -> None:
     way = f" {arrow()} {tilde(peer['way'])}" if peer["way"] else ""
     print_out(f"  {strip_control(peer['name'])}{way}")
-    if not peer["twins"] and not peer["agents_kept"]:
+    if not peer["twins"] and not peer["agents"] and not peer["agents_kept"]:
         print_out(dim("    nothing of it is in the egg"))
     for step in peer["twins"][:_SHOWN]:
         why = f", {strip_control(step['why'])}" if step.get("why") else ""
         print_out(f"    {step['action']:<10} {strip_control(step['name'])}{dim(why)}")
     if len(peer["twins"]) > _SHOWN:
         print_out(dim(f"    and {len(peer['twins']) - _SHOWN} more"))
+    groups: dict[tuple[str, str], list[str]] = {}
+    for step in peer["agents"]:
+        groups.setdefault((step["action"], step.get("why", "")), []).append(step["name"])
+    for (action, why), names in groups.items():
+        said = f"{count(len(names), 'agent')} of its brainstem{f', {strip_control(why)}' if why else ''}"
+        print_out(wrapped(f"    {action:<10} {said}", 15))
     if peer["agents_kept"]:
-        files = count(len(peer["agents_kept"]), "agent file")
-        text = f"{files} of its brainstem stay in the egg, and are not written there {arrow()} "
+        files = count(len(peer["agents_kept"]), "file")
+        text = f"{files} among its agents stay in the egg, and are not written there {arrow()} "
         print_out(dim(wrapped(f"    {text}rappd egg extract {shlex.quote(file)} FOLDER", 4)))
 
 

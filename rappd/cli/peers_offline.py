@@ -81,19 +81,25 @@ def peer_on_disk(home: Home, selector: str) -> Answer:
 
 
 def outbox_on_disk(home: Home) -> Answer:
-    """The answer of ``GET /outbox``."""
+    """The answer of ``GET /outbox?restored=1``."""
     from envelopes.envelope import HELP
+    from envelopes.identity.keys import brainstem_id
     from neighborhoods.peer_store import PeerStore
     from neighborhoods.storage import EGG
     from rappd.federation.peer_view import outbox_row
+    from rappd.operations.open_calls import open_row, restored_calls
     from rappd.store.outbox_table import OutboxTable
     from rappd.store.peer_table import PeerTable
+
+    fingerprint = _fingerprint(home)
 
     async def look(store: Store) -> Answer:
         book = PeerStore(PeerTable(store))
         await book.load()
         rows = await OutboxTable(store).outgoing()
-        return {"outbox": [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]}
+        found = await restored_calls(store, brainstem_id(fingerprint)) if fingerprint else []
+        waiting = [outbox_row(book, row) for row in rows if row.verb in (HELP, EGG)]
+        return {"outbox": [*waiting, *(open_row(asked, at) for asked, at in found)]}
 
     return read(home, look)
 
@@ -152,6 +158,10 @@ def _is_machine(name: str) -> bool:
 
 
 def _self(home: Home, name: str) -> Answer:
-    has_key = (home.keys / "identity.pem").exists()
-    fingerprint = home.identity().fingerprint if has_key else ""
+    fingerprint = _fingerprint(home)
     return {"name": machine_name(home, name), "fingerprint": fingerprint, "short": fingerprint[:4]}
+
+
+def _fingerprint(home: Home) -> str:
+    """The fingerprint of this machine; "" where no key was made yet."""
+    return home.identity().fingerprint if (home.keys / "identity.pem").exists() else ""

@@ -79,9 +79,9 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         port = sockets[0].getsockname()[1]
         daemon = await Daemon.open(home, settings)
         daemon.listen_on(port)
+        federation_listener = FederationListener(daemon)
         runner = await _open_listeners(daemon, sockets)
         daemon.tenants.listeners = twin_listeners = TwinListeners(daemon)
-        federation_listener = FederationListener(daemon)
         daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
         daemon.tether.make_listener = partial(_tether_listener, settings.text("tether.address"))
         daemon.tether.owners_list = OwnersList(daemon)

@@ -103,25 +103,40 @@ def check_thinking(visit: CheckContext) -> Iterator[Finding]:
     for server in visit.status.get("local_models", {}).get("refused", ()):
         what = f"{server} is an agent's process that poses as a model server; it is not used"
         yield Finding("Thinking", "bad", what, "remove the agent that you do not know, then restart rappd")
+    yield from _without_effect(settings)
+    use = settings.choice("provider.use")
     provider = visit.health.get("provider", {})
     if provider.get("state") == "ready":
         yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
     elif settings.on("llm_fake"):
         yield Finding("Thinking", "note", "a scripted model answers (LLM_FAKE)", "unset LLM_FAKE")
-    elif settings.text("provider.url"):
+    elif settings.text("provider.url") and use in ("auto", "server"):
         yield from _model_server(settings.text("provider.url"))
-    elif settings.text("azure.endpoint"):
+    elif settings.text("azure.endpoint") and use in ("auto", "azure"):
         yield Finding("Thinking", "good", f"Azure OpenAI, {settings.text('azure.deployment')}")
     elif offered := visit.status.get("local_models", {}).get("offered"):
         what = f"{offered['name']} ({offered['model']}) answers at {offered['where']} and waits for your yes"
         yield Finding("Thinking", "note", what, "rappd models use local")
-    elif not visit.status and (found := _local_model(settings)):
+    elif not visit.status and use in ("auto", "local") and (found := _local_model(settings)):
         yield found
-    elif settings.text("github.token") or (home.keys / "github_token.json").exists():
+    elif use in ("auto", "copilot") and (
+        settings.text("github.token") or (home.keys / "github_token.json").exists()
+    ):
         yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
     else:
         do = "start Ollama, or rappd config set provider.url URL"
+        if use == "none":
+            do = "rappd config set provider.use auto"
         yield Finding("Thinking", "note", "no model answers; offline brain", do)
+
+
+def _without_effect(settings: Settings) -> Iterator[Finding]:
+    """Addresses of model servers that are set while ``provider.use`` names another."""
+    use = settings.choice("provider.use")
+    for name, kind in (("provider.url", "server"), ("azure.endpoint", "azure")):
+        if settings.text(name) and use not in ("auto", kind):
+            what = f"{name} is set and has no effect: it counts with provider.use auto or {kind}, not {use}"
+            yield Finding("Thinking", "note", what, f"rappd config set provider.use {kind}")
 
 
 def _model_server(url: str) -> Iterator[Finding]:

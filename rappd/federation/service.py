@@ -35,10 +35,10 @@ from rappd.federation.components import (
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
-from rappd.federation.new_members import NewMembers
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
 from rappd.federation.revocations import Revocations
+from rappd.federation.roster_changes import RosterChanges
 from rappd.federation.witness import AnchorWitness
 from rappd.notices.notices import Notices
 from rappd.store.connections import explain
@@ -91,7 +91,7 @@ class FederationService:
         )
         self.peer_store = PeerStore(self.tables.peers)
         self._owner_notices = OwnerNotices(notices, self.peer_store, self._is_asking)
-        self._new_members = NewMembers(node.home.root, memberships, notices)
+        self._roster_changes = RosterChanges(node.home.root, memberships, notices)
         self.outgoing_eggs = OutgoingEggs(node.home.root / "eggs" / ".outgoing")
         self._base = FederationBase(
             node,
@@ -257,9 +257,9 @@ class FederationService:
         if peer is None:
             raise PeerOfflineError("It is no peer any more.")
         started = time.perf_counter()
-        offer = self.witness.offer(peer)
+        offer, left = self.witness.offer(peer), self._roster_changes.offer(peer)
         try:
-            reply = await self._say_hello(peer, offer, PROBE_SECONDS)
+            reply = await self._say_hello(peer, {**offer, **left}, PROBE_SECONDS)
         except (KeyChangedError, NotPairedError, PeerRefusedError) as problem:
             self.peer_events.on_failed_call(fingerprint, problem)
             raise
@@ -267,6 +267,7 @@ class FederationService:
         if reply.verb != HELLO:
             raise PeerOfflineError(f"{peer.name} answered {reply.verb}.")
         self.witness.offered(peer, offer)
+        await self._roster_changes.offered(peer, left)
         self.told(fingerprint, reply.data)
         return (time.perf_counter() - started) * 1000
 
@@ -294,8 +295,8 @@ class FederationService:
         if peer is None:
             return
         self.announced[fingerprint] = data
-        if joined := self._new_members.unheard(peer, data):
-            self.spawn(self._new_members.enter(peer, joined))
+        if changes := self._roster_changes.heard(peer, data):
+            self.spawn(changes)
         called = tame(name) if isinstance(name, str) else ""
         if called not in ("", tame(peer.called)):
             self.spawn(self.peer_store.calls_itself(fingerprint, called))

@@ -19,17 +19,18 @@ class FederationListener:
     """A taken port never stops a start: a free one is used, and announced."""
 
     def __init__(self, daemon: Daemon) -> None:
+        """Takes the port at once: whoever asks for the state of the daemon is told which."""
         self._daemon = daemon
         self._runner: web.AppRunner | None = None
+        self._socket: socket.socket | None = None
+        settings = daemon.settings
+        if settings.on("peers.listen"):
+            self._socket = listen(settings.text("peers.address"), settings.number("peers.port"))
+        daemon.federation.port = self._socket.getsockname()[1] if self._socket else 0
 
     def open(self) -> None:
-        """Takes the port at once, and serves it as soon as everything behind it is ready."""
-        settings = self._daemon.settings
-        listener = None
-        if settings.on("peers.listen"):
-            listener = listen(settings.text("peers.address"), settings.number("peers.port"))
-        self._daemon.federation.port = listener.getsockname()[1] if listener else 0
-        self._daemon.spawn(self._serve(listener))
+        """Serves the port as soon as everything behind it is ready."""
+        self._daemon.spawn(self._serve())
 
     async def close(self) -> None:
         """Serves no more, and says goodbye to the peers that are here."""
@@ -37,14 +38,16 @@ class FederationListener:
         await self._daemon.federation.take_leave()
         if self._runner is not None:
             await self._runner.cleanup()
+        elif self._socket is not None:
+            self._socket.close()
 
-    async def _serve(self, listener: socket.socket | None) -> None:
+    async def _serve(self) -> None:
         machines = self._daemon.federation
         await machines.start(machines.port)
-        if listener is not None:
+        if self._socket is not None:
             from rappd.http.federation.app import serve
 
-            self._runner = await serve(machines, listener)
+            self._runner = await serve(machines, self._socket)
             log.info("the listener for other machines is open on port %d", machines.port)
 
 

@@ -153,6 +153,8 @@ def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Addre
 async def _chat(request: web.Request) -> web.Response:
     daemon = request.app[DAEMON]
     asked = decode_request(await request.read())
+    if asked.pictures or any("pictures" in message for message in asked.history):
+        raise RefusedError("Pictures are not taken from other machines.", do="Send the sentence alone.")
     asked.turn_id = None  # ids are for those who prove who they are
     check_depth([asked.session_id, asked.history])
     session = asked.session_id if asked.session_id is not None else new_id()

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from envelopes.codecs.pictures import recorded
 from envelopes.envelope import HELP
 from rappd.dispatch.dispatcher import now
 from rappd.errors import NotFoundError, UsageProblemError
@@ -18,6 +19,7 @@ from rappd.store.conversation_table import (
     ConversationRow,
     Said,
     TurnStart,
+    asked_query,
     list_query,
     one_query,
     remove,
@@ -179,6 +181,15 @@ async def given_titles(store: Store) -> dict[str, str]:
 def titled(thread: ThreadRow, titles: Mapping[str, str]) -> ThreadRow:
     """The thread under the title that somebody gave it."""
     return replace(thread, title=titles[thread.id]) if thread.id in titles else thread
+
+
+async def pictures_of(store: Store, thread: ThreadRow, turn: str) -> dict[str, Any]:
+    """The pictures that went with a turn's sentence, as they were sent. Raises ``NotFoundError`` without such a turn."""
+    await store.flush()
+    rows = await store.rows(*asked_query(thread.id, turn))
+    if not rows:
+        raise NotFoundError("There is no such turn.", do="Look in the conversation.")
+    return {"pictures": await asyncio.to_thread(lambda: recorded(orjson.loads(rows[0][0])))}
 
 
 async def whole_thread(store: Store, thread: ThreadRow, before: int | None = None) -> dict[str, Any]:

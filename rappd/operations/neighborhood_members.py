@@ -58,9 +58,10 @@ class NeighborhoodMembers:
         """The members as the settings have them. Raises ``BadPeersFileError``. Blocks on the disk."""
         name = machine_name(home, settings.text("name"))
 
-        def make_egg(archive: Path, twin: str, *, archived: bool = False) -> Path:  # only then a key is made
-            make = egg_maker(home.root / "eggs" / ".outgoing_twins", home.identity(), name)
-            return make(archive, twin, archived=archived)
+        def make_egg(archive: Path, twin: str, *, archived: bool = False, is_signed: bool = True) -> Path:
+            scratch = home.root / "eggs" / ".outgoing_twins"
+            make = egg_maker(scratch, home.identity(), name)  # only then a key is made
+            return make(archive, twin, archived=archived, is_signed=is_signed)
 
         return cls(
             home,

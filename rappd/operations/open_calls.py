@@ -20,6 +20,7 @@ from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.store.outbox_table import CallTable
+from rappd.store.store import Store
 
 _KNOWN_DAYS = 30
 OPEN = "open"
@@ -34,7 +35,7 @@ class OpenCalls:
 
     async def listing(self) -> list[dict[str, Any]]:
         """Rows like those of the outbox, the oldest first."""
-        return [_row(asked, at) for asked, at in await self._found()]
+        return [open_row(asked, at) for asked, at in await self._found()]
 
     async def redirect(self, id: str, selector: str) -> dict[str, Any]:
         """Sends a call to the peer ``selector``; its answer comes to the thread that it was made on.
@@ -91,18 +92,23 @@ class OpenCalls:
         )
 
     async def _found(self) -> list[tuple[Envelope, int]]:
-        m = self._machines
-        since = (time.time_ns() // 1000) - _KNOWN_DAYS * 86_400 * 1_000_000
-        rows = await CallTable(m.store).restored(m.node.id, since)
-        found = [(emergence.decode(body, max_bytes=len(body)), at) for body, at in rows]
-        own = m.node.id.rpartition("_")[2]  # calls of others to this machine are none of its own
-        return [(asked, at) for asked, at in found if asked.recipient.rpartition("_")[2] != own]
+        return await restored_calls(self._machines.store, self._machines.node.id)
 
     def _seconds(self) -> float:
         return self._machines.node.settings.number("peers.keep_hours") * 3600.0
 
 
-def _row(asked: Envelope, at: int) -> dict[str, Any]:
+async def restored_calls(store: Store, node: str) -> list[tuple[Envelope, int]]:
+    """The calls of this machine, ``node``, that came back with a snapshot, and when they were made."""
+    since = (time.time_ns() // 1000) - _KNOWN_DAYS * 86_400 * 1_000_000
+    rows = await CallTable(store).restored(node, since)
+    found = [(emergence.decode(body, max_bytes=len(body)), at) for body, at in rows]
+    own = node.rpartition("_")[2]  # calls of others to this machine are none of its own
+    return [(asked, at) for asked, at in found if asked.recipient.rpartition("_")[2] != own]
+
+
+def open_row(asked: Envelope, at: int) -> dict[str, Any]:
+    """The row of an open call, like those of the outbox."""
     key = asked.recipient.rpartition("_")[2]
     return {
         "id": asked.id,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Wording(NamedTuple):
-    """A setting's ``title`` and the sentence ``about`` it."""
+    """A setting's ``title``, the sentence ``about`` it, and what each of its ``choices`` is called."""
 
     title: str
     about: str
+    choices: Mapping[str, str] = {}
 
 
 WORDING = {
@@ -20,14 +22,17 @@ WORDING = {
     "voice_mode": Wording("Voice mode", "Answers also carry a short form to be read aloud."),
     "twin_mode": Wording("Twin's comment", "Below each answer, what your twin would add."),
     "voice_zip_password": Wording("Password of voice.zip", "Opens the file with your voice."),
-    "provider.use": Wording("Where answers come from", "Auto takes the first that is set up: a server, Azure, this computer, Copilot."),
+    "provider.use": Wording("Where answers come from", "By itself: the first that is set up, of a server, Azure, this computer and Copilot.",
+        {"auto": "By itself", "server": "A model server", "azure": "Azure OpenAI", "local": "This computer",
+         "copilot": "GitHub Copilot", "none": "No model"}),
     "provider.url": Wording("Address of the model server", "Any server that speaks like OpenAI."),
     "provider.key": Wording("Key of the model server", "It stays on this computer and is sent to that server alone."),
     "provider.model": Wording("Model of that server", "Empty: the first that the server lists."),
     "provider.price_in_per_million": Wording("Price of reading", "US dollars for a million tokens read. For several models: MODEL=2.5, by comma."),
     "provider.price_out_per_million": Wording("Price of writing", "The same for tokens that it writes. Without both prices no cost is shown."),
     "model": Wording("Chosen model", "The one picked on this page. Empty: chosen by itself."),
-    "provider.local": Wording("Models on this computer", "Ask: you are asked before one is used. On: used without asking. Off: none is looked for."),
+    "provider.local": Wording("Models on this computer", "A model server that runs here is looked for.",
+        {"ask": "Ask me before one is used", "on": "Use it without asking", "off": "Do not look for one"}),
     "provider.local_ports": Wording("Ports to look at", "Where a model server on this computer is looked for, by comma."),
     "provider.local_server": Wording("Accepted model server", "The one on this computer that you said yes to."),
     "github.token": Wording("GitHub token", "For GitHub Copilot, in place of signing in."),
@@ -44,7 +49,8 @@ WORDING = {
     "agents.install_packages": Wording("Install packages", "Agents get the Python packages that they ask for."),
     "agents.package_index": Wording("Source of packages", "Where packages come from. Empty: the usual place."),
     "agents.model_calls": Wording("Questions of one agent", "How often one call of an agent may ask the model."),
-    "agents.sandbox": Wording("Sandbox", "How agents are kept apart from your files. Auto takes the best that this computer has."),
+    "agents.sandbox": Wording("Sandbox", "How agents are kept apart from your files.",
+        {"auto": "The best that this computer has", "namespace": "Linux namespaces", "landlock": "Linux Landlock", "none": "Not at all"}),
     "agents.may_write_code": Wording("Agents may change code", "Off is safer: then an agent cannot change what runs here."),
     "store.strict": Wording("Wait for the disk", "Slower, and a power cut costs no answer. Off: it can cost those of the last second."),
     "http.origins": Wording("Other pages", "Web pages of others that may ask this machine, by comma."),
@@ -60,7 +66,8 @@ WORDING = {
     "peers.keep_hours": Wording("Wait for a machine", "Hours that a call or an egg waits for one that is away."),
     "peers.pairing_seconds": Wording("Time to pair", "Seconds that two machines have to compare their words."),
     "neighborhood.ssh_config": Wording("SSH settings file", "For snapshots of machines over SSH. Empty: your own."),
-    "neighborhood.github_write": Wording("Restore into git", "Off, only shown, or as a branch of its own."),
+    "neighborhood.github_write": Wording("Restore into git", "What a restoring may do in a repository.",
+        {"off": "Nothing", "dry-run": "Only show what it would do", "branch": "A branch of its own"}),
     "estate.beacon": Wording("Show my estate", "Programs on this computer may read your list of twins."),
     "estate.github": Wording("My GitHub name", "For a new estate."),
     "estate.private": Wording("My private part", "Where the private part of your estate lies. Only this text travels."),

@@ -40,6 +40,8 @@ _TURNS = """SELECT n, id, body -> '$.data.follows' FROM (
         SELECT e.n, e.id, CAST(e.body AS TEXT) AS body FROM threads AS t JOIN events AS e ON e.thread = t.number
         WHERE (substr(t.id, 25), t.id) = (substr(?1, 25), ?1) AND e.verb = 'HELP' AND e.sender = t.caller)
     WHERE json_valid(body) AND json_type(body, '$.data.user_input') = 'text' ORDER BY n"""
+_ASKED = """SELECT e.body FROM threads AS t JOIN events AS e ON e.thread = t.number
+    WHERE (substr(t.id, 25), t.id) = (substr(?1, 25), ?1) AND e.id = ?2 AND e.verb = 'HELP' ORDER BY e.n DESC LIMIT 1"""
 _RENAME = """INSERT INTO conversations(thread, title, removed) VALUES(?, ?, 0)
     ON CONFLICT(thread) DO UPDATE SET title = excluded.title"""
 _REMOVE = """INSERT INTO conversations(thread, title, removed) VALUES(?, '', ?)
@@ -106,6 +108,11 @@ def titled_query(caller: str) -> Query:
 def turns_query(thread: str) -> Query:
     """The beginnings of a thread's turns, in order."""
     return _TURNS, (thread,)
+
+
+def asked_query(thread: str, turn: str) -> Query:
+    """The record by which a turn of a thread began."""
+    return _ASKED, (thread, turn)
 
 
 def titles_query() -> Query:

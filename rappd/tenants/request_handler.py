@@ -11,7 +11,7 @@ from agents.contract.agent import REACHING, Agent, is_structural
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
-from envelopes.envelope import DONE, ERROR, HELP, SLUSH, Envelope, new_id
+from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, new_id
 from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
@@ -55,6 +55,10 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
             )
+        if remote and PICTURES in context.envelope.extensions:
+            raise UsageProblemError(
+                "Pictures of other machines are not taken.", do="Show them in this machine's own page."
+            )
         peers = self._tenant.peers()
         answer = await self._tenant.brainstem.turn(
             Ask(
@@ -67,6 +71,7 @@ class TenantRequestHandler:
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
                 guests=peers.guests(context) if peers and not remote else None,
                 without_model=str(data.get("without_model") or "") if caller.listener == "tether" else "",
+                pictures=context.envelope.extensions.get(PICTURES, ()),
             )
         )
         if context.usage is not None:

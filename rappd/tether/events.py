@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -68,7 +69,7 @@ def _told(data: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: data[key] for key in keys if key in data}
 
 
-def history(records: list[Event], names: dict[str, str]) -> list[dict[str, str]]:
+def history(records: Iterable[Event], names: dict[str, str]) -> list[dict[str, str]]:
     """The conversation since the screens were last cleared, as a model takes it: sentences and answers."""
     found: list[dict[str, str]] = []
     for record in records:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,17 +16,15 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, on_thread
 from rappd.errors import ConflictError
+from rappd.store.records import Event
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
 from rappd.tether.events import history
 from rappd.tether.guests import Guest, GuestList
 from rappd.tether.participants import Participants
 from rappd.tether.sentence import Say
-from rappd.tether.session_record import SessionRecord
 
 log = logging.getLogger(__name__)
-
-_HISTORY = 24
 
 
 class Speaker(Protocol):
@@ -59,12 +58,16 @@ class Owner:
 class Sentences:
     """Asks participants. All calls come from the event loop."""
 
-    def __init__(self, dispatcher: Dispatcher, record: SessionRecord, participants: Participants) -> None:
-        self._dispatcher, self._record, self._participants = dispatcher, record, participants
+    def __init__(self, dispatcher: Dispatcher, participants: Participants) -> None:
+        self._dispatcher, self._participants = dispatcher, participants
         self._order = asyncio.Lock()
 
-    async def ask(self, thread: str, guests: GuestList, speaker: Speaker, said: Say) -> None:
+    async def ask(
+        self, thread: str, guests: GuestList, earlier: Sequence[Event], speaker: Speaker, said: Say
+    ) -> None:
         """Asks and records a sentence; returns once its answer, or its refusal, is recorded.
+
+        A participant of this machine gets the conversation of the ``earlier`` events with it.
 
         Sentences are recorded in the order of the calls, and answered at the same time.
         """
@@ -79,11 +82,9 @@ class Sentences:
                 log.warning("security: %s may not ask %s", speaker.name, said.to[:80])
                 return
             if isinstance(found, Tenant):
-                earlier = await self._record.events(thread, last=_HISTORY)
                 envelope = _envelope(found, speaker, said)
-                envelope.data["conversation_history"] = history(
-                    earlier, await self._participants.names(earlier)
-                )
+                names = await self._participants.names(earlier)
+                envelope.data["conversation_history"] = history(earlier, names)
             else:  # another machine gets the sentence, nothing that was said before
                 envelope = self._for_guest(found, speaker, said)
             asking = asyncio.ensure_future(self._dispatcher.dispatch(envelope, caller, thread=thread))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 Work = Coroutine[Any, Any, None]
 _LOOK_SECONDS = 2.0
+_RECENT = 24
 
 
 class Listener(Protocol):
@@ -57,6 +59,9 @@ class Session:
 
     def __init__(self, id: str) -> None:
         self.id, self.thread = id, thread_of(id)
+        self.recent: deque[Event] = deque(maxlen=_RECENT)
+        """Its last events, as far as they were shown: what a participant that is asked knows of it."""
+        self.last_seq = 0
         self.listeners: set[Listener] = set()
         self.news = asyncio.Event()
         self.said: set[str] = set()
@@ -67,6 +72,11 @@ class Session:
     def here(self) -> list[str]:
         """Names of all who listen."""
         return sorted({one.name for one in self.listeners})
+
+    def take(self, records: list[Event]) -> None:
+        """Its next events."""
+        self.recent.extend(records)
+        self.last_seq = records[-1].n if records else self.last_seq
 
 
 _Pages = dict[int, dict[str, Any] | None]
@@ -84,7 +94,7 @@ class Sessions:
         self.interject: Callable[[Session, Callable[[], Work]], Work | None] = lambda session, speak: None
         """Interrupts the workflow of a session for a sentence, which it asks; None where none runs."""
         self._looking: set[str] = set()
-        self._sentences = Sentences(dispatcher, self.record, self.participants)
+        self._sentences = Sentences(dispatcher, self.participants)
         self._open: dict[str, Session] = {}
         self._by_thread: dict[str, Session] = {}
         self._opening = asyncio.Lock()
@@ -201,7 +211,7 @@ class Sessions:
         session.said.add(said.event_id)
 
         def speak() -> Work:
-            return self._sentences.ask(session.thread, session.guests, speaker, said)
+            return self._sentences.ask(session.thread, session.guests, session.recent, speaker, said)
 
         interrupting = said.via == "mic" and WORKFLOW in speaker.caps
         return self._spawn((self.interject(session, speak) if interrupting else None) or speak())
@@ -219,6 +229,7 @@ class Sessions:
             session.closed = await self.record.is_closed(session.thread)
             session.said = await asyncio.to_thread(_sentences_of, records)
             session.guests.take(records)
+            session.take(records)
             self._look_after(session)
         self._open[session.id] = self._by_thread[session.thread] = session
         if not records:
@@ -282,26 +293,37 @@ class Sessions:
             session.news.clear()
             try:
                 await self.record.flush()
-                pages: _Pages = {}
+                pages = await self._news(session)
                 for listener in list(session.listeners):
                     if not listener.behind:
                         await self._show(session, listener, pages)
             except ReportableError as problem:
                 log.error("a session cannot be shown: %s", problem)
 
+    async def _news(self, session: Session) -> _Pages:
+        """Takes in what was recorded meanwhile, and returns it."""
+        pages: _Pages = {}
+        more = True
+        while more:
+            after = session.last_seq
+            records, more = await self.record.page(session.thread, after)
+            session.take(records)
+            pages[after] = await self._message(records, more)
+        return pages
+
     async def _show(self, session: Session, listener: Listener, pages: _Pages | None = None) -> None:
         """Sends one page of what a listener has not seen. Listeners that have seen the same share ``pages``."""
         pages = {} if pages is None else pages
         while (after := listener.last_seq) not in pages:
-            pages[after] = await self._page(session, after)  # meanwhile another call may have shown a part
+            records, more = await self.record.page(session.thread, after)
+            pages[after] = await self._message(records, more)  # meanwhile another call may have shown a part
         page = pages[after]
         if page is None or listener not in session.listeners:
             return
         listener.last_seq, listener.behind = page["last_seq"], page["more"]
         listener.show(page)
 
-    async def _page(self, session: Session, after: int) -> dict[str, Any] | None:
-        records, more = await self.record.page(session.thread, after)
+    async def _message(self, records: list[Event], more: bool) -> dict[str, Any] | None:
         if not records:
             return None
         names = await self.participants.names(records)

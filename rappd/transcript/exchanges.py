@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import orjson
 
+from envelopes.codecs.pictures import Picture, recorded
 from envelopes.envelope import DONE, ERROR, HELP, NOTE
 from rappd.store.records import Event
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One event with its envelope's data, which is empty when the body cannot be read."""
+    """One event with its envelope's data, which is empty when the body cannot be read.
+
+    ``pictures`` went with a sentence.
+    """
 
     event: Event
     data: dict[str, Any]
+    pictures: Sequence[Picture] = ()
 
     @property
     def failed(self) -> bool:
@@ -75,7 +80,7 @@ def exchanges(events: Iterable[Event]) -> list[Exchange]:
     found: list[Exchange] = []
     waiting: dict[str, Exchange] = {}
     for event in events:
-        message = Message(event, _data(event.body))
+        message = Message(event, *_content(event.body))
         if event.verb in (DONE, ERROR):
             exchange = waiting.pop(event.id, None)
             if exchange is None:
@@ -99,13 +104,13 @@ def _turn_of(sender: str, waiting: dict[str, Exchange]) -> Exchange | None:
     return None
 
 
-def _data(body: bytes) -> dict[str, Any]:
+def _content(body: bytes) -> tuple[dict[str, Any], Sequence[Picture]]:
     try:
         envelope = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return {}
+        return {}, ()
     data = envelope.get("data") if isinstance(envelope, dict) else None
-    return data if isinstance(data, dict) else {}
+    return (data, recorded(envelope)) if isinstance(data, dict) else ({}, ())
 
 
 def _shown(value: object) -> str:

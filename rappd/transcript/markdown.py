@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import orjson
 
+from envelopes.codecs.pictures import data_url
 from rappd.store.records import Event, ThreadRow
 from rappd.transcript.exchanges import Exchange, Message, exchanges
 from rappd.transcript.speakers import Speakers
@@ -58,6 +59,8 @@ def _turn(exchange: Exchange, named: _Names) -> Iterator[str]:
     if exchange.asked is not None:
         yield _heading(exchange.asked, named)
         yield _quoted(exchange.asked.text)
+        for picture in exchange.asked.pictures:
+            yield f"> ![{_plain(picture.get('name') or 'picture')}]({data_url(picture)})"
     for call in exchange.calls:
         yield from _call(call)
     if exchange.answered is not None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from envelopes.codecs.pictures import size_of
 from envelopes.envelope import HELP, NOTE
 from rappd.store.conversation_table import TurnStart
 from rappd.transcript.exchanges import Exchange, Message
@@ -69,7 +70,7 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     """A turn as the page draws it, with the calls that it led to.
 
     ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
-    "note".
+    "note". ``pictures`` are there where some went with the sentence: their types, names and sizes.
     """
     first = exchange.asked or exchange.answered
     assert first is not None
@@ -91,6 +92,11 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
         "notices": [notice] if (notice := _text(answered, "notice")) else [],
         "calls": [_call(one) for one in ([exchange] if exchange.agent else exchange.calls)],
     }
+    if asked is not None and asked.pictures:
+        row["pictures"] = [
+            {"type": one["type"], "name": one.get("name", ""), "bytes": size_of(one)}
+            for one in asked.pictures
+        ]
     if answered is not None and not answered.failed:
         row["text"] = answered.text
     elif answered is not None and answered.data.get("reason") == "stopped":

@@ -34,6 +34,8 @@ def neighborhood(lan: Lan, tmp_path: Path) -> Iterator[Neighborhood]:
                 )
                 (folder / "run.sh").chmod(0o755)
             host.twin(SHARED, {"soul.md": f"The shared one of {host.name}.\n".encode()}, name="shared")
+            (host.home / "brainstem/agents").mkdir(parents=True)
+            (host.home / "brainstem/agents/clock_agent.py").write_text(f"# of {host.name}\n")
         yield made
 
 
@@ -56,6 +58,7 @@ def test_five_wiped_hosts_come_back_in_place_and_as_a_simulation(neighborhood: N
     assert hatched["categories"]["peer_twins"] == {"created": 20, "overwritten": 0, "skipped": 0}
     for host in neighborhood.hosts:
         assert same(host.tree(), before[host.name])
+        assert (host.home / "brainstem/agents/clock_agent.py").read_text() == f"# of {host.name}\n"
         assert [path.name for path in (host.home / "twins").iterdir() if path.name.startswith(".m")] == []
     again = neighborhood.hatch(egg)
     assert again["categories"]["peer_twins"] == {"created": 0, "overwritten": 0, "skipped": 20}

@@ -136,6 +136,9 @@ def test_every_setting_has_a_name_and_a_sentence_of_its_own(
 ) -> None:
     rows = make_daemon().start().get("/settings", control=True).json()["settings"]
     assert set(WORDING) == {setting.name for setting in SETTINGS}
+    for row in rows:
+        assert list(row["choice_words"]) == row["choices"], "each choice has words of its own"
+        assert len(set(row["choice_words"].values())) == len(row["choices"])
     titles = [row["title"] for row in rows]
     assert len(set(titles)) == len(titles)
     assert [row["name"] for row in rows if not row["about"].endswith(".") or "." in row["title"]] == [

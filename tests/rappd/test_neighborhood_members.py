@@ -22,7 +22,9 @@ from fixtures.ssh_server import SshServer
 
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import MemberError
+from neighborhoods.snapshot.member_transport import AGENTS
 from rappd.operations.member_eggs import egg_maker
+from twins.installer.signers import Signers
 
 RAPPD = Path(sys.executable).with_name("rappd")
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -165,13 +167,37 @@ async def test_write_twin_machine_with_rappd_hatches_there(pi: SshServer, tmp_pa
     assert [left for left in pi.home.iterdir() if left.name.startswith(".member")] == []
 
 
+async def test_write_agents_machine_with_rappd_quarantines_what_nobody_there_trusts(
+    pi: SshServer, tmp_path: Path
+) -> None:
+    install_rappd(pi)
+    key = IdentityKey.generate()
+    transport = pi.transport(make_egg=egg_maker(tmp_path / "eggs", key, "desk"))
+    packed = await homes.archive(transport.read_agents(), tmp_path / "agents.tar.gz", AGENTS)
+    agents, held = pi.home / "brainstem" / "agents", pi.home / "held.json"
+    Signers(pi.home / "signers.json").trust(key.fingerprint, "desk")
+    (agents / "news_agent.py").unlink()
+    done = await transport.write_agents(packed)
+    assert (done.created, done.skipped) == (1, 1)
+    assert (agents / "news_agent.py").read_bytes() == b"news\n"
+    assert not held.exists() or "news_agent.py" not in held.read_text()
+    (agents / "clock_agent.py").unlink()
+    done = await transport.write_agents(packed, is_trusted=False)
+    assert done.detail == "1 files wait for approval there"
+    assert "clock_agent.py" in held.read_text()
+    twin = await homes.archive(transport.read_twin(homes.TWIN), tmp_path / "t.tar.gz", homes.TWIN)
+    shutil.rmtree(pi.home / "twins" / homes.TWIN)
+    await transport.write_twin(homes.TWIN, twin, is_trusted=False)
+    assert "water_agent.py" in held.read_text()
+
+
 async def test_write_twin_refused_there_says_why(pi: SshServer, tmp_path: Path) -> None:
     install_rappd(pi)
     maker = egg_maker(tmp_path / "eggs", IdentityKey.generate(), "desk")
     transport = pi.transport(make_egg=maker)
     packed = await homes.archive(transport.read_twin(homes.TWIN), tmp_path / "t.tar.gz", homes.TWIN)
 
-    def broken(archive: Path, twin: str) -> Path:
+    def broken(archive: Path, twin: str, *, archived: bool = False, is_signed: bool = True) -> Path:
         egg = maker(archive, twin)
         egg.write_bytes(egg.read_bytes()[:-200])
         return egg

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import uuid
 from collections.abc import Iterable
@@ -14,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes.envelope import thread_id
+from envelopes.codecs.pictures import MOST_TOGETHER, Picture, recorded
+from envelopes.envelope import PICTURES, thread_id
 from rappd.errors import StoreError
 from rappd.store.reader import Reader
 from rappd.store.records import Record, ThreadInfo
@@ -38,7 +40,11 @@ class Home:
         self.database = folder / "rappd.db"
 
     async def hold(
-        self, *said: tuple[Any, str], workspace: str = KEY, at: int = 1_700_000_000_000_000
+        self,
+        *said: tuple[Any, str],
+        workspace: str = KEY,
+        at: int = 1_700_000_000_000_000,
+        pictures: list[Picture] | None = None,
     ) -> None:
         """Records (session, text), each as a question."""
         store = await Store.open(self.database)
@@ -46,7 +52,7 @@ class Home:
             name = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
             thread = thread_id(workspace, "ada", name)
             store.thread(ThreadInfo(thread, workspace, "ada", name, text[:80], at))
-            body = envelope(text, thread)
+            body = envelope(text, thread, **({PICTURES: pictures} if pictures else {}))
             store.queue(Record(thread, "HELP", "ada", "rose", json.loads(body)["id"], body, at + number))
         await store.flush()
         await store.close()
@@ -120,6 +126,19 @@ async def test_frames_sorted_by_time_give_same_threads(tmp_path: Path) -> None:
     assert [frame["stream_id"] for frame in merged[:4]] != [merged[0]["stream_id"]] * 4
     assert await there.take_in(merged) == 30
     assert there.threads() == here.threads()
+
+
+async def test_pictures_of_a_sentence_travel_with_it(tmp_path: Path) -> None:
+    content = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes((MOST_TOGETHER >> 1) - 8)).decode()
+    pictures = [{"type": "image/png", "data": content}] * 2
+    here, there = Home(tmp_path / "a"), Home(tmp_path / "b")
+    await here.hold(("garden", "what is this?"), pictures=pictures)
+    assert await there.take_in(here.frames()) == 1
+    assert there.threads() == here.threads()
+    with Reader(there.database) as record:
+        (thread,) = there.threads()
+        (event,) = record.events_of(thread)
+    assert recorded(orjson.loads(event.body)) == pictures
 
 
 async def test_only_the_twins_own_threads_travel(tmp_path: Path) -> None:

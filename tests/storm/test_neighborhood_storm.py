@@ -26,4 +26,5 @@ def test_snapshot_and_hatch_cut_at_random_offsets_are_resumed(tmp_path: Path, wa
         cut = [cut_snapshot_and_resume(neighborhood, chance, way) for _ in range(_ROUNDS)]
         egg = neighborhood.snapshot()["snapshot"]["name"]
         cut += [cut_hatch_and_resume(neighborhood, chance, egg, way) for _ in range(_ROUNDS)]
+    print(f"{way}: {sum(cut)} of {len(cut)} were cut off, and each was resumed")
     assert sum(cut) >= len(cut) // 4 or not SECONDS

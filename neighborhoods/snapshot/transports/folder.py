@@ -17,8 +17,20 @@ from neighborhoods.errors import (
     NoSuchMemberError,
     UnstableMemberError,
 )
-from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe, TwinActivity, WriteOutcome
-from neighborhoods.snapshot.transports.twin_folder import batched, lay_out_twin, list_twins, tar_of
+from neighborhoods.snapshot.member_transport import (
+    MemberListing,
+    MemberProbe,
+    TwinActivity,
+    WriteOutcome,
+    require_trusted,
+)
+from neighborhoods.snapshot.transports.twin_folder import (
+    batched,
+    lay_out_agents,
+    lay_out_twin,
+    list_twins,
+    tar_of,
+)
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _AGENTS = "brainstem/agents"
@@ -67,7 +79,13 @@ class FolderTransport:
             yield piece
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
         """Lays the twin out in the folder, whole or not at all. Raises ``MemberError``."""
         require_twin_hash(twin)
@@ -77,6 +95,16 @@ class FolderTransport:
             )
         except OSError as error:
             raise self._failure(error, f"twin {twin} is not restored, not even half") from error
+
+    async def write_agents(
+        self, archive: Path, *, overwrite: bool = False, is_trusted: bool = True
+    ) -> WriteOutcome:
+        """Writes agents into the folder, each whole. Raises ``MemberError``."""
+        require_trusted(self._member, is_trusted)
+        try:
+            return await asyncio.to_thread(lay_out_agents, self._home, _AGENTS, archive, overwrite=overwrite)
+        except OSError as error:
+            raise self._failure(error, "its agents are not all restored") from error
 
     async def aclose(self) -> None:
         """Nothing is kept open."""

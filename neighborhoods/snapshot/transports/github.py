@@ -27,7 +27,8 @@ from neighborhoods.snapshot.transports.git_clone import GITHUB, GitRepository, r
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, rappid_fields
 from neighborhoods.snapshot.transports.twin_folder import batched, count_files, overlay_archive, tar_of
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
-from twins.errors import BadRappidError
+from twins.errors import BadFileError, BadRappidError
+from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid
 
 GithubWrite = Literal["off", "dry-run", "branch"]
@@ -105,7 +106,13 @@ class GithubTransport:
         raise NoSuchMemberError(f"{self._member} has no brainstem.", do="Read its twins.")
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
         """Pushes a branch with the twin's files; its owner merges it. Raises ``MemberRefusedError`` without the opt-in."""
         require_twin_hash(twin)
@@ -144,6 +151,12 @@ class GithubTransport:
         await git(*at, "reset", "--hard", "--quiet", before)
         detail = await self._proposed(place.repository.url, branch, base)
         return WriteOutcome(created, overwritten, staged=True, detail=detail)
+
+    async def write_agents(
+        self, archive: Path, *, overwrite: bool = False, is_trusted: bool = True
+    ) -> WriteOutcome:
+        """Raises ``MemberRefusedError``: a neighborhood has no brainstem."""
+        raise MemberRefusedError(f"{self._member} has no brainstem.", do="Restore its twins.")
 
     async def aclose(self) -> None:
         """Removes the clones."""
@@ -206,7 +219,9 @@ class GithubTransport:
             with LinkFreeFolder(clone) as files:
                 name = f"{place.folder}/rappid.json" if place.folder else "rappid.json"
                 is_there = files.find(name).kind is FileKind.FILE
-                rappid = rappid_fields(files.content(name, MOST_RAPPID_BYTES)) if is_there else place.said
+                content = files.content(name, MOST_RAPPID_BYTES) if is_there else b""
+                is_twin = _is_identity(content)
+                rappid = rappid_fields(content) if is_twin else place.said
                 counted = count_files(files, place.folder)
                 return MemberTwin(
                     twin,
@@ -217,6 +232,7 @@ class GithubTransport:
                     counted.has_soul,
                     counted.agents,
                     state,
+                    has_rappid_json=is_twin,
                 )
 
         return await asyncio.to_thread(read)
@@ -248,6 +264,14 @@ class GithubTransport:
 
     def _repository(self, url: str) -> GitRepository:
         return GitRepository(self._member, url, token=self._token, auth_url=self._auth_url)
+
+
+def _is_identity(content: bytes) -> bool:
+    try:
+        Identity.decode(content)
+    except BadFileError:
+        return False
+    return True
 
 
 def _since(began: float) -> float:

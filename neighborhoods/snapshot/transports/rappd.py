@@ -20,6 +20,7 @@ from neighborhoods.errors import (
     MemberRefusedError,
 )
 from neighborhoods.snapshot.member_transport import (
+    AGENTS,
     EggMaker,
     MemberListing,
     MemberProbe,
@@ -107,7 +108,13 @@ class RappdTransport:
             yield piece
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
         """Sends the twin as an egg. Nothing changes there until the owner of that machine hatches it."""
         require_twin_hash(twin)
@@ -118,10 +125,22 @@ class RappdTransport:
             for one in (await self.list(include_archived=archived)).twins
         ):
             return WriteOutcome(skipped=1, detail="it is there already")
-        egg = await asyncio.to_thread(self._make_egg, archive, twin, archived=archived)
+        egg = await asyncio.to_thread(self._make_egg, archive, twin, archived=archived, is_signed=is_trusted)
+        return await self._staged(egg, f"twin-{twin[:16]}.egg")
+
+    async def write_agents(
+        self, archive: Path, *, overwrite: bool = False, is_trusted: bool = True
+    ) -> WriteOutcome:
+        """Sends the agents as an egg, which its owner hatches there; what is replaced is chosen then."""
+        if self._make_egg is None:
+            raise MemberRefusedError(f"{self._member} is only read here.", do="Restore it with the command.")
+        egg = await asyncio.to_thread(self._make_egg, archive, AGENTS, is_signed=is_trusted)
+        return await self._staged(egg, "agents.egg")
+
+    async def _staged(self, egg: Path, name: str) -> WriteOutcome:
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=egg.parent))
         try:
-            named = await asyncio.to_thread(egg.rename, folder / f"twin-{twin[:16]}.egg")
+            named = await asyncio.to_thread(egg.rename, folder / name)
             has_arrived = await self._source.send_egg(named)
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

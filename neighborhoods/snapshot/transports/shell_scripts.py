@@ -152,9 +152,41 @@ fi
 err written $((created - overwritten)) $((overwritten))
 """
 
+# Flat names alone: what is no agent file stays in the archive.
+_WRITE_AGENTS = r"""
+command -v tar >/dev/null 2>&1 || fail no tar
+[ -d "$A" ] || A="$R/brainstem/agents"
+mkdir -p "$A" || fail no folder
+for left in "${A%/*}/.agents.member."*; do [ -d "$left" ] && rm -rf "$left"; done
+S="${A%/*}/.agents.member.$M"
+trap 'rm -rf "$S"' EXIT
+trap 'exit 4' HUP INT TERM PIPE
+mkdir "$S" || fail no folder
+out begin
+(cd "$S" && tar -xof -) || fail extracting
+[ -f "$S/.complete.$M" ] || fail cut
+created=0 overwritten=0 skipped=0
+for f in "$S"/*_agent.py; do
+  [ -f "$f" ] && [ ! -L "$f" ] || continue
+  there="$A/${f##*/}"
+  if [ ! -e "$there" ] && [ ! -L "$there" ]; then
+    mv "$f" "$there" || fail moving
+    created=$((created + 1))
+  elif [ "$OVERWRITE" = 1 ] && [ -f "$there" ] && [ ! -L "$there" ]; then
+    mv -f "$f" "$there" || fail moving
+    overwritten=$((overwritten + 1))
+  else
+    skipped=$((skipped + 1))
+  fi
+done
+err written "$created" "$overwritten" "$skipped"
+"""
+
 _HATCH = r"""
-T=$TWIN; twin_folder
-if [ -e "$F/$T" ] && [ "$OVERWRITE" != 1 ]; then err skipped; exit 0; fi
+if [ -n "$T" ]; then
+  twin_folder
+  if [ -e "$F/$T" ] && [ "$OVERWRITE" != 1 ]; then err skipped; exit 0; fi
+fi
 mkdir -p "$R" || fail no folder
 S="$R/.member.$M"
 trap 'rm -rf "$S"' EXIT
@@ -165,7 +197,7 @@ cat >"$S/twin.egg" || fail extracting
 [ "$(($(wc -c <"$S/twin.egg")))" = "$SIZE" ] || fail cut
 RAPP_HOME=$R; export RAPP_HOME
 if [ "$OVERWRITE" = 1 ]; then
-  "$D" egg hatch "$S/twin.egg" --yes --json --overwrite soul,agents,services,memory,slots,pages </dev/null
+  "$D" egg hatch "$S/twin.egg" --yes --json --overwrite "$REPLACED" </dev/null
 else
   "$D" egg hatch "$S/twin.egg" --yes --json </dev/null
 fi
@@ -219,7 +251,19 @@ def write_twin(mark: str, twin: str, *, overwrite: bool, archived: bool) -> str:
 
 def hatch_egg(mark: str, twin: str, size: int, *, overwrite: bool, archived: bool) -> str:
     """Takes an egg of ``size`` octets and hands it to the rappd there."""
-    values = _values(mark, ARCHIVED=archived, TWIN=twin, OVERWRITE=overwrite, SIZE=str(size))
+    replaced = "soul,agents,services,memory,slots,pages"
+    values = _values(mark, ARCHIVED=archived, T=twin, OVERWRITE=overwrite, SIZE=str(size), REPLACED=replaced)
+    return f'{values}{_PRELUDE}{_RAPPD}[ -n "$D" ] || fail no rappd\n{_HATCH}'
+
+
+def write_agents(mark: str, *, overwrite: bool) -> str:
+    """Takes a tar stream like ``write_twin``, and moves each agent of the brainstem to its place."""
+    return f"{_values(mark, OVERWRITE=overwrite)}{_PRELUDE}{_AGENTS_FOLDER}{_WRITE_AGENTS}"
+
+
+def hatch_agents(mark: str, size: int, *, overwrite: bool) -> str:
+    """Takes an egg of agents of ``size`` octets and hands it to the rappd there."""
+    values = _values(mark, ARCHIVED=False, T="", OVERWRITE=overwrite, SIZE=str(size), REPLACED="agents")
     return f'{values}{_PRELUDE}{_RAPPD}[ -n "$D" ] || fail no rappd\n{_HATCH}'
 
 

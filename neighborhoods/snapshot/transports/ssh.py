@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from agents.runtime.streamed_program import StreamedProgram
 from neighborhoods.errors import MemberError, MemberUnreachableError
 from neighborhoods.snapshot.member_transport import (
+    AGENTS,
     EggMaker,
     MemberListing,
     MemberProbe,
     TwinActivity,
     WriteOutcome,
+    require_trusted,
 )
 from neighborhoods.snapshot.tar_archive import tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
@@ -126,42 +129,65 @@ class SshTransport:
                 yield piece
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
         """Hands an egg to the rappd there; without one, lays the files out beside their place and moves them in."""
         require_twin_hash(twin)
         if self._make_egg is not None and await self._has_a_rappd():
-            return await self._hatch(twin, archive, overwrite=overwrite, archived=archived)
+            make = partial(self._make_egg, archive, twin, is_signed=is_trusted)
+            script = partial(shell_scripts.hatch_egg, twin=twin, overwrite=overwrite, archived=archived)
+            return await self._hatch(make, script, f"twin {twin} is not hatched, not even half")
         run = SshRun(self._member, self._destination)
-        script = shell_scripts.write_twin(run.mark, twin, overwrite=overwrite, archived=archived)
-        guard = TarGuard(root=twin)
-        pieces = _rebuilt(archive, guard, complete=f".complete.{run.mark}")
-        async with run.started(self._connections, script) as program:
-            if await run.begun(program):
-                await _send(program, pieces)
-            while await program.read():
-                pass
-            await run.ended(program, f"twin {twin} is not restored, not even half")
-        return run.outcome()
+        laid_out = shell_scripts.write_twin(run.mark, twin, overwrite=overwrite, archived=archived)
+        return await self._laid_out(
+            run, laid_out, archive, twin, f"twin {twin} is not restored, not even half"
+        )
+
+    async def write_agents(
+        self, archive: Path, *, overwrite: bool = False, is_trusted: bool = True
+    ) -> WriteOutcome:
+        """Hands an egg to the rappd there; without one, moves each file in whole."""
+        if self._make_egg is not None and await self._has_a_rappd():
+            make = partial(self._make_egg, archive, AGENTS, is_signed=is_trusted)
+            script = partial(shell_scripts.hatch_agents, overwrite=overwrite)
+            return await self._hatch(make, script, "its agents are not hatched")
+        require_trusted(self._member, is_trusted)
+        run = SshRun(self._member, self._destination)
+        laid_out = shell_scripts.write_agents(run.mark, overwrite=overwrite)
+        return await self._laid_out(run, laid_out, archive, AGENTS, "its agents are not all restored")
 
     async def aclose(self) -> None:
         """Lets the connection end."""
         await self._connections.close(self._destination)
 
-    async def _hatch(self, twin: str, archive: Path, *, overwrite: bool, archived: bool) -> WriteOutcome:
-        assert self._make_egg is not None
-        egg = await asyncio.to_thread(self._make_egg, archive, twin)
+    async def _laid_out(self, run: SshRun, script: str, archive: Path, root: str, what: str) -> WriteOutcome:
+        pieces = _rebuilt(archive, TarGuard(root=root), complete=f".complete.{run.mark}")
+        async with run.started(self._connections, script) as program:
+            if await run.begun(program):
+                await _send(program, pieces)
+            while await program.read():
+                pass
+            await run.ended(program, what)
+        return run.outcome()
+
+    async def _hatch(self, make: Callable[[], Path], script: Callable[..., str], what: str) -> WriteOutcome:
+        egg = await asyncio.to_thread(make)
         try:
             size = (await asyncio.to_thread(egg.stat)).st_size
             run = SshRun(self._member, self._destination)
-            script = shell_scripts.hatch_egg(run.mark, twin, size, overwrite=overwrite, archived=archived)
             answer = bytearray()
-            async with run.started(self._connections, script) as program:
+            async with run.started(self._connections, script(run.mark, size=size)) as program:
                 if await run.begun(program):
                     await _send(program, _pieces(egg))
                 while piece := await program.read():
                     answer += piece[: _MOST_ANSWER - len(answer)]
-                await run.ended(program, f"twin {twin} is not hatched, not even half")
+                await run.ended(program, what)
         finally:
             await asyncio.to_thread(egg.unlink, missing_ok=True)
         return run.hatched(bytes(answer))

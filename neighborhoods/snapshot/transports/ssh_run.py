@@ -116,9 +116,10 @@ class SshRun:
         if "skipped" in self._said:
             return WriteOutcome(skipped=1, detail="it is there already")
         counts = self._said.get("written", "").split()
-        if len(counts) != 2 or not all(count.isdigit() for count in counts):
+        if len(counts) not in (2, 3) or not all(count.isdigit() for count in counts):
             raise self.no_shell()
-        return WriteOutcome(created=int(counts[0]), overwritten=int(counts[1]))
+        created, overwritten, skipped = [*map(int, counts), 0][:3]
+        return WriteOutcome(created, overwritten, skipped)
 
     def hatched(self, answer: bytes) -> WriteOutcome:
         """The result of ``rappd egg hatch`` there. Raises ``MemberError`` for its refusal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
@@ -13,7 +14,7 @@ from pathlib import Path
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from neighborhoods.errors import UnstableMemberError
-from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin, WriteOutcome
+from neighborhoods.snapshot.member_transport import AGENTS, MemberListing, MemberTwin, WriteOutcome
 from neighborhoods.snapshot.tar_archive import tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, rappid_fields
@@ -109,6 +110,35 @@ def lay_out_twin(home: Path, twin: str, archive: Path, *, overwrite: bool, archi
         finally:
             shutil.rmtree(home / staged, ignore_errors=True)
     return WriteOutcome(created=created, overwritten=overwritten)
+
+
+def lay_out_agents(home: Path, folder: str, archive: Path, *, overwrite: bool) -> WriteOutcome:
+    """Writes the files of an archive of agents into ``folder``, each whole. Raises ``OSError``.
+
+    One that is there stays unless ``overwrite``; a link or folder in its place always stays.
+    """
+    created = overwritten = skipped = 0
+    with LinkFreeFolder(home, follow=True) as files:
+        into = files.folder(folder, make=True)
+        for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=AGENTS))):
+            there = files.find(f"{folder}/{entry.path}").kind
+            if "/" in entry.path or not (there is FileKind.NOTHING or (overwrite and there is FileKind.FILE)):
+                for _ in content:  # what stays is read past
+                    pass
+                skipped += 1
+                continue
+            staged = f".{secrets.token_hex(8)}.member"
+            try:
+                _write(files, f"{folder}/{staged}", content, entry.executable, entry.mtime)
+                os.rename(staged, entry.path, src_dir_fd=into, dst_dir_fd=into)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(staged, dir_fd=into)
+                raise
+            created += there is FileKind.NOTHING
+            overwritten += there is FileKind.FILE
+        os.fsync(into)
+    return WriteOutcome(created, overwritten, skipped)
 
 
 def _build(files: LinkFreeFolder, staged: str, archive: Path, twin: str, there: str) -> tuple[int, int]:

@@ -23,6 +23,13 @@ async def models(request: web.Request) -> web.Response:
     return ok({"models": await thinking.models(), "current": thinking.current})
 
 
+@routes.get("/models/pictures")
+async def pictures(request: web.Request) -> web.Response:
+    """Tells if the current model takes `pictures`: true or false, or null where only trying tells."""
+    thinking = request.app[DAEMON].providers
+    return ok({"model": thinking.current, "pictures": await thinking.takes_pictures()})
+
+
 @routes.post("/models/set")
 async def set_model(request: web.Request) -> web.Response:
     """Chooses a model by id, or `auto`; the choice is kept."""

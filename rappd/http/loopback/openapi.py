@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from envelopes.codecs.pictures import MOST_PICTURES
 from rappd.http.responses import ok
 from rappd.version import __version__
 
@@ -39,6 +40,19 @@ _CHAT_REQUEST = {
             "type": "string",
             "format": "uuid",
             "description": "a repeat is answered from the record",
+        },
+        "pictures": {
+            "type": "array",
+            "maxItems": MOST_PICTURES,
+            "items": {
+                "type": "object",
+                "required": ["data"],
+                "properties": {
+                    "type": {"enum": ["image/png", "image/jpeg", "image/gif", "image/webp"]},
+                    "data": {"type": "string", "contentEncoding": "base64"},
+                    "name": {"type": "string"},
+                },
+            },
         },
     },
 }

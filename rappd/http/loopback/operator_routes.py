@@ -17,7 +17,7 @@ from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
-from rappd.operations.conversations import given_titles, titled, whole_thread
+from rappd.operations.conversations import given_titles, pictures_of, titled, whole_thread
 from rappd.settings.load import Value
 from rappd.settings.wording import WORDING
 from rappd.store.peer_table import NAMES
@@ -118,6 +118,15 @@ async def thread(request: web.Request) -> web.Response:
     return ok({"thread": thread_row(found), "events": [event_row(event) for event in events]})
 
 
+@routes.get("/threads/{thread}/pictures/{turn}")
+@operator_only
+async def pictures(request: web.Request) -> web.Response:
+    """The pictures that went with the sentence of a turn, as they were sent."""
+    store = request.app[DAEMON].store
+    found = await store.find_thread(request.match_info["thread"])
+    return ok(await pictures_of(store, found, request.match_info["turn"].lower()))
+
+
 @routes.get("/threads/{thread}/turns")
 @operator_only
 async def turns(request: web.Request) -> web.Response:
@@ -210,6 +219,7 @@ def setting_row(value: Value) -> dict[str, Any]:
         "variable": setting.variable,
         "kind": setting.kind,
         "choices": list(setting.choices),
+        "choice_words": dict(WORDING[setting.name].choices),
         "secret": setting.secret,
         "live": setting.live,
         "help": setting.help,

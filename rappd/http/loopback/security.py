@@ -26,11 +26,22 @@ log = logging.getLogger(__name__)
 COOKIE = "rappd_operator"
 PROOF = "X-Rappd-Proof"
 
+TENANT = web.AppKey("tenant", Tenant)
 _FROM_CONTROL = web.RequestKey("from_control", bool)
+_NAMED = web.RequestKey("tenant", Tenant)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
+
+
+class AllowedHosts(msgspec.Struct, frozen=True):
+    """Gives the Host headers that an application answers to, once it listens."""
+
+    names: Callable[[], frozenset[str]]
+
+
+HOSTS = web.AppKey("hosts", AllowedHosts)
 
 
 class NotOperatorError(RefusedError):
@@ -206,32 +217,6 @@ def _plain_http(request: web.Request, found: web.HTTPException) -> web.StreamRes
     if found.status == 413:
         return plain(413, "The request is too large.", "too_large", "Send less, or raise http.body_mb.")
     return plain(found.status, found.reason, "refused")
-
-
-__all__ = [
-    "COOKIE",
-    "PROOF",
-    "NotOperatorError",
-    "caller",
-    "from_control",
-    "guard",
-    "is_operator",
-    "operator_only",
-]
-
-
-TENANT = web.AppKey("tenant", Tenant)
-
-
-class AllowedHosts(msgspec.Struct, frozen=True):
-    """Gives the Host headers that an application answers to, once it listens."""
-
-    names: Callable[[], frozenset[str]]
-
-
-HOSTS = web.AppKey("hosts", AllowedHosts)
-
-_NAMED = web.RequestKey("tenant", Tenant)
 
 
 def tenant_of(request: web.Request) -> Tenant:

@@ -93,8 +93,14 @@ export function mount(main, { tryIt }) {
       else talk(rest[0] ?? "");
     },
     drops: () => ({
-      words: "Drop to add the agent",
-      take: (files) => importFiles(files, tryIt, key ?? ""),
+      words: shown?.attach ? "Drop to attach a picture, or to add an agent" : "Drop to add the agent",
+      async take(files) {
+        const { isPicture } = await import("../components/attachments/picture-file.js");
+        const pictures = shown?.attach ? files.filter(isPicture) : [];
+        if (pictures.length) shown.attach(pictures);
+        const rest = files.filter((file) => !pictures.includes(file));
+        if (rest.length) importFiles(rest, tryIt, key ?? "");
+      },
     }),
     write: () => shown?.write?.(),
     put: (text) => shown?.put?.(text),

@@ -159,7 +159,13 @@ class FolderMember(FolderTransport):
             yield piece
 
     async def write_twin(
-        self, twin: str, archive: Path, *, overwrite: bool = False, archived: bool = False
+        self,
+        twin: str,
+        archive: Path,
+        *,
+        overwrite: bool = False,
+        archived: bool = False,
+        is_trusted: bool = True,
     ) -> WriteOutcome:
         self.writes.append(twin)
         return await super().write_twin(twin, archive, overwrite=overwrite, archived=archived)

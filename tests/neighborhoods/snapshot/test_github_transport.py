@@ -87,6 +87,17 @@ async def test_list_twins_of_the_repository_and_of_its_members(reading: GithubTr
     assert list(found) == [homes.TWIN, ROSE]
     assert found[homes.TWIN].agents == ("water_agent.py",)
     assert found[ROSE].rappid_json["name"] == "rose"
+    assert [found[one].has_rappid_json for one in (homes.TWIN, ROSE)] == [True, False]
+
+
+async def test_list_repository_with_damaged_rappid_is_no_twin(garden: Neighborhood, tmp_path: Path) -> None:
+    (tmp_path / "rose" / "rappid.json").write_text("{")
+    git("add", "--all", cwd=tmp_path / "rose")
+    git("commit", "-q", "-m", "damaged", cwd=tmp_path / "rose")
+    git("push", "-q", tmp_path / "hub/me/rose.git", "HEAD:main", cwd=tmp_path / "rose")
+    async for reading in transport(garden):
+        found = {twin.hash: twin for twin in (await reading.list()).twins}
+        assert (found[ROSE].has_rappid_json, found[ROSE].rappid_json["name"]) == (False, "rose")
 
 
 async def test_list_fingerprint_is_that_of_the_content(

@@ -14,8 +14,8 @@ from fixtures import member_homes as homes
 from fixtures.machines import Machine, pair
 from fixtures.ssh_server import SshServer
 
-from neighborhoods.errors import NoSuchMemberError, UnstableMemberError
-from neighborhoods.snapshot.member_transport import MemberTransport
+from neighborhoods.errors import MemberRefusedError, NoSuchMemberError, UnstableMemberError
+from neighborhoods.snapshot.member_transport import AGENTS, MemberTransport
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
 from rappd.daemon.home import Home
@@ -204,6 +204,29 @@ async def test_write_twin_archived_goes_to_the_archive(member: Member, scratch: 
     packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
     await member.transport.write_twin(homes.TWIN, packed, archived=True)
     assert homes.files_in(member.home / "twins" / ".archive" / homes.TWIN) == member.content
+
+
+async def test_write_agents_fills_gaps_and_overwrites_when_told(member: Member, scratch: Path) -> None:
+    archive = homes.archive(member.transport.read_agents(), scratch / "agents.tar.gz", AGENTS)
+    packed, agents = await archive, member.home / "brainstem" / "agents"
+    (agents / "clock_agent.py").write_bytes(b"mine\n")
+    (agents / "news_agent.py").unlink()
+    done = await member.transport.write_agents(packed)
+    assert (done.created, done.overwritten, done.skipped) == (1, 0, 1)
+    assert homes.files_in(agents) == {"clock_agent.py": b"mine\n", "news_agent.py": b"news\n"}
+    assert (agents / "news_agent.py").stat().st_mode & 0o7777 == 0o600
+    (scratch / "outside").write_bytes(b"outside")
+    (agents / "news_agent.py").unlink()
+    (agents / "news_agent.py").symlink_to(scratch / "outside")
+    done = await member.transport.write_agents(packed, overwrite=True)
+    assert (done.created, done.overwritten, done.skipped) == (0, 1, 1)
+    assert (agents / "clock_agent.py").read_bytes() == b"clock\n"
+    assert (scratch / "outside").read_bytes() == b"outside"
+    shutil.rmtree(member.home / "brainstem")
+    assert (await member.transport.write_agents(packed)).created == 2
+    assert [path.name for path in (member.home / "brainstem").iterdir()] == ["agents"]
+    with pytest.raises(MemberRefusedError, match="Nobody trusted signed these agents"):
+        await member.transport.write_agents(packed, is_trusted=False)
 
 
 async def test_write_twin_hostile_archive_writes_nothing_outside(member: Member, scratch: Path) -> None:

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from neighborhoods.snapshot.capture import SnapshotResult
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.drill import drill
 from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import SnapshotOptions
+from neighborhoods.snapshot.member_transport import MemberListing
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import Target
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine, to_folders, tree
@@ -96,6 +98,64 @@ def test_in_place_writes_what_is_missing_to_its_machine(
     assert laptop.hatch(Path(taken.record.path), to_folders(pi=member)).as_json()["categories"][
         "peer_twins"
     ] == {"created": 0, "overwritten": 0, "skipped": 2}
+
+
+def test_in_place_fills_gaps_among_the_agents_of_its_machine(
+    pi: Machine, taken: SnapshotResult, laptop: Machine, tmp_path: Path
+) -> None:
+    egg, agent = Path(taken.record.path), pi.host.agents / "clock_agent.py"
+    way = to_folders(pi=FolderMember(pi.root))
+
+    def steps(machine: Machine, **options: bool) -> list[tuple[str, str]]:
+        made = machine.plan(egg, way, **options).as_json()["peers"][0]
+        assert made["agents_kept"] == []
+        return [(step["name"], step["action"]) for step in made["agents"]]
+
+    agent.write_bytes(b"mine\n")
+    assert steps(laptop) == steps(laptop, overwrite_agents=True) == [("clock_agent.py", "skip")]
+    laptop.hatch(egg, way)
+    assert agent.read_bytes() == b"mine\n"
+    both = {"overwrite_agents": True, "overwrite_peer_twins": True}
+    assert steps(laptop, **both) == [("clock_agent.py", "overwrite")]
+    laptop.hatch(egg, way, **both)
+    assert agent.read_bytes() == b"clock = 1\n"
+    agent.unlink()
+    assert steps(laptop) == [("clock_agent.py", "create")]
+    stranger = Machine(tmp_path / "stranger", "stranger")
+    assert steps(stranger) == [("clock_agent.py", "skip")]
+    stranger.hatch(egg, way)
+    assert not agent.exists()
+    done = laptop.hatch(egg, way)
+    assert (done.failed, agent.read_bytes()) == ([], b"clock = 1\n")
+
+
+class Roster(FolderMember):
+    """A member whose first twin is a repository without a ``rappid.json``."""
+
+    async def list(self, *, include_archived: bool = False) -> MemberListing:
+        found = await super().list(include_archived=include_archived)
+        first, *others = found.twins
+        (self.home / "twins" / first.hash / "rappid.json").unlink()
+        return replace(found, twins=(replace(first, has_rappid_json=False), *others))
+
+
+def test_member_without_rappid_leaves_the_rest_restorable(
+    desk: Machine, pi: Machine, laptop: Machine
+) -> None:
+    taken = desk.take([SnapshotPeer("pi", Roster(pi.root))])
+    egg = Path(taken.record.path)
+    found = asyncio.run(drill(egg, desk.folder.root, desk.key.fingerprint))
+    assert (found.problem, found.passed) == ("", True)
+    (said,) = found.apart
+    assert said.startswith("pi/") and "has no readable rappid.json" in said
+    plan = laptop.plan(egg, target=Target.LOCAL_SIMULATE)
+    assert sorted(step.action for step in plan.peers[0].steps) == ["create", "skip"]
+    done = laptop.hatch(egg, target=Target.LOCAL_SIMULATE)
+    assert not done.is_partial
+    whole = next(path.parent for path in (pi.root / "twins").glob("*/rappid.json"))
+    assert tree(laptop.root / "simulated" / "pi" / "twins") == {
+        f"{whole.name}/{path}": content for path, content in tree(whole).items()
+    }
 
 
 def test_own_files_stay_unless_overwriting_is_asked_for(desk: Machine, taken: SnapshotResult) -> None:

@@ -17,6 +17,11 @@ from fixtures.terminal import on_terminal
 from agents.workers.started_processes import descendants
 
 
+def _about(daemon: RunningDaemon, about: str) -> list[dict[str, Any]]:
+    rows = json.loads(daemon.cli("doctor", "--json").stdout)["doctor"]
+    return [row for row in rows if row["about"] == about]
+
+
 def _findings(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:
     done = daemon.cli("doctor", "--json")
     rows = json.loads(done.stdout)["doctor"]
@@ -60,6 +65,19 @@ def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
     at = seen.lines.index("! Thinking   no model answers; offline brain")
     assert seen.lines[at + 1] == "             → start Ollama, or rappd config set provider.url URL"
     assert seen.lines[-1] == "1 note."
+
+
+def test_address_of_a_server_that_is_not_asked_is_said(talked: RunningDaemon) -> None:
+    del talked.environment["LLM_FAKE"]
+    talked.environment |= {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "RAPPD_MODEL_USE": "copilot"}
+    note, offline = _about(talked, "Thinking")
+    assert note["what"] == (
+        "provider.url is set and has no effect: it counts with provider.use auto or server, not copilot"
+    )
+    assert note["do"] == "rappd config set provider.use server"
+    assert offline["what"] == "no model answers; offline brain", "nobody knocked at that address"
+    talked.environment["RAPPD_MODEL_USE"] = "auto"
+    assert [row["what"] for row in _about(talked, "Thinking")] == ["nothing answers at http://127.0.0.1:9/v1"]
 
 
 def test_with_the_daemon_up_it_asks_it(busy: RunningDaemon) -> None:

@@ -10,8 +10,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fixtures import prefork
 from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from fixtures.terminal import BIN, Terminal, lives, on_terminal
 
@@ -238,6 +240,21 @@ def test_readiness_is_told_to_systemd_when_it_really_answers(newcomer: RunningDa
         finally:
             process.terminate()
             assert process.wait(30) == 0
+
+
+def test_status_first_answer_names_the_port_for_machines(newcomer: RunningDaemon) -> None:
+    port = free_port()
+    peers = {"RAPPD_PEERS_LISTEN": "on", "RAPPD_PEERS_ADDRESS": "127.0.0.1", "RAPPD_PEERS_PORT": str(port)}
+    newcomer.environment |= peers
+    newcomer.process = prefork.start(["start", "--quiet"], newcomer.environment)
+
+    def first_answer() -> dict[str, Any] | None:
+        try:
+            return dict(newcomer.get("/operator/status", control=True).json())
+        except OSError:
+            return None
+
+    assert newcomer.wait_for(first_answer)["machines"]["port"] == port
 
 
 def test_status_and_open(busy: RunningDaemon) -> None:

@@ -1,4 +1,4 @@
-"""What was said: listed, shown, exported and verified, with the daemon up and down."""
+"""What was said: listed, searched, shown, renamed, exported and verified, with the daemon up and down."""
 
 from __future__ import annotations
 
@@ -52,6 +52,46 @@ def test_an_empty_home_has_nothing_to_show(idle: RunningDaemon) -> None:
     assert (
         idle.cli("threads", "verify").stdout == "✓ 0 events in 0 threads, none changed; not anchored yet.\n"
     )
+
+
+def test_threads_search_finds_what_was_said_and_names_its_conversation(talked: RunningDaemon) -> None:
+    assert talked.cli("threads", "search", "lines").returncode == 3, "the daemon searches"
+    talked.start()
+    (row,) = [one for one in _listed(talked) if one["title"] == "first"]
+    seen = on_terminal(talked, "threads", "search", "LINES", "second").lines
+    assert seen == [
+        f"{row['id'][:8]}  first",
+        "          they  fake-llm: second with two lines",
+        "          you   second with two lines",
+    ]
+    (found,) = json.loads(talked.cli("threads", "search", "second", "lines", "--json").stdout)["found"]
+    assert found["conversation"]["id"] == row["id"]
+    assert [excerpt["yours"] for excerpt in found["excerpts"]] == [False, True]
+    assert len(json.loads(talked.cli("threads", "search", "fake", "--json").stdout)["found"]) == 2
+    assert talked.cli("threads", "search", "second", "other").stdout == "Nothing was found.\n"
+    assert talked.cli("threads", "search").returncode == 2
+    talked.chat("a turtle \x1b[2J crosses", session_id="three")
+    assert "\x1b" not in talked.cli("threads", "search", "turtle").stdout
+
+
+def test_threads_rename_gives_a_title_that_list_and_search_know(talked: RunningDaemon) -> None:
+    (thread,) = [one["id"] for one in _listed(talked) if one["title"] == "first"]
+    assert talked.cli("threads", "rename", thread[:8], "Garden").returncode == 3, "the daemon writes"
+    talked.start()
+    assert talked.cli("threads", "rename", thread[:8], "The", "garden").stdout == "✓ The garden\n"
+    assert "The garden" in talked.cli("threads", "list").stdout
+    assert talked.cli("threads", "search", "garden").stdout.startswith(f"{thread[:8]}  The garden\n")
+    refused = talked.cli("threads", "rename", thread, "x" * 1000)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert talked.cli("threads", "rename", "nothing", "Garden").returncode == 4
+    back = json.loads(talked.cli("threads", "rename", thread, "--json").stdout)["conversation"]
+    assert (back["id"], back["title"]) == (thread, "first")
+    assert sorted(row["title"] for row in _listed(talked)) == ["first", "other"]
+
+
+def _listed(home: RunningDaemon) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(home.cli("threads", "list", "--json").stdout)["threads"]
+    return found
 
 
 def test_a_changed_record_is_found_and_named(talked: RunningDaemon) -> None:

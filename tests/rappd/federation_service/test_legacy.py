@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import socket
 import sys
@@ -328,6 +329,9 @@ def test_a_listed_machine_talks_and_others_learn_nothing(network: Any) -> None:
     for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         assert sent(kitchen, desk.address, {"user_input": "hello"}, headers=headers)[0] == 403
     assert sent(kitchen, desk.address, {"user_input": ""})[0] == 400
+    picture = {"type": "image/gif", "data": base64.b64encode(b"GIF89a").decode()}
+    status, text, _ = sent(kitchen, desk.address, {"user_input": "hello", "pictures": [picture]})
+    assert (status, json.loads(text)["error"]) == (403, "Pictures are not taken from other machines.")
 
 
 def test_named_agent_alone_is_offered_also_after_restart(network: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fixtures import member_homes as homes
 from fixtures.machines import Machine, pair
+from fixtures.running_daemon import agent_source
 
 RAPPD = Path(sys.executable).with_name("rappd")
 
@@ -57,6 +58,7 @@ def test_snapshot_and_restore_of_a_paired_machine(
     rows = {row["name"]: row for row in parsed(run(desk, "members", "--json"))["members"]}
     assert rows["pi"]["way"] == "rappd"
     assert "✓ pi: 1 twin," in run(desk, "probe", "pi").stdout
+    pi.drop("news_agent.py", agent_source("News", 'return "news"'))
     egg = tmp_path / "all.egg"
     done = run(desk, "snapshot", "--out", str(egg), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -68,12 +70,20 @@ def test_snapshot_and_restore_of_a_paired_machine(
     twin = pi.home / "twins" / homes.TWIN
     before = homes.files_in(twin)
     shutil.rmtree(twin)
+    news = pi.home / "brainstem/agents/news_agent.py"
+    source = news.read_bytes()
+    news.unlink()
     hatched = run(desk, "hatch", str(egg), "--yes", "--json")
     found = parsed(hatched)["hatched"]
-    assert found["staged"] == ["pi/gardener"], found
+    assert found["staged"] == ["pi/gardener", "pi/agents"], found
     assert not twin.exists(), "its owner has not said yes yet"
-    (row,) = pi.owner("GET", "/eggs/arrived")["arrived"]
+    rows = pi.owner("GET", "/eggs/arrived")["arrived"]
+    (row,) = [one for one in rows if one["egg"]["name"] == "gardener"]
+    (agents,) = [one for one in rows if one is not row]
     assert row["from"] == "desk"
+    pi.owner("POST", "/eggs/hatch", {"path": agents["path"]})
+    assert news.read_bytes() == source
+    assert "news_agent.py" in (pi.home / "held.json").read_text(), "nobody trusts this signer there"
     pi.owner("POST", "/eggs/hatch", {"path": row["path"]})
     assert (twin / "soul.md").read_bytes() == before["soul.md"]
     assert (twin / "big.bin").read_bytes() == before["big.bin"]

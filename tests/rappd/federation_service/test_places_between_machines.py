@@ -192,6 +192,53 @@ def test_who_joins_uninvited_stands_in_the_roster_and_may_call_nothing(
     assert call(shed, "Mail")[0] == 0
 
 
+def others_in(machine: Machine, place: str) -> list[tuple[str, bool]]:
+    rows = done(machine, "neighborhood", "show", place)["neighborhood"]["members"]
+    return [(row["name"], row["admitted"]) for row in rows if not row["self"]]
+
+
+def club_of_desk_and_pi(network: Three, name: str, folder: Path) -> None:
+    desk, pi, _ = network
+    done(desk, "neighborhood", "create", name)
+    done(desk, "neighborhood", "publish", name, "Mail")
+    done(desk, "neighborhood", "invite", name, "--peer", "pi", "-o", folder / "invite.egg")
+    done(pi, "neighborhood", "join", folder / "invite.egg")
+    assert call(pi, "Mail")[0] == 0
+
+
+def test_member_that_leaves_is_told_to_the_others_and_may_call_nothing(
+    network: Three, tmp_path: Path
+) -> None:
+    desk, pi, _ = network
+    club_of_desk_and_pi(network, "Choir", tmp_path)
+    done(pi, "neighborhood", "leave", "Choir")
+    text = "pi left Choir; it may call nothing of yours in it any more."
+    desk.wait_for(lambda: (text, "rappd neighborhood show Choir") in told_of(desk), 30, "the notice")
+    assert others_in(desk, "Choir") == []
+    assert is_refused(pi, "Mail")
+    assert ("pi", True) in others_in(desk, "Book club"), "it left one, not all"
+    done(desk, "neighborhood", "invite", "Choir", "--peer", "pi")
+    desk.stop()
+    desk.start()
+    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
+    assert others_in(desk, "Choir") == [("pi", True)], "what was told is not told again"
+    assert call(pi, "Mail")[0] == 0
+    done(desk, "neighborhood", "leave", "Choir")
+
+
+def test_member_that_left_while_another_was_away_is_told_later(network: Three, tmp_path: Path) -> None:
+    desk, pi, _ = network
+    club_of_desk_and_pi(network, "Walks", tmp_path)
+    desk.stop()
+    pi.stop()
+    done(pi, "neighborhood", "leave", "Walks")
+    desk.start()
+    pi.start()
+    desk.wait_for(lambda: any("pi left Walks" in text for text, _ in told_of(desk)), 60, "the notice")
+    assert others_in(desk, "Walks") == []
+    assert is_refused(pi, "Mail")
+
+
 def test_bad_invites_join_nothing(network: Three, tmp_path: Path) -> None:
     desk, pi, _ = network
     path = tmp_path / "invite.egg"

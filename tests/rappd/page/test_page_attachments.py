@@ -57,11 +57,11 @@ async def test_unfit_files_are_refused_by_name_and_nothing_is_sent(site: Any) ->
         await expect(refused).to_have_count(5)
         await expect(refused).to_contain_text(
             [
-                "photo.png was not attached: pictures cannot be sent",
-                "film.mp4 was not attached: it is no text",
+                "photo.png was not attached: this browser cannot open it",
+                "film.mp4 was not attached: it is neither a text nor a picture",
                 "book.txt was not attached: it is 100 kB large, and 100 kB is the most",
                 "nothing.txt was not attached: it is empty",
-                "latin.txt was not attached: it is no text",
+                "latin.txt was not attached: it is neither a text nor a picture",
             ]
         )
         await page.press("#write", "Enter")

@@ -163,6 +163,29 @@ async def test_settings_are_saved_and_can_be_undone(site: Any) -> None:
     ]
 
 
+async def test_choices_have_words_and_their_raw_value_in_small_print(site: Any) -> None:
+    words = {"auto": "By itself", "none": "No model"}
+    row = {
+        "name": "provider.use",
+        "title": "Where answers come from",
+        "about": "What thinks.",
+        "value": "auto",
+    }
+    row |= {"from": "default", "kind": "choice", "choices": list(words), "choice_words": words, "live": True}
+    site.daemon.scripted["GET /settings"] = [
+        (200, {"settings": [row]}),
+        (200, {"settings": [row | {"value": "none"}]}),
+    ]
+    async with site.opened("#/settings") as page:
+        await page.click("summary >> text=Model server")
+        raw = page.locator("label[for='setting-provider.use'] .raw-name")
+        await expect(raw).to_have_text("provider.use = auto")
+        await page.get_by_label("Where answers come from").select_option(label="No model")
+        await expect(raw).to_have_text("provider.use = none")
+    sent = [body for _, body in site.daemon.requests("/settings") if body]
+    assert sent == [{"name": "provider.use", "value": "none"}]
+
+
 async def drop(page: Page, name: str) -> None:
     await page.evaluate(DROP, name)
 

@@ -1,23 +1,33 @@
-/** Files that go with a sentence: read, refused by name where the model cannot take them, listed, and put into its text. */
+/** Files that go with a sentence: read, refused by name where the model cannot take them, listed; texts become part of it. */
 
+import { Problem, get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { announce } from "../../lib/live-region.js";
+import { isPicture, readPicture, urlOf } from "./picture-file.js";
+import { MOST_PICTURES } from "./turn-pictures.js";
 
 const MOST_BYTES = 100_000;
 const MOST_TOGETHER = 200_000;
-const PICTURES = /\.(png|jpe?g|gif|webp|avif|heic|bmp|tiff?|svg)$/i;
+const MOST_OF_A_PICTURE = 50_000_000; // before it is made smaller
 const CONTROL = /[\0-\x08\x0e-\x1f]/;
 
-/** The list of a message box. `add(files)` takes files in, `with(text)` gives the sentence with them. */
+/**
+ * The list of a message box. `add(files)` takes files in and tells if all were taken; `with(text)` gives the sentence with
+ * the texts, `pictures` what goes beside it.
+ */
 export function attachmentList({ changed }) {
   const list = h("ul", { class: "attachments", "aria-label": "Attached files" });
   const refusals = h("div", { class: "attachments-refused", role: "alert" });
-  let files = []; // {name, text, size}
+  const note = h("p", { class: "soft note", hidden: true });
+  let files = []; // {name, size, text} or {name, size, picture}
 
   const draw = () => {
     list.hidden = files.length === 0;
+    note.hidden = !files.some(({ picture }) => picture);
+    const where = daemon.health?.provider?.where;
+    fill(note, `Pictures go to the model${where ? ` at ${where}` : ""} alone: not to agents, and to no other machine.`);
     fill(list, files.map(chip));
     changed();
   };
@@ -25,7 +35,7 @@ export function attachmentList({ changed }) {
     h(
       "li",
       {},
-      icon("file"),
+      file.picture ? h("img", { class: "thumbnail", src: urlOf(file.picture), alt: "" }) : icon("file"),
       h("span", { class: "attachment-name" }, file.name),
       h("span", { class: "soft" }, bytes(file.size)),
       h(
@@ -45,15 +55,17 @@ export function attachmentList({ changed }) {
     );
   draw();
   return {
-    element: h("div", {}, refusals, list),
+    element: h("div", {}, refusals, list, note),
     get count() {
       return files.length;
+    },
+    get pictures() {
+      return files.flatMap(({ picture }) => picture ?? []);
     },
     async add(some) {
       const refused = [];
       for (const file of some) {
-        const together = files.reduce((sum, { size }) => sum + size, 0);
-        const problem = refusal(file, together) || (await readInto(files, file));
+        const problem = refusal(file, files) || (await readInto(files, file));
         if (problem) refused.push(`${file.name} ${problem}`);
       }
       fill(
@@ -62,9 +74,10 @@ export function attachmentList({ changed }) {
       );
       if (!refused.length && some.length) announce(`Attached: ${[...some].map(({ name }) => name).join(", ")}.`);
       draw();
+      return refused.length === 0;
     },
     with(text) {
-      return [text || "Look at what is attached.", ...files.map(asText)].join("\n\n");
+      return [text || "Look at what is attached.", ...files.filter(({ picture }) => !picture).map(asText)].join("\n\n");
     },
     clear() {
       files = [];
@@ -75,19 +88,46 @@ export function attachmentList({ changed }) {
 }
 
 /** The reason why a file cannot go along, as the end of a sentence that begins with its name; "" when it can. */
-function refusal({ name, type, size }, together) {
+function refusal(file, files) {
   if (daemon.health?.provider?.state === "no model")
     return "was not attached: no model is set up, and without one nobody can read it.";
-  if (type.startsWith("image/") || PICTURES.test(name))
-    return "was not attached: pictures cannot be sent to a model here yet. Describe it, or paste its text.";
-  if (size === 0) return "was not attached: it is empty.";
-  if (size > MOST_BYTES) return `was not attached: it is ${bytes(size)} large, and ${bytes(MOST_BYTES)} is the most.`;
-  if (together + size > MOST_TOGETHER)
+  if (file.size === 0) return "was not attached: it is empty.";
+  if (isPicture(file)) {
+    if (files.filter(({ picture }) => picture).length >= MOST_PICTURES)
+      return `was not attached: ${MOST_PICTURES} pictures at once are the most.`;
+    return file.size > MOST_OF_A_PICTURE ? `was not attached: it is ${bytes(file.size)} large.` : "";
+  }
+  const together = files.reduce((sum, { picture, size }) => sum + (picture ? 0 : size), 0);
+  if (file.size > MOST_BYTES)
+    return `was not attached: it is ${bytes(file.size)} large, and ${bytes(MOST_BYTES)} is the most.`;
+  if (together + file.size > MOST_TOGETHER)
     return `was not attached: all files together may be ${bytes(MOST_TOGETHER)} large.`;
   return "";
 }
 
-async function readInto(files, file) {
+const readInto = (files, file) => (isPicture(file) ? readPictureInto(files, file) : readTextInto(files, file));
+
+async function readPictureInto(files, file) {
+  const blind = await blindModel();
+  if (blind) return `was not attached: ${blind} cannot see pictures. Choose another model, or describe it.`;
+  const picture = await readPicture(file);
+  if (!picture) return "was not attached: this browser cannot open it. Save it as PNG or JPEG.";
+  files.push({ name: file.name, size: picture.bytes, picture });
+  return "";
+}
+
+/** The name of the model where it is known that it takes no pictures; else only trying tells. */
+async function blindModel() {
+  try {
+    const { model, pictures } = await get("/models/pictures");
+    return pictures === false ? model || "the model" : "";
+  } catch (found) {
+    if (found instanceof Problem) return "";
+    throw found;
+  }
+}
+
+async function readTextInto(files, file) {
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
@@ -96,7 +136,7 @@ async function readInto(files, file) {
     if (!(found instanceof TypeError)) throw found;
     text = null;
   }
-  if (text === null || CONTROL.test(text)) return "was not attached: it is no text, and a model reads text alone.";
+  if (text === null || CONTROL.test(text)) return "was not attached: it is neither a text nor a picture.";
   files.push({ name: file.name, text, size: file.size });
   return "";
 }

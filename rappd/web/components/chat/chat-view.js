@@ -131,6 +131,7 @@ export function chatView(main, key) {
   return {
     write: writing.focus,
     put: writing.put,
+    attach: writing.attach,
     reveal: list.reveal,
     close() {
       closed = true;

@@ -46,6 +46,7 @@ export function composer(conversation, { sent }) {
     h("div", { class: "composer-buttons" }, quiet, files, clip, microphone, main),
   );
   let attached = null; // the list of files, once there was one
+  let attaching = null; // the promise of files that are being read
 
   const tell = (text, about = "") => {
     note.dataset.about = about;
@@ -67,7 +68,8 @@ export function composer(conversation, { sent }) {
     store(draft, text || null);
     grow(field);
   };
-  const submit = () => {
+  const submit = async () => {
+    if (attaching && !(await attaching)) return; // what was to go along does not: whether the rest goes is to be seen first
     const text = field.value.trim();
     if (conversation.current) {
       tell(`${conversation.name} is answering. Stop it, or wait; your text is kept.`, "busy");
@@ -75,20 +77,28 @@ export function composer(conversation, { sent }) {
     }
     if (!text && !attached?.count) return;
     stopSpeaking();
-    send(conversation, attached?.count ? attached.with(text) : text);
+    const pictures = attached?.pictures ?? [];
+    send(conversation, attached?.count ? attached.with(text) : text, { pictures });
     attached?.clear();
     put("");
     tell("");
     sent();
   };
 
-  const attach = async (some) => {
+  const read = async (some) => {
     const { attachmentList } = await import("../attachments/attachments.js");
     if (!attached) {
       attached = attachmentList({ changed: () => field.focus() });
       form.before(attached.element);
     }
-    await attached.add(some);
+    return attached.add(some);
+  };
+  /** True once all files are attached; a sentence waits for that. */
+  const attach = async (some) => {
+    const mine = (attaching = read(some));
+    const all = await mine;
+    if (attaching === mine) attaching = null;
+    return all;
   };
   clip.addEventListener("click", () => files.click());
   files.addEventListener("change", async () => {
@@ -135,6 +145,7 @@ export function composer(conversation, { sent }) {
     element: h("div", { class: "composer-place" }, form, note),
     focus: () => field.focus(),
     put,
+    attach,
     text: () => field.value,
     close() {
       for (const [what, event] of watched) what.removeEventListener(event, draw);

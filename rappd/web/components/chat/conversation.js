@@ -5,16 +5,19 @@
  * `state` is "sending", "answering", "stopping", "done", "stopped" or "failed". `calls` hold
  * `{call, name, args, ok, result, seconds}`; `ok` is missing while a call runs. `follows` is the id of the turn before,
  * `versions` the ids of the turns that follow the same one, as the daemon knows them. `others` are turns that were
- * replaced: an edited sentence, an answer that was asked for again.
+ * replaced: an edited sentence, an answer that was asked for again. `pictures`, where some went with it, hold
+ * `{type, name, bytes, data}`; `data` is not stored here. `shownIn` is the turn whose pictures they were first.
  */
 
 import { store, stored, storedNames, onStoredElsewhere } from "../../lib/storage.js";
+import { Problem } from "../../lib/api.js";
 import { storageName, nameOf } from "./chat-target.js";
 
 const KEEP_TURNS = 100;
 const KEEP_RESULT = 20_000;
 const SEND_TURNS = 20;
 const SAVE_MS = 250;
+const keeping = () => import("../attachments/turn-pictures.js"); // few conversations have pictures
 const UNDER_WAY = new Set(["sending", "answering", "stopping"]);
 
 class Conversation extends EventTarget {
@@ -53,9 +56,9 @@ class Conversation extends EventTarget {
 
   /**
    * Adds what the user wrote; its id makes sure that it is never acted on twice. `instead` is the turn that it replaces:
-   * that one, and what came after it, goes to `others`.
+   * that one, and what came after it, goes to `others`; its pictures go along again.
    */
-  add(text, instead = null) {
+  add(text, { instead = null, pictures = [] } = {}) {
     if (instead) this.#putAside(this.turns.indexOf(instead));
     const last = this.turns.at(-1);
     const turn = {
@@ -69,6 +72,12 @@ class Conversation extends EventTarget {
       lastId: "",
       follows: last ? last.id : (instead?.follows ?? ""),
     };
+    if (instead?.pictures?.length) pictures = instead.pictures;
+    if (pictures.length) {
+      turn.pictures = pictures;
+      if (instead) turn.shownIn = instead.shownIn ?? { id: instead.id, at: instead.at, thread: instead.thread };
+      keeping().then(({ keepPictures }) => keepPictures(turn));
+    }
     turn.branches = this.others.length > 0 || this.turns.some(({ versions = [] }) => versions.length > 1);
     this.turns.push(turn);
     this.#save();
@@ -118,11 +127,16 @@ class Conversation extends EventTarget {
     this.#tell("prepended", turns);
   }
 
-  /** The request body; the same bytes each time for the same turn. */
-  request(turn) {
+  /** The request body; the same bytes each time for the same turn. Raises `Problem` when its pictures are gone. */
+  async request(turn) {
     const before = this.turns.slice(0, this.turns.indexOf(turn)).slice(-SEND_TURNS);
+    const shown = [...before, turn].some(({ pictures }) => pictures?.length);
+    const { asSent, ofEarlier } = shown ? await keeping() : {};
+    const pictures = shown ? await asSent(turn) : [];
+    if (!pictures) throw new Problem({ error: "The picture is no longer in this browser.", do: "Attach it again." });
+    const seen = shown ? await ofEarlier(before) : new Map();
     const history = before.flatMap((earlier) => [
-      { role: "user", content: earlier.user },
+      { role: "user", content: earlier.user, ...(seen.has(earlier) && { pictures: seen.get(earlier) }) },
       ...(earlier.text ? [{ role: "assistant", content: earlier.text }] : []),
     ]);
     return {
@@ -131,6 +145,7 @@ class Conversation extends EventTarget {
       session_id: this.session,
       turn_id: turn.id,
       ...(turn.branches && { follows: turn.follows }),
+      ...(pictures.length && { pictures }),
     };
   }
 
@@ -216,8 +231,8 @@ class Conversation extends EventTarget {
       session,
       node,
       thread,
-      turns: turns.slice(-most),
-      others: this.others.slice(-most),
+      turns: turns.slice(-most).map(withoutData),
+      others: this.others.slice(-most).map(withoutData),
       earlier: this.earlier + Math.max(0, turns.length - most),
       ...(key && { name: this.name }),
     });
@@ -228,6 +243,9 @@ class Conversation extends EventTarget {
     this.dispatchEvent(new CustomEvent(type, { detail: turn }));
   }
 }
+
+const withoutData = (turn) =>
+  turn.pictures ? { ...turn, pictures: turn.pictures.map(({ data, ...rest }) => rest) } : turn;
 
 const ACT = {
   delta: (turn, data) => {

@@ -13,10 +13,13 @@ const EMPTY_ENDS = 4;
 
 const reading = new Map(); // turn id → AbortController of the stream being read
 
-/** Sends the user's message, perhaps `instead` of an earlier one. Does nothing while an answer is running. */
-export function send(conversation, text, instead = null) {
+/**
+ * Sends the user's message with `pictures`, or `instead` of an earlier one, with that one's. Does nothing while an answer
+ * is running.
+ */
+export function send(conversation, text, { instead = null, pictures = [] } = {}) {
   if (conversation.current) return null;
-  const turn = conversation.add(text, instead);
+  const turn = conversation.add(text, { instead, pictures });
   carry(conversation, turn);
   return turn;
 }
@@ -94,7 +97,7 @@ async function read(conversation, turn) {
  */
 async function readOnce(conversation, turn, onward, signal) {
   const headers = turn.lastId && onward ? { "Last-Event-ID": turn.lastId } : {};
-  const json = conversation.request(turn);
+  const json = await conversation.request(turn);
   const path = `${routesOf(conversation.key)}/chat/stream`;
   for await (const event of follow(path, { method: "POST", json, headers, signal })) {
     if (conversation.take(turn, event)) return true;

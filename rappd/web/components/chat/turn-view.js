@@ -19,6 +19,7 @@ const ATTACHED = /\n\nAttached file ([^\n]+):\n\n(~{4,})\n([\s\S]*?)\n\2(?=\n\n|
 export function turnView(turn, { name, you = "you", course = null, grew = () => undefined }) {
   const written = h("p", { class: "written" }, turn.user.replace(ATTACHED, ""));
   const attached = [...turn.user.matchAll(ATTACHED)].map(([, file, , content]) => attachedFile(file, content));
+  const pictures = turn.pictures?.length ? h("div", {}) : null;
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
   const answer = h("div", { class: "answer" });
@@ -40,7 +41,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       "div",
       { class: "line you" },
       h("h2", { class: "who" }, you),
-      h("div", { class: "said" }, written, attached, receipt),
+      h("div", { class: "said" }, written, pictures, attached, receipt),
     ),
     h(
       "div",
@@ -49,6 +50,9 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       h("div", { class: "said" }, calls, answer, waiting, after),
     ),
   );
+
+  if (pictures)
+    import("../attachments/sent-pictures.js").then(({ sentPictures }) => fill(pictures, sentPictures(turn, grew)));
 
   const drawText = (final) => {
     clearTimeout(timer);
@@ -92,6 +96,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   const edit = () => {
     const close = () => (form.replaceWith(written), element.querySelector("[data-edit]")?.focus());
     const form = sentenceForm(turn.user, {
+      pictures: Boolean(pictures),
       cancel: close,
       send: (changed) => course.again(turn, changed) || close(),
     });

@@ -158,6 +158,7 @@ export function turnOf(row, thread) {
     twin: row.twin,
     follows: row.follows,
     versions: row.versions,
+    ...(row.pictures && { pictures: row.pictures }),
     ...(state === "failed" && { problem: row.problem ?? CUT_OFF }),
   };
 }

@@ -2,8 +2,8 @@
 
 import { h } from "../../lib/dom.js";
 
-/** A form in place of a sentence; `send(text)` with what it became, `cancel()` when it stays. */
-export function sentenceForm(text, { send, cancel }) {
+/** A form in place of a sentence, perhaps with `pictures`; `send(text)` with what it became, `cancel()` when it stays. */
+export function sentenceForm(text, { pictures = false, send, cancel }) {
   const input = h("textarea", { rows: 1, "aria-label": "What you wrote" });
   const grow = () => {
     input.style.height = "auto";
@@ -17,6 +17,7 @@ export function sentenceForm(text, { send, cancel }) {
     h(
       "p",
       { class: "soft note" },
+      pictures && "Its pictures go along again. ",
       "Sent again, it is answered anew. What was said before stays: as an older version here, and in the log.",
     ),
     h(

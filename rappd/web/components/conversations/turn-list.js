@@ -29,7 +29,7 @@ export function turnList(conversation, { scroller, end }) {
   let loading = false;
 
   const course = {
-    again: (turn, text) => send(conversation, text, turn) && (end.toEnd(), true),
+    again: (turn, text) => send(conversation, text, { instead: turn }) && (end.toEnd(), true),
     versions: (turn) => conversation.versions(turn),
     choose: (turn, id) => choose(turn, id),
   };

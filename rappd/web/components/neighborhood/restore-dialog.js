@@ -183,7 +183,7 @@ function rowsOf(plan) {
   ];
 }
 
-function peerBlock({ name, twins: steps, problem }) {
+function peerBlock({ name, twins: steps, agents, problem }) {
   return h(
     "section",
     { class: "nb-peer" },
@@ -192,8 +192,8 @@ function peerBlock({ name, twins: steps, problem }) {
     h(
       "ul",
       { class: "paths" },
-      steps.map(({ name: twin, action, why }) =>
-        h("li", {}, h("bdi", {}, stripControl(twin)), h("span", { class: "soft" }, ` ${ACTIONS[action] ?? action}${why && !problem ? `, ${stripControl(why)}` : ""}`)),
+      [...steps, ...agents].map(({ name: one, action, why }) =>
+        h("li", {}, h("bdi", {}, stripControl(one)), h("span", { class: "soft" }, ` ${ACTIONS[action] ?? action}${why && !problem ? `, ${stripControl(why)}` : ""}`)),
       ),
     ),
   );
@@ -207,9 +207,9 @@ function heldCode({ local }) {
   return held > 0 && h("p", {}, sign("!", "warn"), `${count(held, "code file")} wait for your approval: kept, not run.`);
 }
 
-/** Parts that would be written: units of this machine, and twins of others. */
+/** Parts that would be written: units of this machine, and twins and agents of others. */
 function partsOf({ local, peers }) {
   const here = local.filter((one) => one.created + one.overwritten + (one.quarantined ?? 0) > 0).length;
-  const there = peers.flatMap((peer) => peer.twins).filter(({ action }) => action === "create" || action === "overwrite").length;
+  const there = peers.flatMap((peer) => [...peer.twins, ...peer.agents]).filter(({ action }) => action === "create" || action === "overwrite").length;
   return here + there;
 }

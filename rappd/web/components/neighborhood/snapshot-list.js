@@ -38,6 +38,7 @@ function row(one, changed) {
       h("h3", {}, name),
       h("p", { class: "soft" }, `taken ${when(one.taken_at)}; ${sizes(one)}`),
       h("p", {}, sign(mark, kind), words),
+      (one.drill?.apart ?? []).map((text) => h("p", { class: "soft" }, `Not a twin: ${stripControl(text)}`)),
     ),
     one.there &&
       h(

@@ -92,7 +92,7 @@ function row(setting, page, list) {
     {},
     titleOf(setting),
     h("span", { class: "soft help" }, [setting.about ?? setting.help, origin(setting)].filter(Boolean).join(" ")),
-    h("code", { class: "raw-name" }, setting.name),
+    h("code", { class: "raw-name" }, setting.choices?.length ? `${setting.name} = ${setting.value}` : setting.name),
   );
   const change = async (value) => {
     const worked = await attemptIn(errorPlace, () => post("/settings", { name: setting.name, value }));
@@ -120,7 +120,7 @@ function row(setting, page, list) {
     return true;
   };
   if (setting.from === "environment") {
-    return h("div", { class: "choice" }, label, h("p", {}, setting.value || "empty"));
+    return h("div", { class: "choice" }, label, h("p", {}, wordsOf(setting, setting.value) || "empty"));
   }
   if (setting.kind === "switch") return h("div", {}, onOff(setting, label, change), errorPlace);
   return h(
@@ -132,6 +132,8 @@ function row(setting, page, list) {
 }
 
 const titleOf = ({ title, name }) => title ?? name;
+
+const wordsOf = ({ choice_words: words }, value) => words?.[value] ?? value;
 
 function onOff(setting, label, change) {
   const input = h("input", { type: "checkbox", role: "switch", id: `setting-${setting.name}` });
@@ -148,7 +150,7 @@ function choice(setting, label, change) {
   const select = h(
     "select",
     { id },
-    setting.choices.map((value) => h("option", { value, selected: value === setting.value }, value)),
+    setting.choices.map((value) => h("option", { value, selected: value === setting.value }, wordsOf(setting, value))),
   );
   select.addEventListener("change", async () => {
     if (!(await change(select.value))) select.value = setting.value;

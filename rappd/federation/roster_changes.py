@@ -1,0 +1,107 @@
+"""A paired machine tells in its HELLO which neighborhoods it joined or left: rosters learn of it, and the owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from envelopes.errors import ReportableError
+from neighborhoods.peer import Peer
+from neighborhoods.places.memberships import Memberships
+from neighborhoods.places.place import FOLDER, Place, PlaceMember
+from rappd.notices.notices import Notices
+from twins.workspace.identity_file import utc
+
+log = logging.getLogger(__name__)
+
+_MOST = 100
+
+
+class RosterChanges:
+    """Each change is reported once. A machine's own words admit nobody: the owner's invite does."""
+
+    def __init__(self, home: Path, memberships: Memberships, notices: Notices) -> None:
+        self._home, self._memberships, self._notices = home, memberships, notices
+        self._lock = asyncio.Lock()  # in the order in which they were said
+
+    def offer(self, peer: Peer) -> dict[str, Any]:
+        """The part of a HELLO that tells a member what the owner left; empty when it knows."""
+        left = self._memberships.left_untold(peer.fingerprint)
+        return {"left": left} if left else {}
+
+    async def offered(self, peer: Peer, offer: dict[str, Any]) -> None:
+        """Notes that the peer answered a HELLO with this part."""
+        if offer:
+            await asyncio.to_thread(self._memberships.told_left, peer.fingerprint, offer["left"])
+
+    def heard(self, peer: Peer, data: dict[str, Any]) -> Coroutine[Any, Any, None] | None:
+        """The work that a HELLO of a peer makes; None when it says nothing new of this owner's neighborhoods."""
+        joined, left = _texts(data.get("neighborhoods")), _texts(data.get("left"))
+        entered, gone = [], []
+        for key, one in self._memberships.all().items():
+            known = peer.fingerprint in one.joined
+            if one.rappid in left:
+                if known or peer.fingerprint in one.admitted:
+                    gone.append(key)
+            elif one.rappid in joined and not known:
+                entered.append(key)
+        return self._write(peer, entered, gone) if entered or gone else None
+
+    async def _write(self, peer: Peer, entered: list[str], gone: list[str]) -> None:
+        changes = [(key, self._entered, self._tell_joined) for key in entered]
+        changes += [(key, self._gone, self._tell_left) for key in gone]
+        async with self._lock:
+            for key, write, tell in changes:
+                try:
+                    place = await asyncio.to_thread(write, peer, key)
+                except (ReportableError, OSError) as problem:
+                    log.warning("the roster of a neighborhood does not follow %s: %s", peer.name, problem)
+                else:
+                    if place is not None:
+                        tell(peer, place)
+
+    def _entered(self, peer: Peer, key: str) -> Place | None:
+        """The neighborhood with its new member; None when that was noted before. Blocks on the disk."""
+        if not self._memberships.note_joined(key, peer.fingerprint):
+            return None
+        place = Place.read(self._home / FOLDER / key)
+        if any(one.fingerprint == peer.fingerprint for one in place.members):
+            return place
+        return place.with_member(
+            PlaceMember("", peer.name, "member", utc(datetime.now(UTC)), peer.fingerprint)
+        )
+
+    def _gone(self, peer: Peer, key: str) -> Place | None:
+        """The neighborhood without a member; None when it was none before. Blocks on the disk."""
+        if not self._memberships.note_left(key, peer.fingerprint):
+            return None
+        return Place.read(self._home / FOLDER / key).without_machine(peer.fingerprint)
+
+    def _tell_joined(self, peer: Peer, place: Place) -> None:
+        membership = self._memberships.get(place.key)
+        if membership is None:
+            return
+        name = shlex.quote(place.name)
+        if peer.fingerprint in membership.admitted:
+            text, do = f"{peer.name} joined {place.name}.", f"rappd neighborhood show {name}"
+        else:
+            text = f"{peer.name} joined {place.name} by an invite without a name; it may call nothing of yours in it."
+            do = f"rappd neighborhood invite {name} --peer {peer.name}"
+        self._add(peer, place, text, do)
+
+    def _tell_left(self, peer: Peer, place: Place) -> None:
+        text = f"{peer.name} left {place.name}; it may call nothing of yours in it any more."
+        self._add(peer, place, text, f"rappd neighborhood show {shlex.quote(place.name)}")
+
+    def _add(self, peer: Peer, place: Place, text: str, do: str) -> None:
+        self._notices.add(text, do, kind="member", key=f"member:{place.key}:{peer.fingerprint}")
+
+
+def _texts(said: object) -> set[str]:
+    """The texts of a list from elsewhere, as many as are read."""
+    return {one for one in said[:_MOST] if isinstance(one, str)} if isinstance(said, list) else set()
