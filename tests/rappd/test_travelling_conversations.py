@@ -77,7 +77,7 @@ class Home:
             }
 
     def reads_well(self) -> bool:
-        """Whether every screen can show every thread."""
+        """True when every screen can show every thread."""
         with Reader(self.database) as record:
             for thread in record.threads():
                 json.dumps(thread_row(thread))

@@ -1,4 +1,4 @@
-"""How many pages a commit touches is estimated well enough: checkpoints go by it."""
+"""The number of pages that a commit touches is estimated well enough: checkpoints go by it."""
 
 from __future__ import annotations
 
