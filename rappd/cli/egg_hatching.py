@@ -131,7 +131,7 @@ def hatchings(as_json: bool) -> None:
     from datetime import datetime
     from time import time
 
-    found = verbs_here().receipts()
+    found = verbs_here(writes=False).receipts()
     if as_json:
         print_json(found)
         return

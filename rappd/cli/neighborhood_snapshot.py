@@ -88,7 +88,7 @@ def snapshots(as_json: bool) -> None:
     from datetime import datetime
     from time import time
 
-    found, scheduled = snapshots_here().snapshots(), schedule_here()
+    found, scheduled = snapshots_here(writes=False).snapshots(), schedule_here()
     if as_json:
         print_json({**found, "schedule": scheduled})
         return
@@ -139,7 +139,7 @@ def diff(before: str, after: str, as_json: bool) -> None:
     """Show the differences between two snapshots, by name or file."""
     from rappd.cli.egg_view import show_differences
 
-    found = snapshots_here().diff(before, after)
+    found = snapshots_here(writes=False).diff(before, after)
     show_differences(found, as_json=as_json)
 
 

@@ -169,6 +169,7 @@ def _ask(
 
 
 async def _on_disk(home: Home, on_disk: Callable[[CheckpointOperations], Awaitable[Answer]]) -> Answer:
+    from envelopes.identity.keys import IdentityKey
     from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
     from rappd.operations.checkpoints import CheckpointOperations
@@ -176,12 +177,14 @@ async def _on_disk(home: Home, on_disk: Callable[[CheckpointOperations], Awaitab
     from rappd.settings.load import Settings
     from rappd.tenants.autostart import AutostartRegistry
 
-    home.create()
+    is_home = home.root.exists()  # without one no twin is found, and none is made
+    if is_home:
+        home.create()
     settings = Settings.load(home)
     verbs = CheckpointOperations(
         home,
         workspace_of(home, settings),
-        home.identity(),
+        home.identity() if is_home else IdentityKey.generate(),
         machine=machine_name(home, settings.text("name")),
         living=OfflineTwinSupervisor(AutostartRegistry(home)),
     )

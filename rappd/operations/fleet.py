@@ -146,7 +146,8 @@ class FleetOperations:
     async def _own_row(self) -> dict[str, Any]:
         from rappd.operations.fleet_status import status_row
 
-        usage = await asyncio.to_thread(shutil.disk_usage, self._home)
+        there = next(path for path in (self._home, *self._home.parents) if path.exists())
+        usage = await asyncio.to_thread(shutil.disk_usage, there)
         return {
             **status_row(SELF, self._name, mine=True, reachable=True),
             "health": "awake" if self._is_running else "stopped",

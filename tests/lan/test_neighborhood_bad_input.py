@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -182,14 +184,38 @@ def test_disk_full_here_leaves_no_half_snapshot(neighborhood: Neighborhood, room
     assert neighborhood.snapshot()["snapshot"]["restorable"]
 
 
-def _on_small_disk(neighborhood: Neighborhood, pages: int) -> subprocess.CompletedProcess[str]:
+@contextmanager
+def used_pages(disk: Path, most: list[int]) -> Iterator[None]:
+    """Adds the most pages that were seen in use to ``most``."""
+    ended = threading.Event()
+
+    def look() -> None:
+        seen = 0
+        while not ended.wait(0.001):
+            found = os.statvfs(disk)
+            seen = max(seen, found.f_blocks - found.f_bfree)
+        most.append(seen)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looking.join()
+
+
+def _on_small_disk(
+    neighborhood: Neighborhood, pages: int, most: list[int]
+) -> subprocess.CompletedProcess[str]:
     """A snapshot on a disk of so many pages; a failed one leaves no egg, and every egg is whole."""
     small = neighborhood.home / "eggs"
     small.mkdir(exist_ok=True)
     size = f"size={pages * PAGE}"
     subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", small], check=True)
     try:
-        done = neighborhood.rappd("snapshot", "--no-drill")
+        with used_pages(small, most):
+            done = neighborhood.rappd("snapshot", "--no-drill")
         assert list(small.rglob("*.tmp")) == []
         if done.returncode not in (0, 7):
             assert list(small.rglob("*.egg")) == []
@@ -205,17 +231,16 @@ def test_disk_that_lacks_one_page_for_the_snapshot_leaves_none(neighborhood: Nei
     """The smallest disk that holds it is looked for; with one page less its last writes fail."""
     for host in neighborhood.hosts:
         (host.home / f"twins/{KEY}/large.bin").write_bytes(os.urandom(300_000))
-    too_small, enough = 600, 900  # a part, its egg and what is packed of it: 3.2 MB
-    assert _on_small_disk(neighborhood, enough).returncode == 0
-    while enough - too_small > 1:
-        middle = (too_small + enough) // 2
-        if _on_small_disk(neighborhood, middle).returncode == 0:
-            enough = middle
-        else:
-            too_small = middle
-    done = _on_small_disk(neighborhood, too_small)
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode in (1, 7, 9), said
+    most: list[int] = []
+    assert _on_small_disk(neighborhood, 900, most).returncode == 0
+    pages = most[0] - 1
+    failed, done = None, _on_small_disk(neighborhood, pages, most)
+    while done.returncode != 0:  # what was seen in use is perhaps a little less than what was
+        pages, failed = pages + 1, done
+        done = _on_small_disk(neighborhood, pages, most)
+    assert failed is not None, f"{pages} pages were enough"
+    said = " ".join((failed.stdout + failed.stderr).split())
+    assert failed.returncode in (1, 7, 9), said
     assert "full" in said or "No space left" in said, said
     assert "Traceback" not in said and "Errno" not in said
 

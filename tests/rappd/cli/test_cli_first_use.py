@@ -68,6 +68,16 @@ def test_second_twin_of_a_name_needs_force(desk: RunningDaemon, newcomer: Runnin
 def test_looking_at_twins_makes_no_home(newcomer: RunningDaemon, verb: tuple[str, ...]) -> None:
     assert newcomer.cli("twins", *verb).returncode == 0
     assert newcomer.cli("twins", "show", "rose").returncode == 4
+    assert newcomer.cli("twins", "checkpoints", "rose").returncode == 4
+    assert not newcomer.home.exists()
+
+
+@pytest.mark.parametrize(
+    "verb", [("egg", "hatchings"), ("neighborhood", "snapshots"), ("fleet", "status")], ids=" ".join
+)
+def test_looking_at_what_was_kept_makes_no_home(newcomer: RunningDaemon, verb: tuple[str, ...]) -> None:
+    done = newcomer.cli(*verb)
+    assert done.returncode == 0, done.stderr
     assert not newcomer.home.exists()
 
 
