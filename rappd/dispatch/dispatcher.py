@@ -44,6 +44,7 @@ class Dispatcher:
         self.closing = False
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
         self._watchers: list[Watcher] = []
+        self._followers: dict[str, Callable[[], None]] = {}
         self._turns: dict[tuple[str, str], asyncio.Future[Envelope]] = {}
         self._interrupts: dict[str, str] = {}
         self.passed = 0
@@ -64,6 +65,10 @@ class Dispatcher:
     def watch(self, watcher: Watcher) -> None:
         """``watcher(envelope, workspace)`` sees every record that was written down."""
         self._watchers.append(watcher)
+
+    def follow(self, thread: str, follower: Callable[[], None]) -> None:
+        """``follower()`` is called after each record of one thread that was written down."""
+        self._followers[thread] = follower
 
     async def dispatch(
         self,
@@ -195,8 +200,7 @@ class Dispatcher:
                 return recorded
             if begun:
                 return outer.reply(ACK, {"state": taken})
-        for watcher in self._watchers:
-            watcher(envelope, workspace)
+        self._announce(envelope, workspace)
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
             reply.data["do"] = "Ask again if it does no harm to do it twice."
@@ -211,8 +215,7 @@ class Dispatcher:
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
         await self._uninterrupted(self._store.commit_reply(record, *key))
-        for watcher in self._watchers:
-            watcher(reply, workspace)
+        self._announce(reply, workspace)
         self.passed += 1
         return reply
 
@@ -340,13 +343,17 @@ class Dispatcher:
 
     def _write(self, envelope: Envelope, workspace: str) -> None:
         self._store.queue(record_of(envelope, answers=False))
-        for watcher in self._watchers:
-            watcher(envelope, workspace)
+        self._announce(envelope, workspace)
 
     async def _commit(self, envelope: Envelope, workspace: str, *, answers: bool) -> None:
         await self._store.commit(record_of(envelope, answers=answers))
+        self._announce(envelope, workspace)
+
+    def _announce(self, envelope: Envelope, workspace: str) -> None:
         for watcher in self._watchers:
             watcher(envelope, workspace)
+        if (follower := self._followers.get(envelope.thread)) is not None:
+            follower()
 
 
 class RequestCancelledError(ReportableError):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
-from envelopes.envelope import HELP, Envelope, new_id
+from envelopes.envelope import HELP, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError
@@ -94,12 +94,11 @@ class Sessions:
         self.interject: Callable[[Session, Callable[[], Work]], Work | None] = lambda session, speak: None
         """Interrupts the workflow of a session for a sentence, which it asks; None where none runs."""
         self._looking: set[str] = set()
+        self._dispatcher = dispatcher
         self._sentences = Sentences(dispatcher, self.participants)
         self._open: dict[str, Session] = {}
-        self._by_thread: dict[str, Session] = {}
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
-        dispatcher.watch(self._on_record)
 
     async def open(self, id: str = "") -> Session:
         """The session of that id; a new one where there is none, or no id."""
@@ -231,7 +230,8 @@ class Sessions:
             session.guests.take(records)
             session.take(records)
             self._look_after(session)
-        self._open[session.id] = self._by_thread[session.thread] = session
+        self._open[session.id] = session
+        self._dispatcher.follow(session.thread, session.news.set)
         if not records:
             self.record.begin(session.id)
             self.note(session, SESSION_START, by="system", text="")
@@ -281,11 +281,6 @@ class Sessions:
     def _check_open(self, session: Session) -> None:
         if session.closed:
             raise SessionClosedError
-
-    def _on_record(self, envelope: Envelope, workspace: str) -> None:
-        session = self._by_thread.get(envelope.thread)
-        if session is not None:
-            session.news.set()
 
     async def _show_news(self, session: Session) -> None:
         while True:
