@@ -187,7 +187,7 @@ DO = {
     "wrong_recipient": "Send it to the machine it is for.",
     "wrong_sender": "Send your own id as `from`.",
 }
-"""What to do about each code, in one sentence."""
+"""The advice for each code, in one sentence."""
 
 MEANING = {
     "tether": "A phone could not be served.",
@@ -203,7 +203,7 @@ MEANING = {
     "too_large": "The request body is larger than `http.body_mb`.",
     "twin": "A workspace could not be used.",
 }
-"""What a code means where no class says it: roots, and codes written where the answer is made."""
+"""The meaning of a code where no class says it: roots, and codes written where the answer is made."""
 
 
 def errors() -> str:

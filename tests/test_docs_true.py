@@ -151,7 +151,7 @@ def test_what_a_page_tells_to_type_works_and_prints_what_it_says(reader: Reader,
 
 
 def says(line: str, told: str) -> bool:
-    """Whether a line of the page stands for a printed one: "…" is anything, spaces are as many as there are."""
+    """True when a line of the page stands for a printed one: "…" is anything, spaces are as many as there are."""
     parts = (r"\s+".join(map(re.escape, part.split())) for part in line.split("…"))
     return re.fullmatch(r"\s*.*\s*".join(parts), told.strip()) is not None
 

@@ -7,15 +7,23 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("envelopes", "agents", "twins", "neighborhoods", "rappd", "benchmarks")
-PRONOUN = re.compile(r"(What|Who|Whose|Whoever|Whether|Where|Which|How|Why|That)\b")
+FOLDERS = (
+    *("envelopes", "agents", "twins", "neighborhoods", "rappd"),
+    *("benchmarks", "containers", "docs", "requirements", "tests"),
+)
+NO_PYTHON = "tests/agents/fixtures/collection/faulty_syntax_agent.py"
+PRONOUN = re.compile(
+    r"(What|Whatever|Who|Whom|Whose|Whoever|Whether|When|Where|Wherever|Which|How|However|Why|That)\b"
+)
 
 
 def test_docstrings_do_not_begin_with_a_pronoun() -> None:
     found = []
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
             shown = path.relative_to(ROOT).as_posix()
+            if shown == NO_PYTHON:
+                continue
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                     text = node.value.value

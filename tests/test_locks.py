@@ -68,7 +68,7 @@ def test_lock_has_the_pinned_versions_with_hashes(locks: ModuleType, lock: str) 
 
 
 def test_lock_agrees_with_the_project_on_every_system(locks: ModuleType) -> None:
-    """What is installed here, followed from the project's own dependencies."""
+    """The packages installed here, followed from the project's own dependencies."""
     wanted = dict(locks.Resolution(locks.roots()["runtime"]).packages())
     found = entries("runtime")
     assert wanted.keys() == found.keys(), "run requirements/make_locks.py"

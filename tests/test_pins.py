@@ -1,4 +1,4 @@
-"""What is pinned can be had by everybody who may install rappd."""
+"""Pinned packages can be had by everybody who may install rappd."""
 
 from __future__ import annotations
 

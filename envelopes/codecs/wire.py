@@ -25,7 +25,7 @@ MAX_BATCH_BYTES = MAX_BATCH * (MAX_BYTES + 1) + 1
 MAX_ID = 200
 MAX_VERB = 32
 NOBODY = "unknown"
-"""Whom a refusal is to when the record does not tell who sent it."""
+"""The recipient of a refusal when the record does not tell who sent it."""
 
 _KEYS = frozenset({"id", "from", "to", "verb", "data"})
 _IN_ORDER = ("id", "from", "to", "verb", "data")

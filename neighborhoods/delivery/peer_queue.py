@@ -131,7 +131,7 @@ class PeerQueue:
         self._wake.set()
 
     def clear(self, *, ask: bool = False) -> None:
-        """Whatever held it back is over: paired again, or a person wants it tried."""
+        """Ends what held it back: the peer is paired again, or a person wants it tried."""
         self.trouble, self.stopped, self._firm, self._failures = "", False, False, 0
         self._misled = False
         self._rests_until = float("-inf")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from neighborhoods.snapshot.plan import (
 )
 from neighborhoods.snapshot.snapshot_folder import DrillResult
 from neighborhoods.snapshot.spool import Spool
-from twins.eggs.parsed_egg import ParsedEgg, Part
+from twins.eggs.parsed_egg import ParsedEgg
 from twins.installer.installer import Installer
 from twins.installer.planning import Action
 from twins.installer.quarantine import QuarantineList
@@ -124,12 +123,5 @@ def _differences(opened: ParsedEgg, root: Path) -> Iterator[str]:
             else:
                 found = tree.sha256(part.target)
                 yield (
-                    "" if found == _sha256(part) else f"{part.target} {'differs' if found else 'is missing'}"
+                    "" if found == part.sha256() else f"{part.target} {'differs' if found else 'is missing'}"
                 )
-
-
-def _sha256(part: Part) -> str:
-    digest = hashlib.sha256()
-    for chunk in part.chunks():
-        digest.update(chunk)
-    return digest.hexdigest()

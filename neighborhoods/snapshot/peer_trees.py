@@ -62,7 +62,7 @@ def write_checked(twin: PeerTwin, spool: Spool, target: IO[bytes]) -> None:
         (TarEntry(file.name, file.size, file.executable, file.mtime), spool.chunks(file))
         for file in sorted(spool.files, key=lambda one: one.name.encode())
     )
-    write_tar_gz(target, files, root=twin.hash)
+    write_tar_gz(target, files, root=twin.hash, is_stored=True)  # on its way to be read again
 
 
 def packed_at(opened: ParsedEgg) -> int:
@@ -77,7 +77,7 @@ def write_agents(handle: int, files: Iterable[tuple[str, Part]], mtime: int) -> 
     """Writes agent files of a brainstem as the archive that goes to its machine, and closes ``handle``."""
     entries = ((TarEntry(name, part.size, mtime=mtime), part.chunks()) for name, part in sorted(files))
     with os.fdopen(handle, "wb") as target:
-        write_tar_gz(target, entries, root=AGENTS)
+        write_tar_gz(target, entries, root=AGENTS, is_stored=True)
 
 
 def gunzip(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import shutil
 import tempfile
 import time
@@ -25,9 +26,11 @@ from neighborhoods.errors import (
     NoSuchMemberError,
     UnstableMemberError,
 )
-from neighborhoods.snapshot.member_transport import MemberListing
+from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin
+from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.twin_folder import batched, list_twins, tar_of
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
+from twins.eggs.frames import ConversationSource, encoded
 from twins.eggs.readers.member_paths import is_code, is_workflow
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import IsHeld
@@ -42,6 +45,8 @@ MOST_READS = 4
 ROOM_LEFT = 256 << 20
 """Octets that stay free on this machine's disk while a twin is copied."""
 _AGENTS = "brainstem/agents"
+_FRAMES = ".brainstem_data/frames.json"
+_PIECE = 1 << 18
 _PASSES = 3
 _PATIENCE = 15.0
 """Seconds that a twin may go on answering before the reader is told to come again."""
@@ -58,10 +63,17 @@ class SharedHome:
     """
 
     def __init__(
-        self, home: Path, machine: str, *, is_held: IsHeld, is_answering: Callable[[str], bool]
+        self,
+        home: Path,
+        machine: str,
+        *,
+        is_held: IsHeld,
+        is_answering: Callable[[str], bool],
+        conversations: Callable[[str], ConversationSource] | None = None,
     ) -> None:
-        """``is_answering``: True while a call to the twin of that key is active."""
+        """``is_answering``: True while a call to the twin of that key is active. ``conversations`` gives a twin's."""
         self._home, self._machine = home, machine
+        self._conversations = conversations
         self._is_held, self._is_answering = is_held, is_answering
         self._reads: Counter[str] = Counter()
 
@@ -83,17 +95,23 @@ class SharedHome:
         free = (await asyncio.to_thread(shutil.disk_usage, self._home)).free
         return {"host": self._machine, "free_bytes": free}
 
-    async def listing(self, *, include_archived: bool = False) -> dict[str, Any]:
-        """The ``MemberListing`` as JSON. Raises ``MemberError``."""
+    async def listing(self, *, include_archived: bool = False, for_owner: bool = False) -> dict[str, Any]:
+        """The ``MemberListing`` as JSON. Raises ``MemberError``.
+
+        ``for_owner``: fingerprints change with what was said to a twin, too, for ``copy_twin`` gives that.
+        """
         try:
-            found = await asyncio.to_thread(self._list, include_archived)
+            found = await asyncio.to_thread(self._list, include_archived, for_owner)
         except OSError as error:
             raise self._failure(error, "its twins could not be listed") from error
         answer: dict[str, Any] = msgspec.to_builtins(found)
         return answer
 
-    async def copy_twin(self, twin: str, *, archived: bool = False) -> IO[bytes]:
-        """The twin's files as tar, in an open file that the caller closes. Raises ``MemberError``."""
+    async def copy_twin(self, twin: str, *, archived: bool = False, for_owner: bool = False) -> IO[bytes]:
+        """The twin's files as tar, in an open file that the caller closes. Raises ``MemberError``.
+
+        ``for_owner``: with its conversations, as the file of them that a packed egg holds.
+        """
         try:
             require_twin_hash(twin)
         except BadMemberError as error:
@@ -108,7 +126,7 @@ class SharedHome:
                     )
                 await asyncio.sleep(_LOOK_SECONDS)
             try:
-                return await self._copy(folder, f"twin {twin}")
+                return await self._copy(folder, f"twin {twin}", twin if for_owner else "")
             except UnstableMemberError:
                 if attempt == _PASSES - 1:
                     raise
@@ -118,9 +136,9 @@ class SharedHome:
         """The brainstem's agent files, as ``copy_twin`` does."""
         return await self._copy(_AGENTS, "its agents")
 
-    async def _copy(self, folder: str, what: str) -> IO[bytes]:
+    async def _copy(self, folder: str, what: str, told: str = "") -> IO[bytes]:
         try:
-            return await asyncio.to_thread(self._copied, folder)
+            return await asyncio.to_thread(self._copied, folder, told)
         except UnstableMemberError:
             raise UnstableMemberError(
                 f"{self._machine}: {what} changed each time while it was read.", do="Rerun when it is quiet."
@@ -128,16 +146,17 @@ class SharedHome:
         except OSError as error:
             raise self._failure(error, f"{what} could not be read") from error
 
-    def _copied(self, folder: str) -> IO[bytes]:
+    def _copied(self, folder: str, told: str) -> IO[bytes]:
+        """``told``: the twin whose conversations go with it, "" for none."""
         copy = tempfile.TemporaryFile(dir=self._home)  # noqa: SIM115 - the caller closes it
         until, written, looked_at = time.monotonic() + MOST_SECONDS, 0, -1
         try:
-            with LinkFreeFolder(self._home, follow=True) as files:
+            with LinkFreeFolder(self._home, follow=True) as files, self._said(told) as said:
 
                 def travels(path: str) -> bool:
-                    return self._travels(files, folder, path)
+                    return self._travels(files, folder, path) and not (said and path == _FRAMES)
 
-                for piece in batched(tar_of(files, folder, travels=travels)):
+                for piece in batched(tar_of(files, folder, travels=travels, more=said)):
                     written += len(piece)
                     if written > MOST_BYTES or time.monotonic() > until:
                         raise MemberTooLargeError(
@@ -154,6 +173,25 @@ class SharedHome:
             raise
         return copy
 
+    @contextmanager
+    def _said(self, twin: str) -> Iterator[list[tuple[TarEntry, Iterator[bytes]]]]:
+        """A twin's conversations as a member of a tar stream; none where nothing was said."""
+        if not twin or self._conversations is None:
+            yield []
+            return
+        with tempfile.TemporaryFile(dir=self._home) as kept:  # its size comes first in the stream
+            size = 0
+            for piece in encoded(self._conversations(twin).frames(twin)):
+                size += kept.write(piece)
+                if size > MOST_BYTES:
+                    raise MemberTooLargeError(
+                        f"{self._machine}: its conversations are too large to be read at once.",
+                        do=f"There: rappd egg pack {twin}",
+                    )
+            kept.seek(0)
+            pieces = iter(lambda: kept.read(_PIECE), b"")
+            yield [(TarEntry(_FRAMES, size), pieces)] if size else []
+
     def _check_room(self) -> None:
         if shutil.disk_usage(self._home).free < ROOM_LEFT:
             raise OSError(errno.ENOSPC, "no room for a copy")
@@ -167,12 +205,22 @@ class SharedHome:
             return not self._is_held(self._home / whole, files.sha256(whole))
         return True
 
-    def _list(self, archived: bool) -> MemberListing:
+    def _list(self, archived: bool, told: bool) -> MemberListing:
         with LinkFreeFolder(self._home, follow=True) as files:
             files.folder("")
             found = list_twins(files, archived=archived, agents=_AGENTS, host=self._machine)
-        named = tuple(twin for twin in found.twins if _is_sendable(twin.hash))
+        named = tuple(
+            self._with_said(twin) if told else twin for twin in found.twins if _is_sendable(twin.hash)
+        )
         return msgspec.structs.replace(found, twins=named)
+
+    def _with_said(self, twin: MemberTwin) -> MemberTwin:
+        if self._conversations is None:
+            return twin
+        digest = hashlib.sha256(twin.fingerprint.encode())
+        for frame in self._conversations(twin.hash).frames(twin.hash):
+            digest.update(frame["hash"].encode())
+        return msgspec.structs.replace(twin, fingerprint=digest.hexdigest())
 
     def _failure(self, error: OSError, what: str) -> MemberError:
         if error.errno in _FULL:

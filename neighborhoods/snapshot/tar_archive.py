@@ -14,13 +14,17 @@ _END = bytes(2 * BLOCK)
 
 
 def write_tar_gz(
-    target: IO[bytes], files: Iterable[tuple[TarEntry, Iterable[bytes]]], *, root: str = ""
+    target: IO[bytes],
+    files: Iterable[tuple[TarEntry, Iterable[bytes]]],
+    *,
+    root: str = "",
+    is_stored: bool = False,
 ) -> None:
     """Writes files, which come sorted by name, as tar.gz: modes 0600 and 0700, no owners, no time of packing.
 
-    GNU form, which every tar reads. Raises ``ValueError`` for files out of order or of another size than said.
+    GNU form, which every tar reads; ``is_stored``: not compressed. Raises ``ValueError`` for files out of order or of another size than said.
     """
-    compressor = deflate.gzipping()
+    compressor = deflate.gzip_storing() if is_stored else deflate.gzipping()
     for piece in _even(tar_pieces(files, root=root)):
         target.write(compressor.compress(piece))
     target.write(compressor.flush())

@@ -46,7 +46,7 @@ _REMEMBERED = 200  # messages that go along as history
 
 @dataclass(slots=True, frozen=True)
 class ChatTarget:
-    """Whom one talks to: ``path`` comes before ``/chat``, ``command`` is what was typed to talk to it."""
+    """The partner of a chat: ``path`` comes before ``/chat``, ``command`` is what was typed to talk to it."""
 
     name: str
     path: str

@@ -157,8 +157,10 @@ def _peer(peer: dict[str, Any], file: str) -> None:
         said = f"{count(len(names), 'agent')} of its brainstem{f', {strip_control(why)}' if why else ''}"
         print_out(wrapped(f"    {action:<10} {said}", 15))
     if peer["agents_kept"]:
-        files = count(len(peer["agents_kept"]), "file")
-        text = f"{files} among its agents stay in the egg, and are not written there {arrow()} "
+        kept = len(peer["agents_kept"])
+        text = (
+            f"{count(kept, 'file')} beside its agents {'stay' if kept > 1 else 'stays'} in the egg {arrow()} "
+        )
         print_out(dim(wrapped(f"    {text}rappd egg extract {shlex.quote(file)} FOLDER", 4)))
 
 

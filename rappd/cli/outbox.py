@@ -167,7 +167,7 @@ def _next(row: Row, here: set[str], now: float) -> str:
 
 def _expires(row: Row, now: float) -> str:
     left = row["expires"] - now
-    if row["state"] in _WAITING:
+    if row["state"] in _WAITING and row["state"] != "open":
         return f"in {_span(left)}" if left > 0 else "now"
     return ago(-left) if row["state"] == "expired" else ""
 

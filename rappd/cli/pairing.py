@@ -96,7 +96,7 @@ def _pin(
 
 
 def _only_one(listed: Row) -> str:
-    """Whom the verb means when no name was typed: the one that asks, else the one that was found."""
+    """The machine that the verb means without a name: the one that asks, else the one that was found."""
     asking = [one for one in listed["asking"] if one["state"] in ("asking", "words")]
     found = [row for row in listed["peers"] if row["presence"] == "found"]
     for rows in (asking, found):

@@ -89,7 +89,7 @@ def show_purged(rows: Sequence[Row]) -> None:
 
 
 def show_chosen(rows: Sequence[Row]) -> None:
-    """Whom a verb would mean."""
+    """The twin that a verb would mean."""
     table(
         ["TWIN", "KIND"],
         [[name, row["kind"]] for name, row in zip(_told_apart(rows, "hash"), rows, strict=True)],

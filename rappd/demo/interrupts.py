@@ -46,7 +46,7 @@ class Interrupts:
 
     @contextmanager
     def until_here(self) -> Iterator[None]:
-        """Whatever comes after the block is no longer interrupted."""
+        """Keeps interrupts from whatever comes after the block."""
         try:
             yield
         finally:

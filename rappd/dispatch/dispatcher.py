@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id, thread_id
 from envelopes.errors import MalformedError, ReportableError
-from envelopes.thread_id import thread_id
 from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
 from rappd.errors import ConflictError
 from rappd.store.operations import InboxClaim

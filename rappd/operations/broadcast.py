@@ -119,7 +119,7 @@ class BroadcastOperations:
         return found
 
     def _peers(self, selectors: Sequence[str]) -> list[Peer]:
-        """Whom that means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""
+        """The peers that the selector means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""
         book = self._machines.peer_store
         if list(selectors) == [EVERYBODY] and book.named(EVERYBODY) is None:
             found = book.all()

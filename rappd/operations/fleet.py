@@ -208,7 +208,10 @@ def _no_rappd(member: Member) -> str:
     from rappd.operations.neighborhood_members import no_way
 
     if member.way == "rappd":
-        return "Another machine archives for you over SSH alone. Add ssh_host to its entry in peers.json."
+        return (
+            "A paired machine archives for you over SSH alone; nothing was done there. "
+            f'Write {{"name": "{member.name}", "ssh_host": "HOST"}} into peers.json.'
+        )
     if member.way in ("folder", "github"):
         return "No rappd runs there, so nothing can be archived. Add ssh_host to its entry in peers.json."
     return f"It cannot be reached: {no_way(member)}."

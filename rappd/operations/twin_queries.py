@@ -20,7 +20,7 @@ from twins.workspace.twin import Twin
 from twins.workspace.workspace import Workspace
 
 LastTalks = Callable[[], Mapping[str, float]]
-"""When each workspace last talked, in seconds since 1970; blocks on the record."""
+"""The time each workspace last talked, in seconds since 1970; blocks on the record."""
 
 
 class TwinQueries:

@@ -162,7 +162,7 @@ class Reader:
                 yield Event(*row)
 
     def last_talks(self) -> dict[str, float]:
-        """When each workspace last talked, in seconds since 1970; without the host's, which talks most.
+        """The time each workspace last talked, in seconds since 1970; without the host's, which talks most.
 
         Goes from workspace to workspace by the index: the record may hold a hundred thousand threads.
         """

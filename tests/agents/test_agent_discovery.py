@@ -1,4 +1,4 @@
-"""Which files of a folder are agent files, and in which order."""
+"""Finding the agent files of a folder, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which packages a file asks for, read without running it."""
+"""The packages that a file asks for, read without running it."""
 
 from __future__ import annotations
 

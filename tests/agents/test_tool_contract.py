@@ -1,4 +1,4 @@
-"""What is offered to a model, and what a molt may change."""
+"""The tools offered to a model, and the changes a molt may make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses between machines: exactly the records of the Rulebook, and a refusal for everything else."""
+"""The wire between machines: exactly the records of the Rulebook, and a refusal for everything else."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Daemon(RunningDaemon):
         return super().request(method, path, body, headers, control=control)
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None, *, status: int = 200) -> Any:
-        """What its owner is answered."""
+        """Asks as its owner; the answer's JSON."""
         answer = self.request(method, path, body)
         assert answer.status == status, f"{self.name} {method} {path}: {answer.status} {answer.body[:500]!r}"
         return answer.json()
@@ -141,7 +141,7 @@ class Daemon(RunningDaemon):
         return {row["name"]: row for row in self.ask("GET", "/peers")["peers"]}
 
     def presence(self, name: str) -> str:
-        """How another machine is: here, away, found, or "" when it is not known."""
+        """The presence of another machine: here, away, found, or "" when it is not known."""
         return str(self.peers().get(name, {}).get("presence", ""))
 
     def call(self, peer: str, key: str, *, agent: str = "Count", wait: float = 30, **args: Any) -> Any:
@@ -150,7 +150,7 @@ class Daemon(RunningDaemon):
         return self.ask("POST", "/call", body)["call"]
 
     def waiting(self) -> list[dict[str, Any]]:
-        """What waits in its outbox."""
+        """The rows that wait in its outbox."""
         rows: list[dict[str, Any]] = self.ask("GET", "/outbox?waiting=1")["outbox"]
         return rows
 
@@ -164,15 +164,15 @@ class Daemon(RunningDaemon):
         return [row["id"] for row in self.ask("GET", "/threads?limit=10000")["threads"]]
 
     def begun(self) -> Counter[str]:
-        """How often each call was begun here."""
+        """The number of times each call was begun here."""
         return self._counted("begun")
 
     def ended(self) -> Counter[str]:
-        """How often each call was done to its end here."""
+        """The number of times each call was done to its end here."""
         return self._counted("ended")
 
     def verified(self) -> str:
-        """What ``rappd threads verify`` says; fails unless the record is whole."""
+        """The output of ``rappd threads verify``; fails unless the record is whole."""
         done = self.cli("threads", "verify")
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -212,7 +212,7 @@ def at_once(workers: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def results(futures: Iterable[Future[Any]]) -> list[Any]:
-    """What came of calls; where a daemon was killed meanwhile, the error."""
+    """The outcomes of calls; the error where a daemon was killed meanwhile."""
     return [future.exception() or future.result() for future in futures]
 
 

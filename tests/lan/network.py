@@ -126,12 +126,12 @@ class Machine:
         self.run(["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"], check=True)
 
     def addresses(self) -> list[str]:
-        """What ``eth0`` has now."""
+        """The addresses that ``eth0`` has now."""
         shown = json.loads(_ip("-n", self.namespace, "-j", "address", "show", "dev", "eth0"))
         return [one["local"] for link in shown for one in link.get("addr_info", [])]
 
     def weather(self, *, delay: float = 0.0, loss: float = 0.0) -> None:
-        """How the link is from now on, each way: seconds of delay, and the part of frames that is lost."""
+        """Sets the link from now on, each way: seconds of delay, and the part of frames that is lost."""
         assert self._relay is not None, "ask for it: lan.machine(name, relayed=True)"
         assert self._relay.stdin is not None
         self._relay.stdin.write(f"{delay} {loss}\n".encode())

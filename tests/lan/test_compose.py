@@ -190,7 +190,7 @@ class Started:
         return done.stdout
 
     def types(self, name: str, *words: str) -> str:
-        """What a machine's owner types there, as ``docker compose exec`` has it."""
+        """Runs what a machine's owner types there, as ``docker compose exec`` has it."""
         done = self._run(self._machines[name], name, ["rappd", *words])
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -154,5 +154,5 @@ def _presences(every: list[tuple[Daemon, Daemon]], state: str) -> None:
 
 
 def _comes(desk: Daemon, thread: str) -> bool:
-    """Whether an answer comes by itself."""
+    """True when an answer comes by itself."""
     return bool(desk.wait_for(lambda: desk.ends(thread), 60, "the answer"))

@@ -52,7 +52,7 @@ class Zoo:
         return found
 
     def says_to(self, key: str, text: str) -> str:
-        """What a sentence of somebody on this machine is answered with."""
+        """The answer to a sentence of somebody on this machine."""
         answer = self.daemon.post(f"/twins/{key}/chat", {"user_input": text})
         assert answer.status == 200, answer.body
         return str(answer.json()["response"])
@@ -246,7 +246,7 @@ def test_the_command_line_does_it_with_and_without_a_daemon(
 
 
 def test_a_buddys_agent_reaches_no_further_than_its_own_buddy(tmp_path: Path) -> None:
-    """Whatever code runs beside the shipped agent, in the very file of its name or in its worker."""
+    """No code beside the shipped agent, in the file of its name or in its worker, may act for it."""
     model = FakeModel()
     model.start()
     daemon = RunningDaemon(tmp_path / "home", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small")

@@ -1,4 +1,4 @@
-"""Whatever a cartridge's file holds: it is worked with or refused in words, and what is saved loads again."""
+"""Any content of a cartridge's file is worked with or refused in words, and what is saved loads again."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def tried(verb: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """What the verb answers, as JSON; None when it refuses, which it does in words."""
+    """The answer of the verb, as JSON; None when it refuses, which it does in words."""
     try:
         answer = verb()
     except ReportableError as problem:

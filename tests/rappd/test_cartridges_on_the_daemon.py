@@ -1,4 +1,4 @@
-"""What the daemon adds for cartridges in the page: those that lie here, who signed one, and a signature."""
+"""The daemon's part for cartridges in the page: those that lie here, who signed one, and a signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far packing and hatching are: told in bytes while they last, on the wire and in the page."""
+"""Progress of packing and hatching: told in bytes while they last, on the wire and in the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is posted to a running daemon, it answers in JSON, tells nothing of its inside, and lives on."""
+"""A running daemon answers any post in JSON, tells nothing of its inside, and lives on."""
 
 from __future__ import annotations
 

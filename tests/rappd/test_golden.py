@@ -23,7 +23,7 @@ SPECIFIED = {
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What one daemon answers at each endpoint, with as many of the keys filled as there can be."""
+    """The answers of one daemon at each endpoint, with as many of the keys filled as there can be."""
     github = FakeGitHub()
     github.start()
     folder = tmp_path_factory.mktemp("golden")

@@ -1,4 +1,4 @@
-"""Who may use the loopback listener, and what bad input gets."""
+"""Access to the loopback listener, and its answers to bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon tells about itself: its routes, and its counters."""
+"""The daemon's description of itself: its routes, and its counters."""
 
 from __future__ import annotations
 

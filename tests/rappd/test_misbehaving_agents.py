@@ -1,4 +1,4 @@
-"""What an agent may do to itself: one tool result that says so, and the next turn works."""
+"""An agent that harms itself: one tool result says so, and the next turn works."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ async def test_write_agents_machine_with_rappd_quarantines_what_nobody_there_tru
     assert not held.exists() or "news_agent.py" not in held.read_text()
     (agents / "clock_agent.py").unlink()
     done = await transport.write_agents(packed, is_trusted=False)
-    assert done.detail == "1 files wait for approval there"
+    assert done.detail == "1 file waits for approval there"
     assert "clock_agent.py" in held.read_text()
     twin = await homes.archive(transport.read_twin(homes.TWIN), tmp_path / "t.tar.gz", homes.TWIN)
     shutil.rmtree(pi.home / "twins" / homes.TWIN)

@@ -36,7 +36,7 @@ def handle(method, path, body):
 
 @pytest.fixture
 def blocked() -> Iterator[list[str]]:
-    """Where the loop was blocked: filled as it happens, even if somebody caught the error."""
+    """The places where the loop was blocked: filled as it happens, even if somebody caught the error."""
     found: list[str] = []
     plain = BlockingError.__init__
 

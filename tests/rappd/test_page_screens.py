@@ -126,7 +126,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 
 def shown_at(desk: Machine) -> dict[str, str]:
-    """What is to be seen at each address when it is drawn: text of the page, or a selector after ``css=``."""
+    """The sign by which each address is drawn: text of the page, or a selector after ``css=``."""
     [rose] = [row["key"] for row in desk.owner("GET", "/twins")["twins"]]
     [thread] = [
         row["id"] for row in desk.owner("GET", "/conversations")["conversations"] if row["session"] == "rain"
@@ -174,7 +174,7 @@ def go(page: Page, place: str, seen: str) -> None:
 
 
 def wrong_here(page: Page, picture: str) -> dict[str, object]:
-    """What is wrong with what is drawn, by kind; keeps a picture in each theme."""
+    """Faults of what is drawn, by kind; keeps a picture in each theme."""
     found: dict[str, object] = {}
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)

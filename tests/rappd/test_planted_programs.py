@@ -49,7 +49,7 @@ class Plants:
             folder.mkdir(parents=True, exist_ok=True)
 
     def code(self) -> str:
-        """What an agent does to plant them; it returns the names of those that it could not."""
+        """The code of an agent that plants them; it returns the names of those that it could not."""
         return (
             "import os\n"
             "failed = []\n"

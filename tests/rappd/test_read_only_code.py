@@ -102,7 +102,7 @@ class AttackedDaemon(SandboxedDaemon):
         os.chown(self.agents / filename, self.account, self.account)
 
     def attempts(self, *actions: str) -> dict[str, str]:
-        """What came of each action, a Python expression in which ``write`` and ``shell`` are known."""
+        """The outcome of each action, a Python expression in which ``write`` and ``shell`` are known."""
         listed = ", ".join(f"{action!r}: attempt(lambda: {action})" for action in actions)
         answer = self.run_code(f"{ATTEMPT}\nreturn json.dumps({{{listed}}})", f"Probe{next(NUMBERS)}")
         assert answer["ok"], f"{answer}\n{self.log[-3000:]}"

@@ -59,7 +59,7 @@ def _open(port: int, number: int) -> dict[socket.socket, bytes]:
 
 
 def _closed(opened: dict[socket.socket, bytes], until: float) -> dict[bytes, list[float]]:
-    """When each was closed, after the start, by what was sent; those that drip send on."""
+    """The seconds after which each was closed, by what was sent; those that drip send on."""
     started = time.monotonic()
     waiting, seen = dict(opened), {sent: [] for sent in opened.values()}
     dripped = started

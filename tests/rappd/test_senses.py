@@ -72,7 +72,7 @@ def says_all(desk: Desk, text: str, path: str = "/chat", **more: Any) -> dict[st
 
 
 def faults(daemon: RunningDaemon) -> list[dict[str, Any]]:
-    """What health tells of senses."""
+    """The senses that health reports."""
     rows = daemon.get("/health").json()["quarantined"]
     return [row for row in rows if row["file"].startswith("senses/")]
 

@@ -1,4 +1,4 @@
-"""Whose memory is whose: by `user_guid`, and never by anything that could become a path."""
+"""Memories belong to people: by `user_guid`, and never by anything that could become a path."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Desk(NamedTuple):
         return logs
 
     def recall(self, *, args: dict[str, Any] | None = None, **fields: Any) -> str:
-        """What ContextMemory says in a turn."""
+        """The answer of ContextMemory in a turn."""
         self.model.will(calls(("ContextMemory", args or {})), says("there"))
         logs: str = self.daemon.chat("what do you know?", **fields)["agent_logs"]
         return logs
 
     def memories(self, *parts: str) -> list[str]:
-        """What a memory file holds."""
+        """The content of a memory file."""
         path = self.data.joinpath(*parts)
         found = json.loads(path.read_text()) if path.exists() else {}
         return [memory["message"] for memory in found.values()]

@@ -216,7 +216,7 @@ HOSTILE = [
 
 
 class _Tags(html.parser.HTMLParser):
-    """Which elements and comments a browser sees, outside of code."""
+    """The elements and comments that a browser sees, outside of code."""
 
     def __init__(self) -> None:
         super().__init__()

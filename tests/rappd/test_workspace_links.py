@@ -120,7 +120,7 @@ class Attacked(NamedTuple):
             before.rename(place)
 
     def owned(self, path: Path) -> None:
-        """What the test itself lays belongs to the daemon's account."""
+        """Files that the test itself lays belong to the daemon's account."""
         owner = self.root.stat()
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
@@ -287,7 +287,7 @@ wrapper_tag = "foreign"
 
 
 def _is_served(attacked: Attacked, folder: str) -> bool:
-    """Whether the file of ``FOREIGN`` that belongs into a folder is in service."""
+    """True when the file of ``FOREIGN`` that belongs into a folder is in service."""
     if folder == "agents":
         return "Foreign" in attacked.daemon.agent_names()
     if folder == "services":

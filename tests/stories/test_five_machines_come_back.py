@@ -63,6 +63,11 @@ def test_five_wiped_machines_come_back_with_an_open_call_and_a_frozen_program(
     pair_all(desk, mill, whose=FRIEND, back=MINE)
     (call,) = [row for row in desk.told("outbox", "list")["outbox"] if row["state"] == "open"]
     assert call["what"] == "how high is the water?"
+    desk.stop()
+    assert call["id"] in [
+        row["id"] for row in desk.told("outbox", "list")["outbox"] if row["state"] == "open"
+    ]
+    desk.start()
     desk.rappd("outbox", "redirect", call["id"], "mill")
     desk.wait_for(lambda: desk.ends(call["thread"]), 60, "the answer")
     assert "two metres" in str(desk.ends(call["thread"]))

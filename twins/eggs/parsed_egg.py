@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -75,6 +76,13 @@ class Part(NamedTuple):
     def read(self) -> bytes:
         """The whole content; the archive's caps hold."""
         return b"".join(self.chunks())
+
+    def sha256(self) -> str:
+        """SHA-256 of the content, in hex; read and checked like ``chunks``."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
 
 
 class Family(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import ast
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -257,7 +257,7 @@ class _Rows:
                 earlier = self._ancestors.get(part.target) if category is Category.MEMORY else None
                 alike = found.size == part.size
                 old = walk.sha256(path) if replaces or alike or earlier else ""
-                if alike and old == _sha256(part.chunks()):
+                if alike and old == part.sha256():
                     return row(Action.KEEP, "the same is there", True, old)
                 if earlier and old in earlier and not replaces:
                     return self._written(row(Action.REPLACE, MERGED, old=old), part)
@@ -354,13 +354,6 @@ def _read(part: Part, egg: str) -> bytes:
     if len(content) != part.size:
         raise BadEggError(f"{egg} is damaged ({part.name}); nothing was written.", do="Get it again.")
     return content
-
-
-def _sha256(chunks: Iterator[bytes]) -> str:
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _group(rows: list[Row]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ aside. Nothing is run, and nothing that is kept aside ever lies where something 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -314,12 +313,7 @@ def _files_of(opened: ParsedEgg | None) -> dict[str, Part]:
 
 def _digest(part: Part | None) -> str:
     """SHA-256 of a part, "" for none."""
-    if part is None:
-        return ""
-    found = hashlib.sha256()
-    for chunk in part.chunks():
-        found.update(chunk)
-    return found.hexdigest()
+    return "" if part is None else part.sha256()
 
 
 def _document(part: Part) -> Document:

@@ -127,7 +127,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> Rappid | None:
-        """Whom it was forked from; None without one, or when what is written is no rappid."""
+        """The rappid it was forked from; None without one, or when the text is no rappid."""
         return _rappid_or_none(self.parent_text)
 
     @property

@@ -55,7 +55,7 @@ class Twin(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> Rappid | None:
-        """Whom it was forked from."""
+        """The twin it was forked from."""
         return self.identity.parent
 
     @property

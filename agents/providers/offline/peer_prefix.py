@@ -25,7 +25,7 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "`": "`"}
 
 @dataclass(slots=True, frozen=True)
 class Addressed:
-    """Whom a sentence is for, and what is left to ask; "" when nothing is."""
+    """The addressee of a sentence, and the rest of it to ask; "" when nothing is left."""
 
     peer: str
     text: str

@@ -1,4 +1,4 @@
-"""How warm it is where this machine stands."""
+"""The temperature where this machine stands."""
 
 from pathlib import Path
 

@@ -132,9 +132,11 @@ class SshRun:
             counts = {name: int(found[name]["count"]) for name in _GROUPS}
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             return WriteOutcome(detail="hatched there")
-        waiting = counts["quarantine"]
-        notes = [f"{waiting} files wait for approval there"] if waiting else []
-        notes += [f"{counts['refuse']} files were refused there"] if counts["refuse"] else []
+        waiting, refused = counts["quarantine"], counts["refuse"]
+        notes = (
+            [f"{waiting} file{'s wait' if waiting > 1 else ' waits'} for approval there"] if waiting else []
+        )
+        notes += [f"{refused} file{'s were' if refused > 1 else ' was'} refused there"] if refused else []
         return WriteOutcome(
             counts["create"] + waiting, counts["replace"], counts["keep"], detail=", ".join(notes)
         )

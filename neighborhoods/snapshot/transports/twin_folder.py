@@ -8,7 +8,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_tree
@@ -55,16 +56,18 @@ def tar_of(
     *,
     mtime: int | None = None,
     travels: Callable[[str], bool] = lambda path: True,
+    more: Iterable[tuple[TarEntry, Iterator[bytes]]] = (),
 ) -> Iterator[bytes]:
     """The tar stream of a folder, "" for all; with ``mtime`` every file has that time.
 
-    ``travels`` is asked for each path below ``folder``; what it refuses stays behind.
+    ``travels`` is asked for each path below ``folder``; what it refuses stays behind. ``more`` ends the stream.
 
     Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile.
     """
     before = count_files(files, folder)
     try:
-        yield from tar_pieces(_members(files, folder, mtime, travels), is_sorted=False)
+        members = chain(_members(files, folder, mtime, travels), more)
+        yield from tar_pieces(members, is_sorted=False)
     except (ValueError, FileNotFoundError) as error:  # a file grew, shrank or went away
         raise UnstableMemberError("A file changed while it was read.", do="Try again.") from error
     if count_files(files, folder).fingerprint != before.fingerprint:

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 import time
+from functools import partial
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -27,6 +28,7 @@ from rappd.http.federation.admission import (
 )
 from rappd.http.federation.envelopes import FOR_BATCHES
 from rappd.http.responses import plain, problem
+from rappd.transcript.frames import RecordedConversations
 from twins.installer.quarantine import QuarantineList
 
 log = logging.getLogger(__name__)
@@ -107,6 +109,7 @@ def build(machines: FederationService) -> web.Application:
         machines.node.name,
         is_held=QuarantineList(home.held, home.root).is_held,
         is_answering=tenants.is_answering,
+        conversations=partial(RecordedConversations, home.database),
     )
     app.on_shutdown.append(_hang_up)
     for table in (envelopes, pairing, eggs, snapshots):

@@ -39,19 +39,20 @@ async def listing(request: web.Request) -> web.Response:
     """The twins, with `?archived=1` archived ones too, and the brainstem's agent files. Needs the capability SNAPSHOT."""
     peer, home = _reader(request)
     with home.reading(peer.fingerprint):
-        return ok(await home.listing(include_archived=_archived(request)))
+        for_owner = peer.whose == "mine"
+        return ok(await home.listing(include_archived=_archived(request), for_owner=for_owner))
 
 
 @routes.get("/snapshot/twins/{twin}")
 async def read_twin(request: web.Request) -> web.StreamResponse:
     """The files of one twin as tar, in the state between two of its calls. Needs the capability SNAPSHOT.
 
-    Keys, `.env` files and quarantined code are never part of it.
+    Keys, `.env` files and quarantined code are never part of it; its conversations are, for machines of the same owner.
     """
     peer, home = _reader(request)
     with home.reading(peer.fingerprint):
-        twin = request.match_info["twin"]
-        with await home.copy_twin(twin, archived=_archived(request)) as copy:
+        twin, for_owner = request.match_info["twin"], peer.whose == "mine"
+        with await home.copy_twin(twin, archived=_archived(request), for_owner=for_owner) as copy:
             return await _send(request, copy)
 
 

@@ -98,13 +98,13 @@ class Desk:
         return await self.pool.request(op, body, timeout=60, on_callback=self._callback)
 
     async def text(self, rel: str, agent: str, /, user_guid: str = "", **arguments: Any) -> str:
-        """What the agent answers."""
+        """The answer of the agent."""
         body = {"file": self.file(rel), "name": agent, "arguments": arguments, "user_guid": user_guid}
         answer: str = (await self.ask("perform", body))["result"]
         return answer
 
     async def json(self, rel: str, agent: str, /, **arguments: Any) -> dict[str, Any]:
-        """What the agent answers, as JSON."""
+        """The answer of the agent, as JSON."""
         answer: dict[str, Any] = json.loads(await self.text(rel, agent, **arguments))
         return answer
 
@@ -147,7 +147,7 @@ async def supervisor() -> AsyncIterator[WorkerSupervisor]:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """What a test adds to the worker's environment."""
+    """Variables that a test adds to the worker's environment."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Whatever people say to LearnNew stays text: no file it writes can run a word of it."""
+"""People's words to LearnNew stay text: no file it writes can run a word of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the language does beyond the published programs."""
+"""LisPy beyond the published programs."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_memory_is_what_is_alive() -> None:
 
 
 def test_no_step_does_unbounded_work() -> None:
-    """What goes through many items counts as many steps."""
+    """A procedure that goes through many items counts as many steps."""
     lists = "(define a (range 16000)) (define b (range 16000))"
     for use in ("(equal? a b)", "(cdr a)", "(apply list a)", "(json-dump a)", "(->string a)"):
         outcome = run(f"{lists} {use}", max_steps=2_000_000)

@@ -1,4 +1,4 @@
-"""What is printed reads back, what goes over the wire comes back, numbers are the same on every runtime."""
+"""Printed values read back, encoded values come back, numbers are the same on every runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read out of a sentence for each kind of parameter, and what is left alone."""
+"""Arguments read out of a sentence for each kind of parameter, and text that is left alone."""
 
 from __future__ import annotations
 

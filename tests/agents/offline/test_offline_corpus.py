@@ -1,4 +1,4 @@
-"""How often the right agent runs, over fifty agents as strangers write them and what people type."""
+"""The share of messages that reach the right agent, over fifty agents as strangers write them."""
 
 from __future__ import annotations
 

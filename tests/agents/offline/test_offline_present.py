@@ -1,4 +1,4 @@
-"""What a person reads of what an agent returned."""
+"""The text that a person reads of an agent's result."""
 
 from __future__ import annotations
 

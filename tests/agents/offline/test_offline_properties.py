@@ -1,4 +1,4 @@
-"""Whatever strangers write into a schema, and whatever is typed: no crash, no call with a hole in it."""
+"""Any schema and any message: no crash, no call with a hole in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which agent a message reaches: names first, then words, and nothing when nothing fits."""
+"""The agent that a message reaches: names first, then words, and nothing when nothing fits."""
 
 from __future__ import annotations
 

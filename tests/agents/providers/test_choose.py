@@ -1,4 +1,4 @@
-"""Which provider thinks, and what happens when it doesn't."""
+"""The choice of a provider, and the fallback when it fails."""
 
 from __future__ import annotations
 

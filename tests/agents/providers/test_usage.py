@@ -1,4 +1,4 @@
-"""What model rounds used, and what they cost at the owner's prices."""
+"""The use of model rounds, and their cost at the owner's prices."""
 
 from __future__ import annotations
 

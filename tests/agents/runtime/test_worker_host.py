@@ -1,4 +1,4 @@
-"""What the daemon can ask of a worker's room, as a workspace changes under it."""
+"""Requests of the daemon to a worker host, as a workspace changes under it."""
 
 from __future__ import annotations
 

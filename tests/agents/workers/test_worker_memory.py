@@ -63,7 +63,7 @@ async def limited(request: pytest.FixtureRequest) -> AsyncIterator[WorkerSupervi
 
 
 async def ask(supervisor: WorkerSupervisor, home: Home, code: str, size: int) -> str:
-    """What becomes of code that takes ``size`` MB, in a worker that may take ``LIMIT``."""
+    """The fate of code that takes ``size`` MB, in a worker that may take ``LIMIT``."""
     pool = supervisor.pool("a", home.plan(limits=Limits(memory=LIMIT)))
     try:
         return str(await pool.request("run", {"code": code.replace("SIZE", str(size))}, timeout=30))

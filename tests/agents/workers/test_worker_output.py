@@ -1,4 +1,4 @@
-"""What workers print: all of it, line by line, unless it is a flood."""
+"""The output of workers: all of it, line by line, unless it is a flood."""
 
 from __future__ import annotations
 

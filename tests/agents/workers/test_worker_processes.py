@@ -1,4 +1,4 @@
-"""Which processes there are, who descends from whom, and that none is left over."""
+"""The processes of a pool, their descent, and that none is left over."""
 
 from __future__ import annotations
 

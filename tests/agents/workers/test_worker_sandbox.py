@@ -1,4 +1,4 @@
-"""What a worker cannot read, write or reach, by each way of shutting it in that this machine has."""
+"""Things that a worker cannot read, write or reach, in each sandbox that this machine has."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def pool(shut_in: WorkerSupervisor, home: Home) -> WorkerPool:
 
 
 async def run(pool: WorkerPool, code: str) -> object:
-    """What ``answer`` is after ``code``, or the name of what it raised."""
+    """The value of ``answer`` after ``code``, or the name of what it raised."""
     wrapped = "\n".join(f"    {line}" for line in code.splitlines())
     guarded = f"try:\n{wrapped}\nexcept Exception as problem:\n    answer = type(problem).__name__"
     return await pool.request("run", {"code": guarded}, timeout=20)

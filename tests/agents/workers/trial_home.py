@@ -60,7 +60,7 @@ async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no process of that number is alive; ended ones that nobody collected count as gone."""
+    """True when no process of that number is alive; ended ones that nobody collected count as gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -80,7 +80,7 @@ class Door:
             return await self.ask(context, once)
 
     async def calls(self, machine: Machine) -> str:
-        """What the listener sees when ``machine`` calls it as a peer does."""
+        """The fingerprint that the listener sees when ``machine`` calls it as a peer does."""
         return await self.ask(client_context(self.machine.der, machine.files))
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens on the way: taken once, answered once, none lost, in order."""
+"""The outbox under every failure on the way: taken once, answered once, none lost, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tries are made again, when, and with what."""
+"""Retries: of which errors, when, and with what."""
 
 from __future__ import annotations
 

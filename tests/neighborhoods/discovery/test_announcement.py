@@ -1,4 +1,4 @@
-"""What is announced tells nothing private; what strangers announce is read without harm."""
+"""Announcements tell nothing private; those of strangers are read without harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is here is known by asking, with patience and without a crowd."""
+"""Presence is known by asking, with patience and without a crowd."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Clock:
 
 
 class Network:
-    """Who can be reached where. ``between`` may stand in the middle of every exchange."""
+    """The machines that can be reached, by address. ``between`` may stand in the middle of every exchange."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -81,7 +81,7 @@ class Machine:
         network.machines[self.address] = self
 
     async def hears(self, body: object, host: str) -> dict[str, Any]:
-        """What its listener would answer, refusals too."""
+        """The answer of its listener, refusals too."""
         try:
             return json.loads(json.dumps(await self.pairings.answer(body, host)))  # type: ignore[no-any-return]
         except ReportableError as problem:

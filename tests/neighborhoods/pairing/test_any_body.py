@@ -1,4 +1,4 @@
-"""Whatever JSON comes: a refusal in the one shape, and nothing of anybody else's moves."""
+"""Any JSON gets a refusal in the one shape, and nothing of anybody else's moves."""
 
 from __future__ import annotations
 

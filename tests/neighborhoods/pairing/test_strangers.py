@@ -1,4 +1,4 @@
-"""What somebody on the same network may try, with keys of their own or with what they overheard."""
+"""Attempts of somebody on the same network, with keys of their own or with what they overheard."""
 
 from __future__ import annotations
 

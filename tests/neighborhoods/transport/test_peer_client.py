@@ -1,4 +1,4 @@
-"""What a peer's listener may answer, and what a caller believes of it."""
+"""Answers of a peer's listener, and what a caller believes of them."""
 
 from __future__ import annotations
 

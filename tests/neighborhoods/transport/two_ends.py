@@ -69,7 +69,7 @@ class Both:
         await asyncio.gather(*self.tasks)
 
     async def quiet(self) -> int:
-        """How many frames there were, once nothing more is said."""
+        """The number of frames, once nothing more is said."""
         count = -1
         while count != (count := len(self.ends[0].sent) + len(self.ends[1].sent)):
             await asyncio.sleep(0.05)

@@ -20,7 +20,7 @@ def idle(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
 
 @pytest.fixture
 def kitchen(make_daemon: Callable[..., RunningDaemon], tmp_path: Path) -> Gardener:
-    """Where the eggs come from."""
+    """The home that the eggs come from."""
     return Gardener(make_daemon("kitchen", LLM_FAKE="1", RAPPD_NAME="kitchen"), tmp_path)
 
 

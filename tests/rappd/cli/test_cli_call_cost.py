@@ -1,4 +1,4 @@
-"""What a call to another machine cost there, and who is told: the caller, both records, nobody without prices."""
+"""The cost of a call to another machine, and who is told: the caller, both records, nobody without prices."""
 
 from __future__ import annotations
 

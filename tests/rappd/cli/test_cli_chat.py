@@ -216,7 +216,7 @@ def test_daemon_restart_keeps_the_conversation_open(desk: RunningDaemon, tmux: C
 
 
 def _refusals(daemon: RunningDaemon, words: str) -> list[str]:
-    """What was refused or stopped in the latest conversation that began with these words."""
+    """The refused or stopped turns of the latest conversation that began with these words."""
     rows = daemon.get("/threads", control=True).json()["threads"]
     thread = next((row["id"] for row in rows if row["title"] == words), None)
     if thread is None:  # not written down yet

@@ -81,7 +81,7 @@ class Demo:
 
 
 def _stat(pid: int) -> list[str]:
-    """What stands behind the name: state, parent, … A zombie is over."""
+    """The fields of ``stat`` behind the name: state, parent, … A zombie is over."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -64,7 +64,7 @@ class Lives:
         return found
 
     def threads(self, daemon: RunningDaemon) -> dict[str, list[str]]:
-        """What a person said to the twin, by how each conversation begins."""
+        """The words of a person to the twin, by how each conversation begins."""
         found = {}
         for row in json.loads(self.run(daemon, "threads", "list", "--json"))["threads"]:
             shown = json.loads(self.run(daemon, "threads", "show", row["id"], "--json"))

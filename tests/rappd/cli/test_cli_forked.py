@@ -1,4 +1,4 @@
-"""What tests fork answers as what is started anew, every verb among it."""
+"""A forked command answers as one that is started anew, for every verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verb costs before it does anything."""
+"""The cost of a verb before it does anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line is told while its daemon starts, stops and dies: an answer, or plainly that there is none."""
+"""The command line while its daemon starts, stops and dies: an answer, or plainly that there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said: listed, searched, shown, renamed, exported and verified, with the daemon up and down."""
+"""Conversations: listed, searched, shown, renamed, exported and verified, with the daemon up and down."""
 
 from __future__ import annotations
 

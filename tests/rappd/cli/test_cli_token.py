@@ -41,7 +41,7 @@ def error(daemon: Machine, *arguments: str, exits: int) -> dict[str, str]:
 
 
 def asks(daemon: Machine, text: str, agent: str) -> tuple[int, Any]:
-    """What a program with that text gets at the listener for other machines."""
+    """The answer of the listener for other machines to a program with that text."""
     body = {
         "id": str(uuid4()), "from": "ci_token", "verb": "HELP",
         "to": f"brainstem_{daemon.fingerprint[:16]}", "data": {"agent": agent, "args": {}},

@@ -23,7 +23,7 @@ def run(daemon: RunningDaemon, *arguments: str, exits: int = 0, **more: Any) -> 
 
 
 def told(daemon: RunningDaemon, noun: str, *arguments: str, exits: int = 0, **more: Any) -> Any:
-    """What is under ``noun`` of a verb's one object."""
+    """The value under ``noun`` of a verb's one object."""
     done = daemon.cli("twins", arguments[0], "--json", *arguments[1:], **more)
     assert done.returncode == exits, done.stdout + done.stderr
     return json.loads(done.stdout)[noun]

@@ -1,4 +1,4 @@
-"""Whose code runs: what comes in an egg is held until its signer is trusted or it was read."""
+"""Code that comes in an egg is held until its signer is trusted or it was read."""
 
 from __future__ import annotations
 

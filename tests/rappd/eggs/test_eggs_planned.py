@@ -1,4 +1,4 @@
-"""What was looked at and said yes to is what is hatched, and what waits for that is kept and thrown away well."""
+"""The egg that was looked at and approved is the one that hatches; copies that wait are kept and removed well."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class PlainMachine:
         return self.request("POST", "/envelopes", envelope, **more)
 
     def raw(self, octets: bytes, *, certificate: bool = True, timeout: float = 10) -> bytes:
-        """Whatever comes back for these bytes, until the other side has nothing more to say."""
+        """Returns what comes back for these bytes, until the other side has nothing more to say."""
         host, _, port = self.daemon_address.rpartition(":")
         plain = socket.create_connection((host, int(port)), timeout)
         found = b""
@@ -212,7 +212,7 @@ class PlainMachine:
         return found
 
     def waits_for(self, id: str, verb: str = "DONE", seconds: float = 30) -> Json:
-        """What the daemon brought to this machine's own listener."""
+        """The envelopes that the daemon brought to this machine's own listener."""
         with self.arrived:
             found: list[Json] = []
 
@@ -259,7 +259,7 @@ class PlainMachine:
         return server
 
     def answer(self, envelope: Json) -> Json:
-        """What it says to something it is sent."""
+        """Its answer to an envelope it is sent."""
         reply = {"id": envelope["id"], "from": self.id, "to": envelope["from"]}
         if envelope["verb"] == "HELLO":
             data = {

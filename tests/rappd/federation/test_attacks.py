@@ -1,4 +1,4 @@
-"""What others try at the listener for machines: replays, forged and stolen proofs, other names, ended trust."""
+"""Attacks on the listener for machines: replays, forged and stolen proofs, other names, ended trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a peer may do by sending eggs: have them wait, in one place, and no more than twenty."""
+"""Eggs that a peer sends wait, in one place, and no more than twenty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is sent to the listener for machines, by a peer or by nobody: one reply in one shape, and it lives on."""
+"""Any bytes to the listener for machines, by a peer or by nobody: one reply in one shape, and it lives on."""
 
 from __future__ import annotations
 

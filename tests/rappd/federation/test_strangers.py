@@ -154,7 +154,7 @@ HELLO = (
     ],
 )
 def test_ambiguous_requests_are_refused(node: Node, mine: PlainMachine, framing: bytes) -> None:
-    """What stands behind such a request is never taken for a second one."""
+    """Bytes behind such a request are never taken for a second one."""
     smuggled = b"POST /envelopes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + (
         b"Content-Length: %d\r\n\r\n" % len(HELLO) + HELLO
     )

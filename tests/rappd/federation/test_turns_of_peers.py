@@ -1,4 +1,4 @@
-"""What a model may be talked into by a peer; two brainstems that ask each other."""
+"""Limits of what a peer can talk a model into; two brainstems that ask each other."""
 
 from __future__ import annotations
 

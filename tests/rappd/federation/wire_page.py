@@ -74,7 +74,7 @@ def key_of(name: str) -> IdentityKey:
 
 
 def claims_of(token: str) -> Json:
-    """What a token says, unchecked."""
+    """The content of a token, unchecked."""
     found: Json = json.loads(unb64(token.split(".")[1]))
     return found
 

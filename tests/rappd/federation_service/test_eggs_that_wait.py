@@ -21,7 +21,7 @@ SOME = 1 << 20
 
 
 class Wire:
-    """What lies between a machine and another's listener.
+    """A relay between a machine and another's listener.
 
     ``hold(after)``: it carries so many bytes to the listener of each connection and no more; ``mute``: it carries
     nothing back once so many have come.
@@ -89,7 +89,7 @@ class Wire:
 
 
 def _gone(line: socket.socket) -> bool:
-    """Whether the other end was closed, though bytes of it are still unread."""
+    """True when the other end was closed, though bytes of it are still unread."""
     watch = select.poll()
     watch.register(line, select.POLLRDHUP)
     return bool(watch.poll(0))
@@ -157,7 +157,7 @@ class Network:
         return sorted(folder.iterdir()) if folder.exists() else []
 
     def is_tidy(self) -> bool:
-        """Whether desk keeps no bytes, and pi nothing that is not an egg which arrived."""
+        """True when desk keeps no bytes, and pi nothing that is not an egg which arrived."""
         there = self.pi.home / "eggs" / ".arrived"
         names = {path.name for path in there.iterdir()}
         return not self.staged() and names == {row["id"] for row in self.arrived()}

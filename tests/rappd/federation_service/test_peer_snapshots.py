@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from fixtures.machines import Machine, pair
 from fixtures.running_daemon import agent_source
 
 RAPPD = Path(sys.executable).with_name("rappd")
+FRAMES = ".brainstem_data/frames.json"
 
 
 @pytest.fixture
@@ -92,6 +96,57 @@ def test_snapshot_and_restore_of_a_paired_machine(
     assert again["staged"] == []
     assert len(pi.owner("GET", "/eggs/arrived")["arrived"]) == 0
     assert not [one for one in (desk.home / "eggs").rglob("*") if "outgoing_twins/" in str(one)]
+
+
+def test_conversations_of_a_twin_travel_to_a_machine_of_the_same_owner_alone(
+    machines: tuple[Machine, Machine, Machine], tmp_path: Path
+) -> None:
+    desk, pi, shed = machines
+    shed.owner("POST", "/peers/desk/scopes", {"scopes": ["EGG", "SNAPSHOT"]})
+    for machine, word in ((pi, "green"), (shed, "secretive")):
+        machine.owner("POST", "/twins/gardener/chat", {"user_input": f"remember that the gate is {word}"})
+    egg, later = tmp_path / "all.egg", tmp_path / "later.egg"
+    assert run(desk, "snapshot", "--only", "pi", "--only", "shed", "--out", str(egg)).returncode == 0
+    assert "gate is green" in str(held_by(egg, "pi").get(FRAMES))
+    assert FRAMES not in held_by(egg, "shed")
+
+    pi.owner("POST", "/twins/gardener/chat", {"user_input": "which colour has it?"})
+    assert run(desk, "snapshot", "--only", "pi", "--out", str(later)).returncode == 0
+    assert "which colour" in str(held_by(later, "pi")[FRAMES]), "what was said alone makes it read anew"
+
+    shutil.rmtree(pi.home / "twins" / homes.TWIN)
+    parsed(run(desk, "hatch", str(later), "--yes", "--json"))
+    (row,) = pi.owner("GET", "/eggs/arrived")["arrived"]
+    with zipfile.ZipFile(row["path"]) as staged:
+        assert "gate is green" in str(staged.read("data/frames.json"))
+    pi.owner("POST", "/eggs/hatch", {"path": row["path"]})
+
+
+def test_archive_estate_of_a_paired_machine_without_ssh_says_what_to_do(
+    machines: tuple[Machine, Machine, Machine],
+) -> None:
+    desk, *_ = machines
+    done = desk.cli("fleet", "archive_estate", "--filter", "kind=twin")
+    assert done.returncode == 7, done.stdout
+    assert [line for line in done.stdout.splitlines() if "pi" in line] == [
+        "✗ pi: A paired machine archives for you over SSH alone; nothing was done there. "
+        'Write {"name": "pi", "ssh_host": "HOST"} into peers.json.'
+    ]
+    entry = {"name": "pi", "ssh_host": "127.0.0.1:1"}
+    (desk.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    asked = desk.cli("fleet", "archive_estate", "--filter", "kind=twin").stdout
+    assert "SSH alone" not in asked and asked.count("pi") == 1, asked
+
+
+def held_by(egg: Path, machine: str) -> dict[str, bytes]:
+    """The files of a machine's twin in a snapshot, by their paths in it."""
+    with zipfile.ZipFile(egg) as opened:
+        content = opened.read(f"peers/{machine}/twins/{homes.TWIN}.tar.gz")
+    with tarfile.open(fileobj=io.BytesIO(content)) as files:
+        return {
+            one.name.partition("/")[2]: files.extractfile(one).read()  # type: ignore[union-attr]
+            for one in files.getmembers()
+        }
 
 
 def test_restoring_again_before_the_yes_stages_nothing_twice_and_archived_twins_stay_archived(

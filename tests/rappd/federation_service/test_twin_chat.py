@@ -135,7 +135,7 @@ def test_a_stream_takes_it_too(desk: tuple[Machine, FakeModel]) -> None:
 def test_two_of_ours_speak_it_with_each_other(
     desk: tuple[Machine, FakeModel], make_daemon: Callable[..., Any]
 ) -> None:
-    """What ``rappd call`` sends to a published brainstem is what the loopback listener here takes."""
+    """The request of ``rappd call`` to a published brainstem is one that the loopback listener takes."""
     machine, _ = desk
     other = make_daemon("other", LLM_FAKE="1").start()
     url = f"http://127.0.0.1:{other.port}"

@@ -41,7 +41,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Page:
-    """What it has fetched and compiled, it keeps."""
+    """A browser keeps what it has fetched and compiled."""
     tab = browser.new_page()
     tab.set_default_timeout(PATIENCE)
     return tab

@@ -1,4 +1,4 @@
-"""What reaches the disk when: strict commits before they are answered, all others within a moment."""
+"""Durability: strict commits reach the disk before they are answered, all others within a moment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ B = "bbbbbbbb-0000-4000-8000-000000000002"
 
 
 class Disk:
-    """What was synced, and by whom; ``way`` shut holds every sync up."""
+    """The syncs, and the threads that made them; ``way`` shut holds every sync up."""
 
     def __init__(self) -> None:
         self.synced: list[str] = []

@@ -1,4 +1,4 @@
-"""What differs between two cartridges: item by item, in words, whatever their shapes."""
+"""The differences between two cartridges: item by item, in words, whatever their shapes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ THEN = {
     "tools/rake.sh": "#!/bin/sh\n",
     "README.md": "My twin.\n",
 }
-"""What a checkpoint holds."""
+"""The content of a checkpoint."""
 OTHERS = {
     "rappid.json": None,
     "bonds.json": None,
@@ -50,7 +50,7 @@ OTHERS = {
     "agents/basic_agent.py": "KERNEL = 1\n",
     "HATCH_RECEIPT.json": "{}",
 }
-"""What no egg holds, and what stays whatever one goes back to."""
+"""Files that no egg holds, and that stay whatever one goes back to."""
 
 
 class Said:

@@ -22,7 +22,7 @@ from twins.workspace.twin import mint, rename
 
 
 def parts(content: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What a checkpoint concerns, and what stays; the soul's history apart."""
+    """The files that a checkpoint concerns, and those that stay; the soul's history apart."""
     stays = {
         path: text
         for path, text in content.items()

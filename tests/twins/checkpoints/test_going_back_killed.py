@@ -56,7 +56,7 @@ class Case:
         return self.garden.content() if self.garden.root.is_dir() else {}
 
     def check(self) -> str:
-        """Which of the two it is, after recovery. A checkpoint that was made stays, and is whole."""
+        """The one of the two that it is, after recovery. A checkpoint that was made stays, and is whole."""
         self.garden.recover()
         assert self.garden.staged() == []
         state = self.twin()

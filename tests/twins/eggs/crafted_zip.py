@@ -41,7 +41,7 @@ class Crafted:
     central: dict[str, Any] = field(default_factory=dict)
     listed: bool = True
     lies: bool = True
-    """Whether its bytes are in the archive at all (else only its record in the list is)."""
+    """True when its bytes are in the archive at all (else only its record in the list is)."""
 
     def told(self) -> dict[str, Any]:
         data = self.packed()

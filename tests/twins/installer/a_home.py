@@ -18,7 +18,7 @@ from twins.workspace.rappid import Rappid
 from twins.workspace.workspace import Workspace
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""Where homes are made: nearly everything here waits for the disk, and what is tested is order."""
+"""The folder for homes: nearly everything here waits for the disk, and what is tested is order."""
 
 KEY = "4f2a" * 16
 RAPPID = f"rappid:@ada/gardener:{KEY}"

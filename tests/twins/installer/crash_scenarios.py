@@ -52,10 +52,10 @@ class Scenario:
         shutil.copytree(home.root, self._template, symlinks=True)
 
     def prepare(self) -> None:
-        """What is there before."""
+        """Makes the home as it is before."""
 
     def act(self) -> None:
-        """What is done."""
+        """Carries out the operation that is cut off."""
         raise NotImplementedError
 
     def reset(self) -> AHome:

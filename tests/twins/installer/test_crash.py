@@ -44,7 +44,7 @@ def _both_states(scenario: Scenario) -> tuple[dict[str, object], dict[str, objec
 
 
 def _no_code_runs_unheld(home: AHome) -> None:
-    """Whatever the moment, code from the egg is held if it lies there at all."""
+    """Code from the egg is held at any moment, if it lies there at all."""
     held = AHome(home.root).held
     for path in CODE:
         there = home.twin / path

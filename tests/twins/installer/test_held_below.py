@@ -1,4 +1,4 @@
-"""What is held below some folders, as workers are told it."""
+"""Files held below some folders, as workers are told them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever an egg names, and whatever lies in the workspace: nothing is written outside, nor through a link."""
+"""Hostile names in eggs and workspaces: nothing is written outside, nor through a link."""
 
 from __future__ import annotations
 

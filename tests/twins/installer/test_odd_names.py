@@ -127,5 +127,5 @@ def test_no_two_names_that_some_disk_joins_lie_side_by_side(
 
 
 def _was_here(folder: Path, laid: set[str], home: AHome) -> bool:
-    """Whether a folder was there before, beside another that some disk joins with it."""
+    """True when a folder was there before, beside another that some disk joins with it."""
     return any((home.twin / one).is_relative_to(folder) for one in laid)

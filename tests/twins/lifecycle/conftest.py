@@ -90,7 +90,7 @@ class Home:
         return asyncio.run(one())
 
     def leftovers(self) -> list[str]:
-        """What verbs lay down for themselves and should have taken away."""
+        """Files that verbs lay down for themselves and should have removed."""
         return [
             str(path) for folder in (self.places.archive, self.places.purged) for path in folder.glob(".*")
         ]

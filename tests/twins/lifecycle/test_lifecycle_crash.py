@@ -91,7 +91,7 @@ class Case:
         return state
 
     def check_settled(self, state: State) -> None:
-        """That nothing of the verb is left but its outcome."""
+        """Checks that nothing of the verb is left but its outcome."""
         assert self.check() is state
         assert self.home.leftovers() == []
         assert self.place(State.ACTIVE).exists() == (state is State.ACTIVE)

@@ -105,7 +105,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(key=keys, suffix=st.sampled_from(["", "-20260601-101500"]))
     def roll_back(self, key: str, suffix: str) -> None:
-        """What the published hatcher does to a twin."""
+        """Does what the published hatcher does to a twin."""
         expected = self.twins[key]
         if expected.state is State.ACTIVE and not self.runner.presence(key).running:
             trash = self.home.places.twins / ".trash"

@@ -1,4 +1,4 @@
-"""What lies in the folders of twins and is none, or is damaged: nothing is taken for a twin, and no twin is lost."""
+"""Strays and damaged twins in the folders of twins: nothing is taken for a twin, and no twin is lost."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ def utc(second: int) -> str:
 
 
 said = st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abc")), max_size=4)
-"""What happened in a stream: seconds since the last frame, and what was said."""
+"""The events of a stream: seconds since the last frame, and what was said."""
 starts = st.sampled_from([0, 0, 0, 0, 1, 3])
-"""How many of the first frames of a stream a machine has lost."""
+"""The number of first frames of a stream that a machine has lost."""
 
 
 def told(
@@ -59,5 +59,5 @@ def side(label: str, frames: list[Frame]) -> Side:
 
 
 def hashes(frames: Any) -> set[tuple[str, str]]:
-    """What tells frames apart."""
+    """The key that tells frames apart."""
     return {(frame["stream_id"], frame["hash"]) for frame in frames}

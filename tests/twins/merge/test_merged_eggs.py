@@ -31,7 +31,7 @@ AGENT = "class A:\n    def perform(self):\n        return {}\n"
 
 
 class Said:
-    """What a twin was told, as its house keeps it."""
+    """The words to a twin, as its home keeps them."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
         self._frames = list(frames)

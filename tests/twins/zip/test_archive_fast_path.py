@@ -31,7 +31,7 @@ NAMES = st.lists(
 
 
 def outcome(path: Path, octets: bytes) -> object:
-    """What an archive holds, or why it is refused."""
+    """The content of an archive, or the reason why it is refused."""
     path.write_bytes(octets)
     try:
         with Archive.open(path) as archive:

@@ -20,7 +20,7 @@ from twins.zip.reader import Archive
 
 
 def open_files() -> int:
-    """How many descriptors this process holds; 0 where that cannot be seen."""
+    """The number of descriptors this process holds; 0 where that cannot be seen."""
     listed = Path("/proc/self/fd")
     return len(list(listed.iterdir())) if listed.exists() else 0
 

@@ -61,7 +61,7 @@ def test_components_that_are_no_component(name: str) -> None:
 
 @given(st.text(max_size=40))
 def test_no_text_leads_out_of_its_folder(text: str) -> None:
-    """Whatever passes is below its folder by the rules of POSIX and of Windows."""
+    """Every name that passes is below its folder by the rules of POSIX and of Windows."""
     import ntpath
     import posixpath
 

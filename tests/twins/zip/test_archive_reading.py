@@ -1,4 +1,4 @@
-"""What a reader of archives meets: pieces, caps, files that are none, several threads."""
+"""Reading archives: pieces, caps, files that are none, several threads."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_what_does_not_shrink_is_kept_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_same_input_and_time_give_the_same_bytes(stored: bool, tmp_path: Path) -> None:
-    """Whether the content comes as bytes or from a file, whatever the file's own times, modes and place."""
+    """The bytes are the same for content in memory or in a file, whatever its times, modes and place."""
     moment = datetime(2026, 11, 21, 18, 4, 30, tzinfo=UTC)
     first = packed(FILES, stored=stored, at=moment)
     for folder, mode in (("one", 0o600), ("other", 0o755)):

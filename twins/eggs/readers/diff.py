@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,14 +137,7 @@ def _facts(before: ParsedEgg, after: ParsedEgg) -> tuple[tuple[str, str, str], .
 
 
 def _differ(left: Part, right: Part) -> bool:
-    return left.size != right.size or _digest(left) != _digest(right)
-
-
-def _digest(part: Part) -> bytes:
-    digest = hashlib.sha256()
-    for chunk in part.chunks():
-        digest.update(chunk)
-    return digest.digest()
+    return left.size != right.size or left.sha256() != right.sha256()
 
 
 def _text_difference(left: Part, right: Part) -> tuple[str, ...]:

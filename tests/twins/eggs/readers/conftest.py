@@ -93,7 +93,7 @@ class Eggs:
 
 
 def octets(content: Any) -> bytes:
-    """What a member holds."""
+    """The content of a member."""
     if isinstance(content, bytes):
         return content
     return content.encode() if isinstance(content, str) else json.dumps(content).encode()

@@ -1,4 +1,4 @@
-"""Where an opened egg's parts would go, and what they are made of."""
+"""The places of an opened egg's parts, and their content."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _JUNK: list[Any] = [
 
 
 def opens_or_is_refused(path: Path) -> bool:
-    """Whether it opened. Anything that is raised and is no ``BadEggError`` fails the test."""
+    """True when it opened. Anything that is raised and is no ``BadEggError`` fails the test."""
     try:
         opened = open_egg(path)
     except BadEggError as error:

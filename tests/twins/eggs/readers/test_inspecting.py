@@ -1,4 +1,4 @@
-"""What people and programs are told about an egg."""
+"""Reports on an egg for people and programs."""
 
 from __future__ import annotations
 

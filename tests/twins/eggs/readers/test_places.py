@@ -1,4 +1,4 @@
-"""Where files go: nothing lands where only the daemon may write, and nothing is lost."""
+"""Places of files: nothing lands where only the daemon may write, and nothing is lost."""
 
 from __future__ import annotations
 

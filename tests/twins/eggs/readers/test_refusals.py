@@ -1,4 +1,4 @@
-"""What is refused, before anything is written, and in which words."""
+"""Refusals, before anything is written, and their words."""
 
 from __future__ import annotations
 

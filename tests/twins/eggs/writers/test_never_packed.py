@@ -1,4 +1,4 @@
-"""What never travels, however it is spelled and wherever it lies; and what must not be left behind for it."""
+"""Files that never travel, however spelled and wherever they lie; and those that must not be left behind for it."""
 
 from __future__ import annotations
 

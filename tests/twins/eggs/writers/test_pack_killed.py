@@ -59,7 +59,7 @@ def killed_at(step: int) -> Callable[[], None]:
 
 
 def state(path: Path) -> str:
-    """Which egg lies there, after everything about it was found right."""
+    """The egg that lies there, after everything about it was found right."""
     beside = path.with_name(path.name + ".sig")
     if not path.exists():
         assert not beside.exists()
