@@ -14,6 +14,7 @@ import benchmarks
 _HELPERS = {
     "__main__",
     "a2a_peer",
+    "bare_hub",
     "bare_line",
     "bare_steps",
     "daemon",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,7 +38,7 @@ def missing() -> str:
 
 
 def run() -> list[tuple[str, str]]:
-    """One daemon with the scripted model; three phones; two bare aiortc peers in the same run."""
+    """One daemon with the scripted model; three phones; bare aiortc peers and their hub in the same run."""
     with tempfile.TemporaryDirectory() as folder:
         with phone_daemon(Path(folder) / "desk") as daemon:
             daemon.start()
@@ -58,7 +59,7 @@ async def _phones(daemon: BenchDaemon) -> tuple[list[tuple[str, str]], tuple[int
     resumed = await _resumes(phone)
     others = [await phone_client(daemon).pair(name=f"phone {n}") for n in range(2, PHONES + 1)]
     every = [phone, *others]
-    bare, hub = await _bare(), await _Hub.open(PHONES)
+    bare, hub = await _Hub.open(1), await _Hub.open(PHONES)
     rates: dict[str, list[float]] = {_SAID: [], _ANSWERED: [], "bare": [], "hub": []}
     try:
         for _ in range(3):
@@ -75,7 +76,7 @@ async def _phones(daemon: BenchDaemon) -> tuple[list[tuple[str, str]], tuple[int
     rows = [
         ("scan to the first answer", f"{first * 1000:.0f} ms; {first / FIRST_SECONDS:.2f} of what it may take"),
         ("resume to the session", f"p50 {resumed * 1000:.0f} ms; {resumed / RESUME_SECONDS:.2f} of what it may take"),
-        ("1 KiB round trips of two bare aiortc peers", f"{statistics.median(rates['bare']):,.0f}/s"),
+        ("1 KiB round trips of a bare aiortc peer and a hub", f"{statistics.median(rates['bare']):,.0f}/s"),
         ("1 KiB from one to three by a bare aiortc hub", f"{statistics.median(rates['hub']):,.0f}/s"),
     ]  # fmt: skip
     for kind, called in (
@@ -130,85 +131,59 @@ async def _session_rate(phones: list[AiortcClient], kind: str) -> float:
     return TRIPS / took
 
 
-class _Pair:
-    """Two aiortc peers of one process; one gives back what it gets."""
-
-    def __init__(self, one: Any, other: Any, channel: Any) -> None:
-        self._one, self._other, self.channel = one, other, channel
-
-    async def rate(self) -> float:
-        """Round trips a second of 1 KiB, one after the other."""
-        back: asyncio.Queue[str] = asyncio.Queue()
-        self.channel.on("message", back.put_nowait)
-        began = time.perf_counter()
-        for _ in range(TRIPS):
-            self.channel.send(TEXT)
-            await back.get()
-        found = TRIPS / (time.perf_counter() - began)
-        self.channel.remove_listener("message", back.put_nowait)
-        return found
-
-    async def close(self) -> None:
-        await self._one.close()
-        await self._other.close()
-
-
 class _Hub:
-    """Bare aiortc peers; what one says to the hub goes to all of them."""
+    """Bare aiortc peers of a hub in another process, as phones are; a text of one goes to all of them."""
 
-    def __init__(self, pairs: list[_Pair], phones: list[asyncio.Queue[str]]) -> None:
-        self._pairs, self._phones = pairs, phones
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._peers: list[Any] = []
+        self._channels: list[Any] = []
+        self._heard: list[asyncio.Queue[str]] = []
 
     @classmethod
     async def open(cls, count: int) -> _Hub:
-        """Connects that many phones to it."""
-        channels: list[Any] = []
-
-        def fan_out(text: str) -> None:
-            for channel in channels:
-                channel.send(text)
-
-        pairs = [await _bare(channels, fan_out) for _ in range(count)]
-        phones: list[asyncio.Queue[str]] = [asyncio.Queue() for _ in pairs]
-        for pair, phone in zip(pairs, phones, strict=True):
-            pair.channel.on("message", phone.put_nowait)
-        return cls(pairs, phones)
+        """Connects that many to a new hub."""
+        program = [sys.executable, "-m", "benchmarks.bare_hub"]
+        pipe = asyncio.subprocess.PIPE
+        hub = cls(await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe))
+        for _ in range(count):
+            await hub._connect()
+        return hub
 
     async def rate(self) -> float:
-        """Sentences a second, one after the other, that all phones get."""
+        """Texts of 1 KiB a second, one after the other, that all get."""
         began = time.perf_counter()
         for number in range(TRIPS):
-            self._pairs[number % len(self._pairs)].channel.send(TEXT)
-            for phone in self._phones:
-                await phone.get()
+            self._channels[number % len(self._channels)].send(TEXT)
+            for heard in self._heard:
+                await heard.get()
         return TRIPS / (time.perf_counter() - began)
 
     async def close(self) -> None:
-        for pair in self._pairs:
-            await pair.close()
+        for peer in self._peers:
+            await peer.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
 
+    async def _connect(self) -> None:
+        from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 
-async def _bare(channels: list[Any] | None = None, heard: Callable[[str], None] | None = None) -> _Pair:
-    """Two connected peers; the other gives back what it hears, or does as it is told."""
-    from aiortc import RTCConfiguration, RTCPeerConnection
-
-    one, other = (RTCPeerConnection(RTCConfiguration(iceServers=[])) for _ in range(2))
-    channel = one.createDataChannel("rapp")
-    is_open = asyncio.Event()
-    channel.on("open", is_open.set)
-
-    @other.on("datachannel")  # type: ignore[untyped-decorator,unused-ignore]
-    def found(there: Any) -> None:
-        there.on("message", heard or there.send)
-        if channels is not None:
-            channels.append(there)
-
-    await one.setLocalDescription(await one.createOffer())
-    await other.setRemoteDescription(one.localDescription)
-    await other.setLocalDescription(await other.createAnswer())
-    await one.setRemoteDescription(other.localDescription)
-    await is_open.wait()
-    return _Pair(one, other, channel)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        channel = peer.createDataChannel("rapp")
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        is_open = asyncio.Event()
+        channel.on("message", heard.put_nowait)
+        channel.on("open", is_open.set)
+        await peer.setLocalDescription(await peer.createOffer())
+        self._process.stdin.write(json.dumps(peer.localDescription.sdp).encode() + b"\n")
+        answer = json.loads(await self._process.stdout.readline())
+        await peer.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+        await is_open.wait()
+        self._peers.append(peer)
+        self._channels.append(channel)
+        self._heard.append(heard)
 
 
 class _Computer:
