@@ -16,6 +16,7 @@ from rappd.store.records import Counts, Event, ThreadRow
 _THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
 _EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash
     FROM events JOIN threads ON threads.number = events.thread"""
+RECENT_BYTES = 8 << 20
 _NOTE = "SELECT n FROM events"
 _IS = "WHERE (substr(id, 25), id) = (substr(?1, 25), ?1)"  # as the index has it
 _OF = "WHERE events.thread = (SELECT number FROM threads WHERE (substr(id, 25), id) = (substr(?1, 25), ?1))"
@@ -98,16 +99,24 @@ class Reader:
         return [Event(*row) for row in reversed(rows)]
 
     def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
-        """Events of all threads by ascending ``seq``: the latest, or the first ones after ``after_seq``."""
+        """Events of all threads by ascending ``seq``: the latest, or the first ones after ``after_seq``.
+
+        Fewer than ``limit`` where pictures make them large: together at most ``RECENT_BYTES``, and at least one.
+        """
+        latest = after_seq is None
+        where = "ORDER BY seq DESC" if latest else "WHERE seq > :after ORDER BY seq"
+        found: list[Event] = []
+        size = 0
         with in_words(self._path):
-            if after_seq is None:
-                rows = self._db.execute(f"{_EVENT} ORDER BY seq DESC LIMIT ?", (limit,)).fetchall()
-                rows.reverse()
-            else:
-                rows = self._db.execute(
-                    f"{_EVENT} WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit)
-                ).fetchall()
-        return [Event(*row) for row in rows]
+            for row in self._db.execute(
+                f"{_EVENT} {where} LIMIT :limit", {"limit": limit, "after": after_seq}
+            ):
+                event = Event(*row)
+                size += len(event.body)
+                if found and size > RECENT_BYTES:
+                    break
+                found.append(event)
+        return found[::-1] if latest else found
 
     def answer_to(self, caller: str, id: str) -> bytes | None:
         """The recorded reply to a turn that the caller gave this id, verbatim."""

@@ -113,6 +113,18 @@ async def test_recent_events_and_what_came_after_them(filled: Store, say) -> Non
     assert await filled.recent_events(after_seq=5) == []
 
 
+async def test_recent_events_with_pictures_stay_small_together(store: Store, say) -> None:
+    half = "x" * (reader.RECENT_BYTES // 2)
+    for text in ("first", half, "between", half, "last", half + half):
+        await store.commit(say(A, text))
+    assert [event.n for event in await store.recent_events(6)] == [6]
+    assert [event.n for event in await store.recent_events(4, after_seq=1)] == [2, 3]
+    await store.commit(say(A, "after"))
+    assert [event.n for event in await store.recent_events(2)] == [7]
+    await store.commit(say(A, half))
+    assert [event.n for event in await store.recent_events(6)] == [7, 8]
+
+
 async def test_only_a_marked_reply_answers_a_turn(store: Store, say) -> None:
     turn = "11111111-0000-4000-8000-000000000001"
     await store.commit(say(A, "asked", id=turn))
