@@ -44,7 +44,6 @@ class Dispatcher:
         self.closing = False
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
         self._watchers: list[Watcher] = []
-        self._followers: dict[str, Callable[[], None]] = {}
         self._turns: dict[tuple[str, str], asyncio.Future[Envelope]] = {}
         self._interrupts: dict[str, str] = {}
         self.passed = 0
@@ -65,10 +64,6 @@ class Dispatcher:
     def watch(self, watcher: Watcher) -> None:
         """``watcher(envelope, workspace)`` sees every record that was written down."""
         self._watchers.append(watcher)
-
-    def follow(self, thread: str, follower: Callable[[], None]) -> None:
-        """``follower()`` is called after each record of one thread that was written down."""
-        self._followers[thread] = follower
 
     async def dispatch(
         self,
@@ -352,8 +347,6 @@ class Dispatcher:
     def _announce(self, envelope: Envelope, workspace: str) -> None:
         for watcher in self._watchers:
             watcher(envelope, workspace)
-        if (follower := self._followers.get(envelope.thread)) is not None:
-            follower()
 
 
 class RequestCancelledError(ReportableError):

@@ -15,7 +15,7 @@ from rappd.store.connections import in_words
 from rappd.store.operations import ClaimState, InboxClaim, InboxReply, InboxStart, Item, Row, SqlStatement
 from rappd.store.reader import Reader
 from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
-from rappd.store.writer import Writer
+from rappd.store.writer import Follower, Writer
 
 READERS = 2
 
@@ -118,6 +118,10 @@ class Store:
     def change(self, change: SqlStatement, *, strict: bool = True) -> asyncio.Future[list[Row]]:
         """Executes a statement on other tables, in order with all the rest; for modules of this package."""
         return self._put(change, strict)
+
+    def follow(self, thread: str, follower: Follower) -> None:
+        """``follower(events)`` is called on the event loop with a thread's new events, in order, once committed."""
+        self._writer.followers.add(thread, follower)
 
     @property
     def trouble(self) -> StoreError | None:

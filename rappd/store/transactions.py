@@ -7,7 +7,7 @@ import contextlib
 import math
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Set
+from collections.abc import Container, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import msgspec
 from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.store import connections
 from rappd.store.operations import InboxReply, Item, MultiRowStatement, Other, SqlStatement, execute
-from rappd.store.records import Record, ThreadInfo
+from rappd.store.records import Event, Record, ThreadInfo
 
 Waiter = asyncio.Future[Any]
 Entry = tuple[Item | None, Waiter | None, bool]
@@ -26,11 +26,12 @@ Resolutions = list[tuple[Waiter, Any]]
 
 
 class CommitResult(NamedTuple):
-    """Waiters to resolve now, waiters to resolve after a sync, and about how many pages were written."""
+    """Waiters to resolve now, waiters to resolve after a sync, about how many pages were written, followed events."""
 
     done: Resolutions
     to_sync: Resolutions
     pages: int
+    followed: list[Event]
 
 
 _PLAIN = (Record, ThreadInfo, type(None))
@@ -45,9 +46,13 @@ _INSERT = MultiRowStatement("INSERT INTO events VALUES", 12)
 
 
 class TransactionWriter:
-    """Used on the writer's thread only. Heads in memory run ahead of COMMIT: call ``rollback`` after any error."""
+    """Used on the writer's thread only. Heads in memory run ahead of COMMIT: call ``rollback`` after any error.
 
-    def __init__(self, path: Path) -> None:
+    ``followed`` are the threads whose committed events are returned.
+    """
+
+    def __init__(self, path: Path, followed: Container[str] = ()) -> None:
+        self._followed = followed
         self.db = connections.open_writing(path)
         self._heads = ThreadHeads(self.db)
         self._seq: int | None = None
@@ -70,6 +75,7 @@ class TransactionWriter:
         seq = self.seq
         size = answers = pages = 0
         rows: list[tuple[object, ...]] = []
+        followed: list[Event] = []
         touched: dict[int, ThreadHead] = {}
         done: Resolutions = []
         to_sync: Resolutions = []
@@ -93,6 +99,9 @@ class TransactionWriter:
                     (seq, head.number, head.count, at, item.verb, item.sender, item.recipient, item.id,
                      bytearray(body), int(item.answers), bytearray(before), bytearray(after))
                 )  # fmt: skip
+                if item.thread in self._followed:
+                    names = (item.verb, item.sender, item.recipient, item.id)
+                    followed.append(Event(seq, item.thread, head.count, at, *names, body, before, after))
             elif isinstance(item, ThreadInfo):
                 found = self._heads.find(item.id)
                 head = found or self._heads.add(item)
@@ -105,7 +114,7 @@ class TransactionWriter:
             pages = self._pages(batch, heads, size, answers, mixed=mixed)
             self._commit(rows, heads)
         self._seq = seq
-        return CommitResult(done, to_sync, pages)
+        return CommitResult(done, to_sync, pages, followed)
 
     def rollback(self) -> None:
         """Rolls the open transaction back and forgets the heads in memory."""

@@ -15,7 +15,7 @@ from typing import Any
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.operations import Item, bytes_of, threads_of
-from rappd.store.records import Record, ThreadInfo
+from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.transactions import CommitResult, Entry, Resolutions, TransactionWriter, Waiter
 from rappd.store.write_ahead_log import FsyncThread, SqliteWalFile, ThreadWakeup, WalCheckpointer
 
@@ -50,7 +50,8 @@ class Writer:
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
         self._completions = CompletionQueue(self.group_commit)
-        self._transactions = TransactionWriter(path)
+        self.followers = Followers()
+        self._transactions = TransactionWriter(path, self.followers)
         try:
             self._checkpointer = WalCheckpointer(path)
         except BaseException:
@@ -64,8 +65,8 @@ class Writer:
     def put(self, item: Item | None, waiter: Waiter | None = None, *, strict: bool = False) -> None:
         """Queues an entry.
 
-        With a waiter it is committed at once (under load: as ``group_commit`` decides), without one within
-        ``LINGER_SECONDS``.
+        With a waiter it is committed at once (under load: as ``group_commit`` decides), and so is a record that
+        somebody follows; all else within ``LINGER_SECONDS``.
 
         The waiter gets the highest ``seq`` so far, or the result of ``execute``. ``strict`` syncs the entry and
         all before it to the disk first.
@@ -75,6 +76,9 @@ class Writer:
         self._pending.append((item, waiter, strict))
         if waiter is not None:
             self._woken = True
+        elif isinstance(item, Record) and item.thread in self.followers:
+            self._woken = True
+            self._wakeup.notify()
         elif self._lingering is None:
             self._linger()
         self.group_commit.add_waiter(waits=waiter is not None)
@@ -176,6 +180,8 @@ class Writer:
         if written.pages:
             self._checkpointer.wrote(written.pages)
         self._completions.post(written.done)
+        if written.followed:
+            self.followers.post(written.followed)
         if written.to_sync:
             if self._pending or len(written.to_sync) > 1:  # a sync takes longer than the next commit
                 self._fsync_thread.put(written.to_sync)
@@ -352,3 +358,33 @@ class CompletionQueue:
                 waiter.set_result(result)
         if self._pending:
             asyncio.get_running_loop().call_soon(self._resolve)
+
+
+Follower = Callable[[list[Event]], None]
+
+
+class Followers:
+    """Threads that somebody follows, each with the event loop that its events go to."""
+
+    def __init__(self) -> None:
+        self._followers: dict[str, tuple[asyncio.AbstractEventLoop, Follower]] = {}
+
+    def __contains__(self, thread: object) -> bool:
+        """True for a thread that is followed. Thread-safe."""
+        return thread in self._followers
+
+    def add(self, thread: str, follower: Follower) -> None:
+        """Lets ``follower`` follow a thread, in place of any before."""
+        self._followers[thread] = asyncio.get_running_loop(), follower
+
+    def post(self, events: list[Event]) -> None:
+        """Gives each follower its events soon. Thread-safe."""
+        by_thread: dict[str, list[Event]] = {}
+        for event in events:
+            by_thread.setdefault(event.thread, []).append(event)
+        for thread, found in by_thread.items():
+            loop, follower = self._followers[thread]
+            try:
+                loop.call_soon_threadsafe(follower, found)
+            except RuntimeError:  # the loop is closed: nobody listens any more
+                return

@@ -13,6 +13,7 @@ from rappd.dispatch.dispatcher import Dispatcher, now
 from rappd.errors import NotFoundError
 from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.store import Store
+from rappd.store.writer import Follower
 from rappd.tenants.tenant import HOST
 from rappd.tether.events import SESSION_END
 from rappd.tether.session_list import OPENED, SESSION_CALLER, SessionRow, session_rows, thread_of
@@ -57,17 +58,13 @@ class SessionRecord:
             return await self._store.thread_events(thread, after=after, first=first, last=last)
         return []
 
-    async def page(self, thread: str, after: int) -> tuple[list[Event], bool]:
-        """The next events that go into one message, and True when there are more."""
-        records = await self.events(thread, after=after, first=PAGE_EVENTS + 1)
-        page: list[Event] = []
-        size = 0
-        for one in records[:PAGE_EVENTS]:
-            size += len(one.body)
-            if page and size > _PAGE_BYTES:
-                break
-            page.append(one)
-        return page, len(records) > len(page)
+    def follow(self, thread: str, follower: Follower) -> None:
+        """See ``Store.follow``."""
+        self._store.follow(thread, follower)
+
+    async def page(self, thread: str, after: int) -> tuple[list[Event], list[Event]]:
+        """The next events that go into one message, and events that follow them, if there are more."""
+        return page_of(await self.events(thread, after=after, first=PAGE_EVENTS + 1))
 
     async def flush(self) -> None:
         """Returns once all that was written down is committed. Raises ``StoreError``."""
@@ -103,6 +100,17 @@ class SessionRecord:
             told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
             reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
             await self._dispatcher.record_reply(reply, thread, workspace=HOST)
+
+
+def page_of(records: list[Event]) -> tuple[list[Event], list[Event]]:
+    """The first of these events, as many as go into one message, and the rest."""
+    count = size = 0
+    for one in records[:PAGE_EVENTS]:
+        size += len(one.body)
+        if count and size > _PAGE_BYTES:
+            break
+        count += 1
+    return records[:count], records[count:]
 
 
 def _unanswered(records: list[Event]) -> list[tuple[Event, dict[str, Any]]]:

@@ -26,7 +26,7 @@ from rappd.tether.participants import Participants
 from rappd.tether.sentence import Say
 from rappd.tether.sentences import Sentences, Speaker
 from rappd.tether.session_list import OPENED, SessionRow, find_session, thread_of
-from rappd.tether.session_record import SessionRecord
+from rappd.tether.session_record import SessionRecord, page_of
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class Session:
         self.recent: deque[Event] = deque(maxlen=_RECENT)
         """Its last events, as far as they were shown: what a participant that is asked knows of it."""
         self.last_seq = 0
+        self.fresh: list[Event] = []
+        """Events that were recorded after those."""
         self.listeners: set[Listener] = set()
         self.news = asyncio.Event()
         self.said: set[str] = set()
@@ -72,6 +74,11 @@ class Session:
     def here(self) -> list[str]:
         """Names of all who listen."""
         return sorted({one.name for one in self.listeners})
+
+    def on_events(self, records: list[Event]) -> None:
+        """These were recorded."""
+        self.fresh += records
+        self.news.set()
 
     def take(self, records: list[Event]) -> None:
         """Its next events."""
@@ -94,7 +101,6 @@ class Sessions:
         self.interject: Callable[[Session, Callable[[], Work]], Work | None] = lambda session, speak: None
         """Interrupts the workflow of a session for a sentence, which it asks; None where none runs."""
         self._looking: set[str] = set()
-        self._dispatcher = dispatcher
         self._sentences = Sentences(dispatcher, self.participants)
         self._open: dict[str, Session] = {}
         self._opening = asyncio.Lock()
@@ -222,6 +228,7 @@ class Sessions:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _take_up(self, session: Session) -> Session:
+        self.record.follow(session.thread, session.on_events)
         records = await self.record.events(session.thread)
         if records:
             await self.record.end_interrupted(session.thread, records)
@@ -231,7 +238,6 @@ class Sessions:
             session.take(records)
             self._look_after(session)
         self._open[session.id] = session
-        self._dispatcher.follow(session.thread, session.news.set)
         if not records:
             self.record.begin(session.id)
             self.note(session, SESSION_START, by="system", text="")
@@ -287,7 +293,6 @@ class Sessions:
             await session.news.wait()
             session.news.clear()
             try:
-                await self.record.flush()
                 pages = await self._news(session)
                 for listener in list(session.listeners):
                     if not listener.behind:
@@ -298,20 +303,23 @@ class Sessions:
     async def _news(self, session: Session) -> _Pages:
         """Takes in what was recorded meanwhile, and returns it."""
         pages: _Pages = {}
-        more = True
-        while more:
+        rest = [one for one in session.fresh if one.n > session.last_seq]
+        session.fresh.clear()
+        while rest:
             after = session.last_seq
-            records, more = await self.record.page(session.thread, after)
+            records, rest = page_of(rest)
             session.take(records)
-            pages[after] = await self._message(records, more)
+            pages[after] = await self._message(records, bool(rest))
         return pages
 
     async def _show(self, session: Session, listener: Listener, pages: _Pages | None = None) -> None:
         """Sends one page of what a listener has not seen. Listeners that have seen the same share ``pages``."""
         pages = {} if pages is None else pages
         while (after := listener.last_seq) not in pages:
-            records, more = await self.record.page(session.thread, after)
-            pages[after] = await self._message(records, more)  # meanwhile another call may have shown a part
+            records, rest = await self.record.page(session.thread, after)
+            pages[after] = await self._message(
+                records, bool(rest)
+            )  # meanwhile another call may have shown a part
         page = pages[after]
         if page is None or listener not in session.listeners:
             return

@@ -60,7 +60,7 @@ async def reopen(request: web.Request) -> web.Response:
 async def show(request: web.Request) -> web.Response:
     """A session (`current`: the one opened last) and a page of its events after the number `after`."""
     tether, row = await _found(request)
-    records, more = await tether.sessions.record.page(row.thread, _number(request.query.get("after", "0")))
+    records, rest = await tether.sessions.record.page(row.thread, _number(request.query.get("after", "0")))
     names = await tether.sessions.participants.names(records)
     events = [event for one in records if (event := event_of(one, names)) is not None]
     last = records[-1].n if records else None
@@ -72,7 +72,7 @@ async def show(request: web.Request) -> web.Response:
             "backend": people.backend_name(guests),
             "events": events,
             "last_seq": last,
-            "more": more,
+            "more": bool(rest),
         }
     )
 
