@@ -136,9 +136,9 @@ async def socket(request: web.Request) -> web.StreamResponse:
         try:
             connection, opened = request.app[PHONES].socket(_object(first), channel, request.remote or "")
         except ReportableError as found:
-            channel.send({"type": "stopped", "reason": found.code, **found.as_json()})
+            channel.send(_text({"type": "stopped", "reason": found.code, **found.as_json()}))
             return line
-        channel.send(opened)
+        channel.send(_text(opened))
         async for message in line:
             if message.type is not WSMsgType.TEXT:
                 break
@@ -216,9 +216,9 @@ class _SocketChannel:
         self._queue: asyncio.Queue[str | None] = asyncio.Queue(256)
         self._sending = asyncio.create_task(self._send_all())
 
-    def send(self, frame: dict[str, Any]) -> None:
+    def send(self, frame: str) -> None:
         try:
-            self._queue.put_nowait(json.dumps(frame, ensure_ascii=False))
+            self._queue.put_nowait(frame)
         except asyncio.QueueFull:
             self._sending.cancel()
 
@@ -240,6 +240,10 @@ class _SocketChannel:
             return
         finally:
             await self._line.close()
+
+
+def _text(frame: dict[str, Any]) -> str:
+    return json.dumps(frame, ensure_ascii=False)
 
 
 def _build(phones: Phones, listener: TetherListener) -> web.Application:

@@ -17,18 +17,20 @@ class FrameError(ValueError):
     """A frame that is no message, too long, or a chunk out of order."""
 
 
-def frames_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """The frames that carry a message. Raises ``FrameError`` for one above 1 MiB."""
+def frames_of(message: dict[str, Any]) -> list[str]:
+    """The frames that carry a message, as JSON. Raises ``FrameError`` for one above 1 MiB."""
     text = json.dumps(message, ensure_ascii=False)
     size = len(text.encode())
     if size <= FRAME_BYTES:
-        return [message]
+        return [text]
     pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
     if size > MESSAGE_BYTES or len(pieces) > MOST_CHUNKS:
         raise FrameError("the message is above 1 MiB")
     id = secrets.token_hex(4)
     return [
-        {"type": "chunk", "id": id, "n": number, "total": len(pieces), "data": piece}
+        json.dumps(
+            {"type": "chunk", "id": id, "n": number, "total": len(pieces), "data": piece}, ensure_ascii=False
+        )
         for number, piece in enumerate(pieces)
     ]
 

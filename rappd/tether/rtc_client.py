@@ -28,7 +28,7 @@ class Channel(Protocol):
         """True when nobody in between can read it."""
         ...
 
-    def send(self, frame: dict[str, Any]) -> None:
+    def send(self, frame: str) -> None:
         """Sends a frame, if the connection is still there. At most 16 KiB of JSON."""
         ...
 
@@ -180,9 +180,9 @@ class RtcChannel:
         """See ``RtcClient.attach``."""
         self._client.attach(self._id, owner)
 
-    def send(self, frame: dict[str, Any]) -> None:
+    def send(self, frame: str) -> None:
         """See ``Channel``."""
-        self._client.tell(op="send", id=self._id, text=json.dumps(frame, ensure_ascii=False))
+        self._client.tell(op="send", id=self._id, text=frame)
 
     def close(self) -> None:
         """See ``Channel``."""

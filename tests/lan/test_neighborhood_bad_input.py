@@ -338,7 +338,9 @@ def test_two_generations_come_back_in_either_order(neighborhood: Neighborhood) -
         assert same(host.tree(), {**after[host.name], **before[host.name]})
 
 
-def test_agents_of_a_peer_stay_in_the_egg_and_are_named(neighborhood: Neighborhood) -> None:
+def test_files_beside_the_agents_of_a_peer_stay_in_the_egg_and_are_named(
+    neighborhood: Neighborhood,
+) -> None:
     agents = neighborhood.hosts[0].home / "brainstem/agents"
     (agents / "weather").mkdir(parents=True)
     (agents / "clock_agent.py").write_text("clock = 1\n")
@@ -347,4 +349,5 @@ def test_agents_of_a_peer_stay_in_the_egg_and_are_named(neighborhood: Neighborho
     with zipfile.ZipFile(taken["snapshot"]["path"]) as archive:
         assert archive.read("peers/host1/brainstem/agents/weather/rain.py") == b"rain = 1\n"
     shown = neighborhood.rappd("plan", taken["snapshot"]["name"]).stdout
-    assert "2 agent files of its brainstem stay in the egg" in shown
+    assert "1 agent of its brainstem, is there" in shown
+    assert "1 file beside its agents stays in the egg" in shown
