@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from rappd.errors import AmbiguousError, NotFoundError, StoreError
 from rappd.store import reader, transactions
 from rappd.store.reader import Reader
+from rappd.store.records import Event
 from rappd.store.store import Store
 
 A = "7c1e0000-0000-4000-8000-00000000000a"
@@ -123,6 +125,17 @@ async def test_recent_events_with_pictures_stay_small_together(store: Store, say
     assert [event.n for event in await store.recent_events(2)] == [7]
     await store.commit(say(A, half))
     assert [event.n for event in await store.recent_events(6)] == [7, 8]
+
+
+async def test_follower_gets_the_events_of_its_thread_once_they_are_committed(store: Store, say) -> None:
+    seen: asyncio.Queue[Event] = asyncio.Queue()
+    store.follow(A, lambda events: [seen.put_nowait(one) for one in events])
+    for thread, text in ((A, "one"), (B, "other"), (A, "two")):
+        store.queue(say(thread, text))  # nobody waits for the commit
+    told = [await asyncio.wait_for(seen.get(), 5) for _ in range(2)]
+    assert told == await store.thread_events(A)
+    await store.commit(say(B))
+    assert seen.empty()
 
 
 async def test_only_a_marked_reply_answers_a_turn(store: Store, say) -> None:
