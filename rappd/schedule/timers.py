@@ -103,6 +103,7 @@ class Timers:
 
     async def _run(self) -> None:
         while True:
+            self._changed.clear()  # before it looks: what changes meanwhile is looked at next
             now = self._clock()
             await self._mend(now)
             due = [row for row in self.rows if row.next <= now and row.kind in self._handlers]
@@ -110,7 +111,6 @@ class Timers:
                 if row.id not in self._running:
                     self._running[row.id] = asyncio.create_task(self._perform(row))
             later = [row.next - now for row in self.rows if row.id not in self._running and row.next > now]
-            self._changed.clear()
             try:
                 async with asyncio.timeout(min([_LONGEST_WAIT, *later])):
                     await self._changed.wait()
