@@ -12,7 +12,7 @@ from typing import Any
 
 
 async def serve() -> None:
-    """Connects whoever offers."""
+    """Answers each offer, until the input ends."""
     from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 
     peers: list[Any] = []

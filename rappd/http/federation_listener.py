@@ -19,7 +19,7 @@ class FederationListener:
     """A taken port never stops a start: a free one is used, and announced."""
 
     def __init__(self, daemon: Daemon) -> None:
-        """Takes the port at once: whoever asks for the state of the daemon is told which."""
+        """Takes the port at once, so that the state of the daemon names it from the first answer on."""
         self._daemon = daemon
         self._runner: web.AppRunner | None = None
         self._socket: socket.socket | None = None

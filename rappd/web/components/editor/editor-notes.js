@@ -1,10 +1,10 @@
-/** What the editor says above the text: a fault and its line, a file that cannot be changed, text that came back. */
+/** Notes above the editor's text: a fault and its line, a file that cannot be changed, text that came back. */
 
 import { h } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
 import { attemptIn } from "../ui/problem.js";
 
-/** Why the text does not run; `goTo(line)` leads to its line, where one is known. */
+/** The reason for which the text does not run; `goTo(line)` leads to its line, if one is known. */
 export const faultNote = ({ message, line, before, goTo }) => [
   h(
     "p",
@@ -27,7 +27,7 @@ export const saveAnywayNote = (save) => [
   h("button", { type: "button", class: "secondary", onclick: save }, "Save anyway"),
 ];
 
-/** Why a file is read only; `copy()` makes one that is not, where `why` offers it. */
+/** The reason for which a file is read only; `copy()` makes one that is not, if `why` offers it. */
 export function readOnlyNote(why, copy) {
   const errorPlace = h("div", {});
   return [
