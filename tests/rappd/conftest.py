@@ -6,14 +6,32 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from fixtures.loopback_server import FakeGitHub, FakeModel
 from fixtures.running_daemon import RunningDaemon
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs behind
     # Else every program that a test starts would ignore Ctrl-C, too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """Chromium for the tests of a module, whose ``PATIENCE`` is the time in ms that what they expect has."""
+    from playwright.sync_api import expect, sync_playwright
+
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
+        yield browser
+        expect.set_options(timeout=None)
+        browser.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -31,17 +31,6 @@ PROPERTIES = """{
 ECHO = "import json; return json.dumps(kwargs, sort_keys=True)"
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.loopback_server import FakeModel, calls
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
@@ -34,16 +34,6 @@ SEEN_BELOW = """top => {
 SLOW = agent_source(
     "Slow", "import time\n        time.sleep(30)\n        return 'late'", "Waits for a long time."
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

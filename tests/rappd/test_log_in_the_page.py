@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -15,16 +15,6 @@ pytestmark = [
 ]
 KEY = "plain-looking-azure-key-1"
 LINE = "2026-11-26 10:00:00 {} rappd.trial: {}\n"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def _page(browser: Browser, daemon: RunningDaemon, scheme: str = "light") -> Page:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source, free_port
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 from zeroconf import ServiceInfo, Zeroconf
 
 pytestmark = [
@@ -24,17 +24,6 @@ PATIENCE = 60_000
 
 Open = Callable[[RunningDaemon], Page]
 Make = Callable[..., RunningDaemon]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -24,17 +24,6 @@ SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clie
 ADA = "11111111-2222-4333-8444-555555555555"
 
 Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture(scope="module")

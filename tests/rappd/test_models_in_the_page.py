@@ -9,23 +9,13 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon, free_port
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
 ]
 KEY = "sk-quite-secret-0123456789"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from fixtures import member_homes as homes
 from fixtures.axe import RULES, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon
 from fixtures.ssh_server import SshServer
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
@@ -28,17 +28,6 @@ pytestmark = [
 PATIENCE = 20_000
 """Milliseconds that a screen may take on a machine that is busy."""
 BIG = 24 << 20
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -18,16 +18,6 @@ pytestmark = [
 PAPER = "getComputedStyle(document.documentElement).backgroundColor"
 LIGHT, DARK = "rgb(250, 247, 240)", "rgb(24, 22, 19)"
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

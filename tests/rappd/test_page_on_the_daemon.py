@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -16,17 +16,6 @@ pytestmark = [
 ]
 
 WEATHER = agent_source("Weather", 'return "Rain from four, 18 degrees."', "Tells whether it will rain today.")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import REPO, agent_source, free_port
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 from twins.installer.quarantine import QuarantineList
@@ -64,17 +64,6 @@ for month in year:
 ```
 
 The mean is $$\\frac{1}{n}\\sum_i x_i$$."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 def remember(workspace: Path, *texts: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import Browser, FilePayload, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -51,16 +51,6 @@ def png(width: int, height: int, text: str = "") -> bytes:
 PLACE = "48.2082 N 16.3738 E"
 LARGE: FilePayload = {"name": "large.png", "mimeType": "image/png", "buffer": png(2000, 600, PLACE)}
 SMALL: FilePayload = {"name": "small.png", "mimeType": "image/png", "buffer": png(40, 30)}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from rappd.settings.wording import WORDING
 
@@ -93,17 +93,6 @@ def test_memories_behind_a_link_are_not_found(daemon: RunningDaemon) -> None:
     folder.rmdir()
     folder.symlink_to(outside)
     assert "The tomatoes are watered at six." not in [row["title"] for row in found(daemon, "tomatoes")]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if shutil.which("chromium") is None:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

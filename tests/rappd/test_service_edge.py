@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.sandboxed_daemon import NO_SANDBOX, sandboxed_daemon_in
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from rappd.http.loopback.services import service_headers
 
@@ -200,17 +200,6 @@ def test_listed_origin_gets_answers_of_a_service(tmp_path: Path) -> None:
         assert _get(daemon, "cross-site").status == 403
     finally:
         daemon.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"],
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -26,17 +26,6 @@ DRAG_OUT = """key => {
     document.querySelector(`[data-key="${key}"]`).dispatchEvent(event);
     return carried.getData("DownloadURL");
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from twins.installer.quarantine import QuarantineList
 
@@ -19,15 +19,6 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect
 
 from twins.cartridges import json_documents, lispy_file
 
@@ -26,17 +26,6 @@ PATIENCE = 40_000
 SQUARES = "(define (square n) (* n n)) (for-each (lambda (n) (println n (square n))) (range 1 6)) (+ 20 22)"
 GREETER = '(println "Who is there?") (define who (next-input)) (println "Hello," who) (list who (next-input))'
 ENDLESS = "(for-each (lambda (i) (for-each (lambda (j) (* i j)) (range 10000))) (range 10000))"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture(scope="module")

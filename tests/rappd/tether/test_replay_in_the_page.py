@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import Browser, FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -26,17 +26,6 @@ pytestmark = [
 
 PATIENCE = 30_000
 SIZES = [(390, 844), (1280, 800)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        expect.set_options(timeout=None)
-        browser.close()
 
 
 def opened(browser: Browser, desk: RunningDaemon, egg: Path, size: tuple[int, int] = (1280, 800)) -> Page:
