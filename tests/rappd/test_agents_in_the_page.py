@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -228,6 +229,18 @@ def test_files_of_others_are_read_only_and_can_be_copied(opened: Open, daemon: R
     page.get_by_role("button", name="Make a copy").click()
     expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
     assert (daemon.agents / "hacker_news_agent.py").exists()
+
+
+def test_closing_details_does_not_undo_a_later_navigation(opened: Open) -> None:
+    page = opened("agents/Weather", width=320)
+    expect(page.get_by_role("dialog", name="Weather")).to_be_visible()
+    page.evaluate("""() => {
+        document.querySelector("dialog").close()
+        location.hash = "#/agents/edit/weather_agent.py"
+    }""")
+    expect(editor(page)).to_be_visible()
+    page.wait_for_timeout(300)
+    expect(page).to_have_url(re.compile("#/agents/edit/weather_agent.py$"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -8,12 +8,12 @@ const WIDE = matchMedia("(min-width: 1180px)");
 let open = null;
 
 /**
- * Shows `content` titled `title` in `aside` or a dialog. `closed()` is called when the reader closes it.
- * Whatever was shown before goes without a word.
+ * Shows `content` titled `title` in `aside` or a dialog. `closed()` is called when the reader closes it and has not
+ * gone to another address since. Whatever was shown before goes without a word.
  */
 export function showDetail(aside, { title, content, closed, focus = true }) {
   hideDetail();
-  open = { closed, dialog: null, aside, opener: document.activeElement };
+  open = { closed, dialog: null, aside, opener: document.activeElement, address: location.hash };
   if (!WIDE.matches) {
     const mine = open;
     open.dialog = openDialog({ title, build: () => content, closed: () => open === mine && leave() });
@@ -51,8 +51,9 @@ export function hideDetail() {
 }
 
 function leave() {
-  const { closed, opener } = open;
+  const { closed, opener, address } = open;
   hideDetail();
+  if (location.hash !== address) return; // a dialog says later that it closed; by then one may be elsewhere
   closed?.();
   if (opener?.isConnected) opener.focus();
 }
