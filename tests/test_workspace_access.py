@@ -137,7 +137,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/installer/installer.py",
         "twins/installer/receipts.py",
         "twins/installer/staging.py",
-        "twins/installer/recovery.py",
         "twins/installer/rollback.py",
         "twins/merge/egg_merge.py",
         "twins/workspace/layout.py",

@@ -1,4 +1,7 @@
-"""The importer of one home: plan, hatch, receipts, rollback, recovery. Everything that arrives comes this way."""
+"""The importer of one home: plan, hatch, receipts, rollback, recovery. Everything that arrives comes this way.
+
+Recovery finishes or takes back what a crash left half-way, before anything of it runs.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import orjson
 
 from envelopes.errors import ReportableError
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
-from twins.errors import BadEggError
+from twins.errors import BadEggError, TwinError
+from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.errors import PlanChangedError, from_disk
 from twins.installer.hatching import PreBond, hatch_plan
 from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipt, Receipts
-from twins.installer.recovery import Recovered, recover_all
 from twins.installer.restored_conversations import deliver
 from twins.installer.rollback import RollbackResult, roll_back
 from twins.installer.rules import Category, is_held_like_code
 from twins.installer.signers import Signers
-from twins.installer.target import InstallTarget, install_target
+from twins.installer.target import INERT_FOLDERS, InstallTarget, install_target
 from twins.work_progress import Cancellation, Progress
-from twins.workspace.layout import exclusive_lock
+from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.workspace import Workspace
 
 
@@ -56,6 +60,14 @@ class HatchResult(msgspec.Struct):
             "answer": self.answer,
             "notes": self.notes,
         }
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """One staging folder that was found. ``outcome``: finished, undone, cleared, or stuck with a reason."""
+
+    folder: Path
+    outcome: str
+    reason: str = ""
 
 
 class Installer:
@@ -244,3 +256,34 @@ class Installer:
         self.receipts.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with exclusive_lock(self.receipts.folder):
             yield
+
+
+def recover_all(home: Path, host: Workspace, held: QuarantineList) -> list[Recovered]:
+    """Brings every interrupted hatching and rollback of a home to its end.
+
+    The caller holds the home against other hatchings. What cannot be brought to an end is told, stays,
+    and is tried again the next time.
+    """
+    return [_one(staging, held, Path(os.path.realpath(home))) for staging in sorted(_left(home, host))]
+
+
+def _left(home: Path, host: Workspace) -> Iterator[Path]:
+    real = Path(os.path.realpath(home))
+    beside = {real, Path(os.path.realpath(host.root)).parent, Path(os.path.realpath(real / "twins"))}
+    beside.add(Path(os.path.realpath(TwinLayout(real).archive)))
+    beside |= {Path(os.path.realpath(real / name)) for name in INERT_FOLDERS.values()}
+    for folder in beside:
+        if folder.is_dir():
+            with os.scandir(folder) as entries:
+                yield from (
+                    folder / entry.name
+                    for entry in entries
+                    if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False)
+                )
+
+
+def _one(staging: Path, held: QuarantineList, home: Path) -> Recovered:
+    try:
+        return Recovered(staging, resume(staging, held, home))
+    except (OSError, TwinError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        return Recovered(staging, "stuck", str(error))

@@ -29,9 +29,9 @@ from twins.errors import BadEggError, TwinConflictError
 from twins.fs.file_transaction import Journal, Location, Move, apply_journal, name_of
 from twins.fs.portable_names import shown, why_not_portable
 from twins.installer.errors import DiskFullError
+from twins.installer.installer import recover_all
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
-from twins.installer.recovery import recover_all
 from twins.installer.staging import abandon, make_staging, new_id, stage_file, stage_parts
 from twins.workspace.bonds import FILE as BONDS
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
