@@ -122,7 +122,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/checkpoints.py",
         "twins/zip/extracting.py",
         "twins/zip/chunks.py",
-        "twins/zip/file_slice.py",
+        "twins/zip/archive_bounds.py",
         "twins/eggs/extracting.py",
         "twins/eggs/readers/detect.py",
         "twins/eggs/writers/pack.py",

@@ -11,8 +11,8 @@ from operator import not_
 from typing import NamedTuple
 
 from twins.errors import BadEggError
+from twins.zip.archive_bounds import FileSlice, Limits
 from twins.zip.fast_directory import EMPTY_DEFLATED, KNOWN_VERSION, UNREADABLE, DirectoryColumns, columns
-from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     CENTRAL,
     CENTRAL_SIGN,
@@ -27,7 +27,6 @@ from twins.zip.layout import (
     LOCATOR_SIGN,
     STORED,
 )
-from twins.zip.limits import Limits
 from twins.zip.member_fields import NEEDLESS, Fields, decode_name, fields, refuse_kind, wide_values
 from twins.zip.names import safe_path, shown
 

@@ -15,7 +15,7 @@ from operator import add, ne, not_
 from typing import Any, NamedTuple
 
 from twins.errors import HostileEggError
-from twins.zip.file_slice import FileSlice
+from twins.zip.archive_bounds import FileSlice
 from twins.zip.layout import (
     CENTRAL,
     CENTRAL_SIGN,

@@ -7,9 +7,9 @@ from itertools import compress
 from operator import add, not_
 from typing import NamedTuple
 
+from twins.zip.archive_bounds import FileSlice
 from twins.zip.central_directory import CentralDirectory, Entry
 from twins.zip.fast_directory import FIXED, DirectoryColumns
-from twins.zip.file_slice import FileSlice
 from twins.zip.layout import (
     DESCRIPTOR_SIGN,
     FULL32,

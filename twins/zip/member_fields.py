@@ -6,7 +6,7 @@ import stat
 import zlib
 from collections.abc import Sequence
 
-from twins.zip.file_slice import FileSlice
+from twins.zip.archive_bounds import FileSlice
 from twins.zip.layout import (
     AES_FIELD,
     ASI_UNIX_FIELD,

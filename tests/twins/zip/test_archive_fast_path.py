@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.twins.eggs.crafted_zip import DEFLATED, STORED, UTF8, Crafted, built, extra_field
 from twins.errors import BadEggError
 from twins.zip import central_directory
-from twins.zip.file_slice import FileSlice
-from twins.zip.limits import Limits
+from twins.zip.archive_bounds import FileSlice, Limits
 from twins.zip.reader import Archive
 
 _PIECE = st.text(

@@ -14,8 +14,8 @@ from tests.twins.eggs import hostile_corpus
 from tests.twins.eggs.crafted_zip import DEFLATED, Crafted, built
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile, nested, zeros
 from twins.errors import BadEggError, HostileEggError
+from twins.zip.archive_bounds import Limits
 from twins.zip.extracting import extract
-from twins.zip.limits import Limits
 from twins.zip.reader import Archive
 
 

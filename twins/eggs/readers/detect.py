@@ -20,7 +20,7 @@ from twins.eggs.readers.formats import SCALES, no_egg, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.work_progress import CHECK, PhaseCounter, Progress
-from twins.zip.limits import Limits
+from twins.zip.archive_bounds import Limits
 from twins.zip.names import shown
 from twins.zip.ordered_pool import beside
 from twins.zip.reader import Archive
