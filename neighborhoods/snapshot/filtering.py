@@ -11,7 +11,7 @@ import msgspec
 from neighborhoods.snapshot.spool import Spool, SpooledFile
 from twins.eggs.writers.contents import Content, EggContents
 from twins.eggs.writers.secret_scan import SecretScan
-from twins.fs.portable_names import shown, why_not_portable
+from twins.fs.untrusted_names import shown, why_not_portable
 
 RENAME: Final = "Rename it, rerun."
 """Advice about a file that stays behind for its name."""

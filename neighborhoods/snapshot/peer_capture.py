@@ -23,7 +23,7 @@ from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
 from neighborhoods.snapshot.stream_bridge import SILENCE, StreamBridge
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar
-from twins.zip.names import safe_component
+from twins.fs.untrusted_names import safe_component
 
 _TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
 _PASSES = 3

@@ -17,8 +17,8 @@ from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
 from twins.byte_sizes import format_bytes
 from twins.eggs.writers import exclusions
 from twins.errors import HostileEggError
+from twins.fs.untrusted_names import NameSet, safe_path, shown
 from twins.zip import deflate
-from twins.zip.names import NameSet, safe_path, shown
 
 BLOCK = 512
 _MOST_HEADER_BYTES = 1 << 20

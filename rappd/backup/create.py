@@ -25,7 +25,7 @@ from rappd.store.former_journal import check_journal
 from rappd.version import __version__
 from twins.eggs import integrity
 from twins.fs.atomic_file import atomic_file, settled
-from twins.zip.names import safe_path
+from twins.fs.untrusted_names import safe_path
 from twins.zip.writer import ArchiveWriter
 
 SCHEMA = "rappd-backup/1.0"

@@ -16,7 +16,7 @@ from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_walk import LinkFreeFolder, pass_over
 from rappd.errors import RappdError, UsageProblemError
 from rappd.settings.load import Settings
-from twins.fs.portable_names import folded
+from twins.fs.untrusted_names import folded
 from twins.workspace.agent_files import proper_name
 from twins.workspace.sources import OfferedAgent
 

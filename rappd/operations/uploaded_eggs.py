@@ -20,7 +20,7 @@ from rappd.daemon.home import Home
 from rappd.errors import NotFoundError
 from twins.eggs.encryption import is_sealed, open_file
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
-from twins.fs.portable_names import why_no_component
+from twins.fs.untrusted_names import why_no_component
 from twins.installer.errors import from_disk
 
 _KEEP_SECONDS = 24 * 3600

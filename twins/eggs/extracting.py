@@ -12,8 +12,8 @@ import orjson
 
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import TwinConflictError
+from twins.fs.untrusted_names import NameSet, safe_path
 from twins.installer.errors import from_disk
-from twins.zip.names import NameSet, safe_path
 
 MANIFEST = "manifest.json"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

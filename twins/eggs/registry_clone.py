@@ -19,8 +19,8 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
 from twins.eggs.readers.detected import parse_object, part_of, text
 from twins.eggs.readers.formats import SEEDS
 from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
+from twins.fs.untrusted_names import safe_component, safe_path, shown
 from twins.workspace.identity_file import read_regular
-from twins.zip.names import safe_component, safe_path, shown
 
 REGISTRY = "registry.json"
 _REGISTRY_BYTES = 64 << 20

@@ -19,11 +19,11 @@ from agents.packages.requirements import declared_requirements, normalised, pack
 from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadEggError, BadFileError
+from twins.fs.untrusted_names import NameSet, folded, safe_path, shown
 from twins.installer.quarantine import QuarantineList
 from twins.installer.rules import Category, category_of, role_here, runs, to_threads, why_never
 from twins.installer.target import InstallTarget
 from twins.workspace.workspace_env import decode, parse
-from twins.zip.names import NameSet, folded, safe_path, shown
 
 _ROOT = Path("/")
 MERGED = "yours was merged into it"

@@ -6,11 +6,10 @@ from enum import StrEnum
 
 from twins.eggs.parsed_egg import Destination, Part, Role
 from twins.eggs.readers.member_paths import is_code, is_workflow
-from twins.fs.portable_names import why_not_portable
+from twins.fs.untrusted_names import folded, why_not_portable
 from twins.workspace.bonds import FILE as BONDS_FILE
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.workspace_env import MAX_BYTES as MAX_ENV_BYTES
-from twins.zip.names import folded
 
 RECEIPT_FILE = "HATCH_RECEIPT.json"
 MAX_CODE_BYTES = 5 << 20

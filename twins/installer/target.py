@@ -11,12 +11,12 @@ import msgspec
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEggError, TwinConflictError
+from twins.fs.untrusted_names import safe_component
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.identity_file import Identity
 from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid, same
 from twins.workspace.workspace import DEFAULT_SOUL, Workspace
-from twins.zip.names import safe_component
 
 INERT_FOLDERS = {
     "swarm": "swarms",

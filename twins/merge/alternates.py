@@ -21,8 +21,8 @@ from twins.cartridges.field_specs import DIGEST, LIST, TEXT, FieldSpec, check, e
 from twins.cartridges.json_documents import encode, parse
 from twins.eggs.frames import verified
 from twins.errors import BadCartridgeError, BadEggError
+from twins.fs.untrusted_names import safe_path
 from twins.merge.dimensions import Dimension
-from twins.zip.names import safe_path
 
 SCHEMA = "rappd-alternates/1.0"
 FILE = ".brainstem_data/alternates.json"

@@ -24,7 +24,7 @@ from typing import Any
 
 from twins.cartridges.field_specs import COUNT, LIST, OBJECT, TEXT, FieldSpec, check, is_count
 from twins.cartridges.json_documents import Document, canonical, parse_timestamp
-from twins.zip.names import safe_component
+from twins.fs.untrusted_names import safe_component
 
 MAX_SNAPSHOTS = 200
 _COMMENT_BODY = 100

@@ -22,6 +22,7 @@ from twins.cartridges.shapes import ORGANISM, Shape, checked
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import Ancestors, Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
+from twins.fs.untrusted_names import NameSet, safe_path
 from twins.merge import alternates, dimensions, json_merge
 from twins.merge.alternates import Alternates, AlternatesFile
 from twins.merge.dimensions import Side
@@ -29,7 +30,6 @@ from twins.merge.json_merge import MergeResult, same_lineage
 from twins.work_progress import MERGE, PhaseCounter, Progress
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import Workspace
-from twins.zip.names import NameSet, safe_path
 
 _BUDDIES = (f".brainstem_data/{BUDDY}", f".brainstem_data/{SHELL}")
 _MEMORY = ".brainstem_data/"

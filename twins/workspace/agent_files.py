@@ -17,7 +17,7 @@ from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFileError, NoSuchFileError
-from twins.fs.portable_names import other_spelling, shown, why_not_portable
+from twins.fs.untrusted_names import other_spelling, shown, why_not_portable
 from twins.workspace.workspace import Workspace
 
 MAX_BYTES = 5 << 20

@@ -27,7 +27,7 @@ from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.workspaces import MEMORY, SOUL, whole_workspace
 from twins.errors import BadEggError, TwinConflictError
 from twins.fs.file_transaction import Journal, Location, Move, apply_journal, name_of
-from twins.fs.portable_names import shown, why_not_portable
+from twins.fs.untrusted_names import shown, why_not_portable
 from twins.installer.errors import DiskFullError
 from twins.installer.installer import recover_all
 from twins.installer.quarantine import QuarantineList

@@ -12,7 +12,7 @@ import orjson
 
 from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFileError, NoSuchFileError
-from twins.fs.portable_names import other_spelling, why_no_component
+from twins.fs.untrusted_names import other_spelling, why_no_component
 from twins.workspace.agent_files import proper_name, sha256
 from twins.workspace.workspace import Workspace
 

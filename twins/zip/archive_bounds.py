@@ -13,7 +13,7 @@ from pathlib import Path
 
 from twins.byte_sizes import format_bytes
 from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
-from twins.zip.names import LEAVE_IT, shown
+from twins.fs.untrusted_names import LEAVE_IT, shown
 
 
 class FileSlice:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from twins.errors import BadFileError
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 PIECE = 1 << 20
 """Bytes in memory at once. Content up to this size is one piece; more of it is streamed."""

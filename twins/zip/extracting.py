@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from twins.zip.names import NameSet, safe_path
+from twins.fs.untrusted_names import NameSet, safe_path
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 from twins.zip.reader import Archive
 from twins.zip.writer import WrittenArchive

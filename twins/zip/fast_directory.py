@@ -199,7 +199,7 @@ def _are_whole(text: str) -> bool:
 
 
 def _fold(text: str) -> str:
-    # As names.folded; what that would drop besides is not printable.
+    # As untrusted_names.folded; what that would drop besides is not printable.
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
 
 

@@ -7,6 +7,7 @@ from itertools import compress
 from operator import add, not_
 from typing import NamedTuple
 
+from twins.fs.untrusted_names import shown
 from twins.zip.archive_bounds import FileSlice
 from twins.zip.central_directory import CentralDirectory, Entry
 from twins.zip.fast_directory import FIXED, DirectoryColumns
@@ -19,7 +20,6 @@ from twins.zip.layout import (
     STORED,
 )
 from twins.zip.member_fields import NEEDLESS, Fields, decode_name, fields, wide_values
-from twins.zip.names import shown
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits
 _BLOCK = 64 << 10  # records of small files are read several at once

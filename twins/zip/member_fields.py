@@ -6,6 +6,7 @@ import stat
 import zlib
 from collections.abc import Sequence
 
+from twins.fs.untrusted_names import shown
 from twins.zip.archive_bounds import FileSlice
 from twins.zip.layout import (
     AES_FIELD,
@@ -17,7 +18,6 @@ from twins.zip.layout import (
     UTF8,
     ZIP64_FIELD,
 )
-from twins.zip.names import shown
 
 Fields = Sequence[tuple[int, bytes]]
 """(what it is, its content), in order."""

@@ -13,13 +13,13 @@ from typing import Self
 
 from twins.byte_sizes import format_bytes
 from twins.errors import BadEggError, HostileEggError
+from twins.fs.untrusted_names import LEAVE_IT, NameSet, shown
 from twins.zip.archive_bounds import Allowance, FileSlice, Limits
 from twins.zip.central_directory import read_directory
 from twins.zip.chunks import PIECE
 from twins.zip.deflate import InflateError, crc32, inflating
 from twins.zip.layout import CENTRAL, EPOCH, UTF8
 from twins.zip.local_headers import LocatedMember, Member, locate, locate_one
-from twins.zip.names import LEAVE_IT, NameSet, shown
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 _TAKEN = 1 << 18

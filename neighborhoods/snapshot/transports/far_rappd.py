@@ -17,7 +17,7 @@ from neighborhoods.snapshot.transports.own_place import own_place
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SshRun
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 _MOST_ANSWER = 8 << 20
 

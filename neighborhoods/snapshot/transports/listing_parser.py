@@ -12,7 +12,7 @@ from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.twin_files import TwinFiles
 from twins.errors import HostileEggError
-from twins.zip.names import safe_component
+from twins.fs.untrusted_names import safe_component
 
 _MOST_TWINS = 10_000
 MOST_RAPPID_BYTES = 1 << 16

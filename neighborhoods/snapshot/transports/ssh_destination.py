@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from neighborhoods.errors import BadMemberError
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?")

@@ -11,7 +11,7 @@ from neighborhoods.errors import (
     MemberUnreachableError,
 )
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large", re.IGNORECASE)
 _NOISE = re.compile(r"^(?:\s*|@+.*|Warning: Permanently added .*|Connection to .* closed\.?)$")

@@ -24,7 +24,7 @@ from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_failures import far_failure, last_line, ssh_failure
 from neighborhoods.snapshot.transports.twin_files import TwinFiles
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 _SSH_FAILED = 255
 _MOST_BANNER = 1 << 20

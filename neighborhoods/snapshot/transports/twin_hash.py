@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from neighborhoods.errors import BadMemberError
 from twins.errors import HostileEggError
-from twins.zip.names import safe_component
+from twins.fs.untrusted_names import safe_component
 
 
 def require_twin_hash(twin: str) -> None:

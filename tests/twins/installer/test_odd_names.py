@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.twins.installer.a_home import GARDENER, NOW, AHome, egg, gardener, part
 from twins.eggs.parsed_egg import Destination
-from twins.fs.portable_names import folded
+from twins.fs.untrusted_names import folded
 from twins.installer.planning import Action
 
 ODD = [

@@ -200,7 +200,7 @@ def test_extraction_replaces_nothing_and_follows_no_link(egg: Path, tmp_path: Pa
     )
 )
 def test_whatever_is_packed_comes_out(tmp_path_factory: pytest.TempPathFactory, files: dict) -> None:  # type: ignore[type-arg]
-    from twins.zip.names import folded
+    from twins.fs.untrusted_names import folded
 
     if len({folded(name) for name in files}) < len(files):
         return

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from tests.twins.eggs.crafted_zip import Crafted, built
 from twins.errors import BadFileError
+from twins.fs.untrusted_names import folded
 from twins.zip.chunks import PIECE
-from twins.zip.names import folded
 from twins.zip.reader import Archive
 from twins.zip.writer import ArchiveWriter
 

@@ -22,9 +22,9 @@ from twins.eggs.readers.formats import BUDDY, BUDDY_SEED, GAME, LISPY, ORGANISM_
 from twins.eggs.readers.member_paths import in_workspace
 from twins.eggs.readers.parts import PartCollector
 from twins.errors import BadCartridgeError, BadEggError
+from twins.fs.untrusted_names import safe_component
 from twins.workspace.rappid import label
 from twins.workspace.souls import default_soul
-from twins.zip.names import safe_component
 
 BUDDY_FILE = f".brainstem_data/{SHELL}"
 """The cartridge that a twin of kind buddy hatched from, below its workspace."""

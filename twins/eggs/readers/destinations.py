@@ -12,9 +12,9 @@ from twins.eggs.readers.detected import DetectedEgg, inside, parse_object, part_
 from twins.eggs.readers.member_paths import Place, disarmed
 from twins.eggs.readers.parts import PartCollector
 from twins.errors import BadRappidError
+from twins.fs.untrusted_names import safe_component, shown
 from twins.workspace.identity_file import FILE, MAX_BYTES
 from twins.workspace.rappid import MAX_OWNER, Rappid, label, same
-from twins.zip.names import safe_component, shown
 
 _MOMENTS = (
     *("exported_at", "packed_at", "snapshotted_at", "created_at", "created_utc", "estate_snapshot_at"),

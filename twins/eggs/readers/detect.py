@@ -19,9 +19,9 @@ from twins.eggs.readers.detected import DetectedEgg, damaged, inside, parse_obje
 from twins.eggs.readers.formats import SCALES, no_egg, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
+from twins.fs.untrusted_names import shown
 from twins.work_progress import CHECK, PhaseCounter, Progress
 from twins.zip.archive_bounds import Limits
-from twins.zip.names import shown
 from twins.zip.ordered_pool import beside
 from twins.zip.reader import Archive
 

@@ -11,8 +11,8 @@ from typing import Any
 from envelopes.codecs.strict_json import strict_object
 from twins.eggs.parsed_egg import Part, Role
 from twins.errors import BadEggError
+from twins.fs.untrusted_names import safe_component, shown
 from twins.work_progress import Progress
-from twins.zip.names import safe_component, shown
 from twins.zip.reader import Archive
 
 MANIFEST_BYTES = 16 << 20

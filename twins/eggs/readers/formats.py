@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from twins.eggs.parsed_egg import Family
 from twins.errors import UnknownEggError
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 ORGANISM = Family("brainstem-egg/2.2-organism", "organism", "ZIP", "a twin")
 RAPPLICATION = Family("brainstem-egg/2.2-rapplication", "rapplication", "ZIP", "the brainstem")

@@ -13,9 +13,9 @@ from twins.eggs.integrity import are_digests
 from twins.eggs.parsed_egg import Seal
 from twins.eggs.readers.detected import DetectedEgg
 from twins.errors import BadEggError
+from twins.fs.untrusted_names import shown
 from twins.work_progress import CHECK, PhaseCounter
 from twins.workspace.identity_file import read_regular
-from twins.zip.names import shown
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from twins.eggs.readers.destinations import data, lenient, said_by
 from twins.eggs.readers.detected import DetectedEgg, component, inside
 from twins.eggs.readers.formats import CUBBY, ESTATE, GATE, OLD_SWARM, SCALES
 from twins.eggs.readers.hash_check import HashCheck
-from twins.zip.names import safe_component, safe_path, shown
+from twins.fs.untrusted_names import safe_component, safe_path, shown
 
 _NESTED = re.compile(r"members/[^/]+/manifest\.json")
 _ESTATE_BY_HAND = (

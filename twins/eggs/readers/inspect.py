@@ -15,10 +15,10 @@ from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import spoken
 from twins.eggs.readers.parts import Parts, Row
 from twins.errors import BadFileError
+from twins.fs.untrusted_names import shown
 from twins.workspace.workspace_env import MAX_BYTES as MAX_ENV_BYTES
 from twins.workspace.workspace_env import decode as decode_env
 from twins.workspace.workspace_env import parse as parse_env
-from twins.zip.names import shown
 
 AT_ONCE = 2 << 20
 """The most bytes that are unpacked and checked when an egg is only inspected; it costs no noticeable time."""

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from twins.eggs.parsed_egg import Role
-from twins.zip.names import folded
+from twins.fs.untrusted_names import folded
 
 Place = tuple[Role, str]
 """(what it is for, path below the destination)"""

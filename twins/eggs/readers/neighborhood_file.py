@@ -12,7 +12,7 @@ from twins.eggs.readers.detected import DetectedEgg, component, inside, parse_ob
 from twins.eggs.readers.formats import NEIGHBORHOOD_FILE
 from twins.eggs.readers.member_paths import in_workspace
 from twins.eggs.readers.parts import PartCollector
-from twins.zip.names import safe_component, safe_path, shown
+from twins.fs.untrusted_names import safe_component, safe_path, shown
 
 _PLACED = ("neighborhood", "twins", "fleet_agents")
 

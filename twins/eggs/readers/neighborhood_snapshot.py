@@ -17,8 +17,8 @@ from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.member_paths import Place, in_workspace_of
 from twins.eggs.readers.parts import PartCollector
 from twins.errors import BadRappidError
+from twins.fs.untrusted_names import safe_component, shown
 from twins.workspace.rappid import Rappid, same
-from twins.zip.names import safe_component, shown
 
 _TWINS = ("twins/.archive/", "twins/")
 

@@ -13,7 +13,7 @@ from twins.eggs.parsed_egg import Part, Role
 from twins.eggs.readers.detected import DetectedEgg, part_of
 from twins.eggs.readers.member_paths import Place, disarmed
 from twins.errors import HostileEggError
-from twins.zip.names import NameSet, safe_path, shown
+from twins.fs.untrusted_names import NameSet, safe_path, shown
 
 if TYPE_CHECKING:
     from twins.zip.reader import Archive

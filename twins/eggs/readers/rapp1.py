@@ -20,8 +20,8 @@ from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_worksp
 from twins.eggs.readers.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
 from twins.eggs.readers.rapplications import in_brainstem, page_place
 from twins.errors import BadCartridgeError, BadEggError, BadRappidError
+from twins.fs.untrusted_names import shown
 from twins.workspace.rappid import Rappid
-from twins.zip.names import shown
 
 _LONG = 500
 _INNER = {"neighborhood": ("members", "organism"), "estate": ("neighborhoods", "neighborhood")}

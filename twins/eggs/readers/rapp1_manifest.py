@@ -14,8 +14,8 @@ from envelopes.codecs.strict_json import levels
 from twins.eggs.readers.detected import DetectedEgg
 from twins.eggs.readers.formats import RAPP1, quoted, unknown
 from twins.errors import BadRappidError
+from twins.fs.untrusted_names import safe_path, shown
 from twins.workspace.rappid import Rappid
-from twins.zip.names import safe_path, shown
 
 SCHEMA = "rapp/1-egg"
 SPACE = b"rapp/1:egg\n"

@@ -24,7 +24,7 @@ from twins.eggs.session_content import (
     participants_of,
 )
 from twins.errors import BadEggError, BadFileError
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 
 TRANSCRIPT_PIN = "transcript_sha256"
 """The key of the SHA-256 over the transcript in its canonical form (RFC 8785)."""

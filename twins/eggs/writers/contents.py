@@ -16,8 +16,8 @@ from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
 from twins.eggs.writers.source_tree import SourceTree, Verdict
 from twins.errors import BadFileError, HostileEggError, TwinConflictError
+from twins.fs.untrusted_names import folded, safe_path, shown
 from twins.workspace.identity_file import Identity
-from twins.zip.names import folded, safe_path, shown
 
 Content = bytes | Iterator[bytes]
 IsHeld = Callable[[Path, str], bool]

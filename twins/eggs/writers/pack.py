@@ -25,7 +25,7 @@ from twins.eggs.writers.unread_kinds import unread_kinds
 from twins.eggs.writers.workspaces import in_nfc, whole_workspace
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.atomic_file import atomic_file, settled
-from twins.fs.portable_names import why_not_portable
+from twins.fs.untrusted_names import why_not_portable
 from twins.work_progress import Progress
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import Workspace

@@ -20,11 +20,11 @@ from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.source_tree import SourceTree
 from twins.eggs.writers.workspaces import MEMORY, SOUL, agents_of
 from twins.errors import BadFileError, HostileEggError, NoSuchFileError
+from twins.fs.untrusted_names import safe_path
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES, Identity, indented
 from twins.workspace.rappid import Rappid, label
 from twins.workspace.workspace import Workspace
-from twins.zip.names import safe_path
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACED = re.compile(r"(agents|services)/[A-Za-z0-9_][A-Za-z0-9_.-]{0,118}")

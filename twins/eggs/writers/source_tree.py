@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 from agents.storage.safe_walk import MAX_DEPTH, FileKind, LinkFreeFolder
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.errors import BadFileError, TwinConflictError
-from twins.zip.names import shown
+from twins.fs.untrusted_names import shown
 from twins.zip.writer import PIECE
 
 Verdict = Callable[[str], ExclusionReason | None]

@@ -15,11 +15,11 @@ from twins.eggs.writers.env_blanking import blanked
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.source_tree import SourceTree
 from twins.errors import NoSuchTwinError
+from twins.fs.untrusted_names import folded
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.identity_file import MAX_BYTES as MAX_IDENTITY_BYTES
 from twins.workspace.identity_file import Identity
 from twins.workspace.workspace import Workspace
-from twins.zip.names import folded
 
 SOUL = "soul.md"
 MEMORY = ".brainstem_data"

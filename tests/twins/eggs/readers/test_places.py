@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twins.eggs.parsed_egg import Role
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.member_paths import in_host, in_memory, in_workspace, in_workspace_of
-from twins.zip.names import folded
+from twins.fs.untrusted_names import folded
 
 BARRED = [
     ".deps/requests/__init__.py",
