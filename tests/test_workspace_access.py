@@ -132,7 +132,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/installer/code_origins.py",
         "twins/fs/file_transaction.py",
         "twins/installer/restored_conversations.py",
-        "twins/installer/target.py",
+        "twins/installer/placement.py",
         "twins/installer/hatching.py",
         "twins/installer/installer.py",
         "twins/installer/receipts.py",

@@ -27,9 +27,9 @@ from neighborhoods.snapshot.snapshot_folder import DrillResult
 from neighborhoods.snapshot.spool import Spool
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.installer.installer import Installer
+from twins.installer.placement import to_threads
 from twins.installer.planning import Action
 from twins.installer.quarantine import QuarantineList
-from twins.installer.rules import to_threads
 from twins.installer.signers import Signers
 from twins.workspace.identity_file import utc
 

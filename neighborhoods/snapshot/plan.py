@@ -22,8 +22,8 @@ from neighborhoods.snapshot.member_transport import MemberTransport
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part
 from twins.errors import TwinConflictError
 from twins.installer.installer import Installer
+from twins.installer.placement import Category
 from twins.installer.planning import Action, Plan, Standing
-from twins.installer.rules import Category
 
 
 class Target(StrEnum):

@@ -19,10 +19,9 @@ from rappd.operations.signer_trust import paired_machine
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
+from twins.installer.placement import Category, install_target
 from twins.installer.quarantine import QuarantineList
-from twins.installer.rules import Category
 from twins.installer.signers import Signers
-from twins.installer.target import install_target
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import Workspace
 

@@ -20,8 +20,8 @@ from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError
 from twins.installer.errors import PlanChangedError
 from twins.installer.installer import Installer
+from twins.installer.placement import Category
 from twins.installer.planning import Plan
-from twins.installer.rules import Category
 from twins.work_progress import Cancellation, Progress, WorkCancelledError
 
 if TYPE_CHECKING:

@@ -22,14 +22,19 @@ from twins.errors import BadEggError, TwinError
 from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.errors import PlanChangedError, from_disk
 from twins.installer.hatching import PreBond, hatch_plan
+from twins.installer.placement import (
+    INERT_FOLDERS,
+    Category,
+    InstallTarget,
+    install_target,
+    is_held_like_code,
+)
 from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipt, Receipts
 from twins.installer.restored_conversations import deliver
 from twins.installer.rollback import RollbackResult, roll_back
-from twins.installer.rules import Category, is_held_like_code
 from twins.installer.signers import Signers
-from twins.installer.target import INERT_FOLDERS, InstallTarget, install_target
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.workspace import Workspace

@@ -20,9 +20,16 @@ from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFree
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadEggError, BadFileError
 from twins.fs.untrusted_names import NameSet, folded, safe_path, shown
+from twins.installer.placement import (
+    Category,
+    InstallTarget,
+    category_of,
+    role_here,
+    runs,
+    to_threads,
+    why_never,
+)
 from twins.installer.quarantine import QuarantineList
-from twins.installer.rules import Category, category_of, role_here, runs, to_threads, why_never
-from twins.installer.target import InstallTarget
 from twins.workspace.workspace_env import decode, parse
 
 _ROOT = Path("/")

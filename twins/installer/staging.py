@@ -25,9 +25,9 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, BadFileError, HostileEggError
 from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
 from twins.installer.errors import DiskFullError
+from twins.installer.placement import RECEIPT_FILE, to_threads
 from twins.installer.planning import Action, Plan
 from twins.installer.receipts import published_receipt
-from twins.installer.rules import RECEIPT_FILE, to_threads
 from twins.work_progress import STAGE, PhaseCounter, Progress
 from twins.workspace import bonds
 from twins.workspace.identity_file import FILE as IDENTITY_FILE

@@ -24,7 +24,7 @@ from twins.eggs.readers.member_paths import in_workspace
 from twins.eggs.writers import exclusions, rapp1
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.eggs.writers.pack import pack
-from twins.installer.rules import Category
+from twins.installer.placement import Category
 from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid, same, widened
 from twins.workspace.twin import Twin, mint
