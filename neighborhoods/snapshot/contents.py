@@ -15,7 +15,7 @@ from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import peer_folders
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.detect import open_egg
-from twins.eggs.readers.detected import part_of
+from twins.eggs.readers.detected_egg import part_of
 from twins.errors import BadEggError, BadFileError, BadRappidError
 from twins.work_progress import Progress
 from twins.workspace.identity_file import Identity

@@ -35,7 +35,7 @@ from rappd.operations.eggs import EggOperations
 from rappd.operations.estate import EstateOperations
 from rappd.version import __version__
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
-from twins.eggs.readers.detected import part_of
+from twins.eggs.readers.detected_egg import part_of
 from twins.eggs.writers.formats import EggMaker
 from twins.workspace.identity_file import utc
 from twins.workspace.rappid import label

@@ -16,7 +16,7 @@ from typing import Any
 
 from twins.eggs.egg_strings import decode, encode
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
-from twins.eggs.readers.detected import parse_object, part_of, text
+from twins.eggs.readers.detected_egg import parse_object, part_of, text
 from twins.eggs.readers.formats import SEEDS
 from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
 from twins.fs.untrusted_names import safe_component, safe_path, shown

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from twins.eggs.parsed_egg import ParsedEgg
-from twins.eggs.readers.detected import DetectedEgg, damaged, inside, parse_object
+from twins.eggs.readers.detected_egg import DetectedEgg, damaged, inside, parse_object
 from twins.eggs.readers.formats import SCALES, no_egg, quoted, unknown
 from twins.eggs.readers.hash_check import signed_beside
 from twins.errors import BadEggError, BadFileError, NoSuchFileError

@@ -8,7 +8,7 @@ from typing import Any
 
 from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import ParsedEgg, Part, Role
-from twins.eggs.readers.detected import parse_object
+from twins.eggs.readers.detected_egg import parse_object
 from twins.eggs.readers.inspect import ReportLine
 from twins.errors import BadEggError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from twins.eggs.integrity import are_digests
 from twins.eggs.parsed_egg import Seal
-from twins.eggs.readers.detected import DetectedEgg
+from twins.eggs.readers.detected_egg import DetectedEgg
 from twins.errors import BadEggError
 from twins.fs.untrusted_names import shown
 from twins.work_progress import CHECK, PhaseCounter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 import json
 from typing import Any
 
-from twins.eggs.readers.detected import inside
+from twins.eggs.readers.detected_egg import inside
 
 # As in twins.eggs.integrity, which loads what signatures need: many eggs have none.
 _LAYER, _SCHEMA, _BESIDE = "integrity.json", b"rappd-integrity/1.", ".sig"

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.detect import open_egg
+from twins.eggs.readers.detected_egg import Parts, Row
 from twins.eggs.readers.formats import spoken
-from twins.eggs.readers.parts import Parts, Row
 from twins.errors import BadFileError
 from twins.fs.untrusted_names import shown
 from twins.workspace.workspace_env import MAX_BYTES as MAX_ENV_BYTES

@@ -13,7 +13,7 @@ from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
 from twins.eggs.readers import sessions
 from twins.eggs.readers.cartridges import BUDDY_FILE, is_buddy
 from twins.eggs.readers.destinations import answering, data, lenient, owner_of, somebody
-from twins.eggs.readers.detected import DetectedEgg, parse_object, text
+from twins.eggs.readers.detected_egg import DetectedEgg, parse_object, text
 from twins.eggs.readers.formats import INVITATION, RAPP1, SEEDS
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace_of

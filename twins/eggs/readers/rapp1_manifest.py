@@ -11,7 +11,7 @@ from typing import Any
 
 from envelopes.codecs.canonical import canonical
 from envelopes.codecs.strict_json import levels
-from twins.eggs.readers.detected import DetectedEgg
+from twins.eggs.readers.detected_egg import DetectedEgg
 from twins.eggs.readers.formats import RAPP1, quoted, unknown
 from twins.errors import BadRappidError
 from twins.fs.untrusted_names import safe_path, shown

@@ -14,11 +14,10 @@ import orjson
 
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role
 from twins.eggs.readers.destinations import lenient, owner_of, plain, said_by, somebody
-from twins.eggs.readers.detected import DetectedEgg, component, part_of, text
+from twins.eggs.readers.detected_egg import UNPLACED, DetectedEgg, PartCollector, component, part_of, text
 from twins.eggs.readers.formats import APPLICATION, BINDER, MERGED, RAPPLICATION, quoted, unknown
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace
-from twins.eggs.readers.parts import UNPLACED, PartCollector
 
 _OWN = ("rappid.json", "soul.md")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from twins.eggs.parsed_egg import ARCHIVED, Destination, Family, ParsedEgg, Role
 from twins.eggs.readers.destinations import owner_of, somebody
-from twins.eggs.readers.detected import DetectedEgg
+from twins.eggs.readers.detected_egg import DetectedEgg
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.member_paths import Place, in_host, in_workspace_of
