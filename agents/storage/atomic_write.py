@@ -1,10 +1,19 @@
-"""Writes files that a reader, or a crash, sees whole or not at all."""
+"""Writes files that a reader, or a crash, sees whole or not at all; ``lock`` is for writers that read first.
+
+A change that depends on what is there is made while its folder is locked, by one writer at a time, across
+threads and processes.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import logging
 import os
 import stat
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedRandom
@@ -12,8 +21,15 @@ from pathlib import Path
 
 from agents.storage.safe_walk import LinkFreeFolder
 
+log = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds to wait for another writer."""
+
 _FEW = 32
 """Entries that are quicker synced one by one."""
+_NO_LOCKS_HERE = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP})
+_held = threading.local()
 
 
 @contextmanager
@@ -42,6 +58,28 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o600) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path, mode=mode) as file:
         file.write(content)
+
+
+@contextmanager
+def lock(folder: int) -> Iterator[None]:
+    """Hold the folder open as ``folder``. Raises ``TimeoutError`` when another writer keeps it.
+
+    The folder itself is locked, so nothing is left lying about and a killed process holds nothing.
+    A thread that has the lock may take it again.
+    """
+    found = os.fstat(folder)
+    key = (found.st_dev, found.st_ino)
+    mine: set[tuple[int, int]] = _held.__dict__.setdefault("folders", set())
+    if key in mine:
+        yield
+        return
+    _take_lock(folder)
+    mine.add(key)
+    try:
+        yield
+    finally:
+        mine.discard(key)
+        fcntl.flock(folder, fcntl.LOCK_UN)
 
 
 def sync_folder(folder: Path) -> None:
@@ -87,3 +125,22 @@ def _sync_disk(handle: int) -> bool:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return True
+
+
+def _take_lock(folder: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    pause = 0.0002
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(errno.ETIMEDOUT, "another writer keeps the folder") from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                raise
+            log.warning("This file system has no locks; writing without: %s", error)
+            return
+        time.sleep(pause)
+        pause = min(pause * 2, 0.01)

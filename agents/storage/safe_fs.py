@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, ParamSpec, TypeVar
 
-from agents.storage.locking import lock
+from agents.storage.atomic_write import lock
 from agents.storage.paths import Parts
 from agents.storage.safe_open import (
     TEMPORARY_PREFIX,

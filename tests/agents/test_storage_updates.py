@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.storage import locking
+from agents.storage import atomic_write
 from agents.storage.storage_manager import storage_for
 
 GUID = "aaaaaaaa-0000-4000-8000-00000000000a"
@@ -104,7 +104,7 @@ def test_a_mutator_may_write_in_the_same_folder(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_waits_too_long_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locking, "PATIENCE", 0.05)
+    monkeypatch.setattr(atomic_write, "PATIENCE", 0.05)
     storage = storage_for(tmp_path)
     storage.write_json({"a": 1})
     answers: list[bool] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.storage.locking import lock
+from agents.storage.atomic_write import lock
 from twins.errors import BadRappidError, NoSuchTwinError, TwinConflictError
 
 

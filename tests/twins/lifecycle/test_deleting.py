@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agents.storage.locking import lock
+from agents.storage.atomic_write import lock
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.fs.remove_tree import remove_tree
 from twins.lifecycle.lifecycle import Lifecycle
@@ -92,7 +92,7 @@ def test_two_verbs_at_once_wait_for_each_other(home: Any, runner: Any) -> None:
 def test_operation_waits_for_another_process(home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     twin = home.mint("Gardener")
     home.do("recover")
-    monkeypatch.setattr("agents.storage.locking.PATIENCE", 0.05)
+    monkeypatch.setattr("agents.storage.atomic_write.PATIENCE", 0.05)
     handle = os.open(home.places.archive, os.O_RDONLY)
     reading, writing = os.pipe()
     child = os.fork()
