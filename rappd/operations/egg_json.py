@@ -1,4 +1,4 @@
-"""JSON views of eggs: a plan, the result of hatching, an egg's content, its signer."""
+"""JSON views of eggs: a plan, an egg's content, its signer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 from rappd.daemon.home import Home
 from rappd.operations.signer_trust import standing
-from twins.eggs.parsed_egg import ParsedEgg, Role
-from twins.installer.installer import HatchResult
-from twins.installer.planning import Action, Plan
+from twins.eggs.parsed_egg import ParsedEgg
+from twins.installer.planning import Plan
 
 
 def seen(opened: ParsedEgg, home: Home) -> dict[str, Any]:
@@ -39,27 +38,6 @@ def signer_view(opened: ParsedEgg, home: Home) -> dict[str, str]:
         "whose": found["whose"],
         "signed": found["signed"],
     }
-
-
-def hatched(done: HatchResult, opened: ParsedEgg) -> dict[str, Any]:
-    key = done.receipt.key if done.receipt else opened.key
-    return {
-        "hatched": {**done.as_json(), "key": key, "name": opened.name},
-        "message": _hatched_text(done, opened.name),
-    }
-
-
-def _hatched_text(done: HatchResult, name: str) -> str:
-    if done.receipt is None:
-        return done.answer or f"{name} is here already; nothing had to be written."
-    plan = done.plan
-    stayed = sum(not row.same for row in plan.of(Action.KEEP))
-    text = f"{name} hatched: {len(plan.placed)} files" + (f", {stayed} of yours stayed." if stayed else ".")
-    if plan.quarantined:
-        what = "files" if any(row.role is Role.ENV for row in plan.quarantined) else "code files"
-        number = len(plan.quarantined)
-        text += f" {number} {what if number > 1 else what[:-1]} {'wait' if number > 1 else 'waits'} for your approval."
-    return f"{text} Undo: rappd egg rollback {done.receipt.id}"
 
 
 def host_of(opened: ParsedEgg) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.operations.egg_json import extracted, hatched, host_of, planned, seen
+from rappd.operations.egg_json import extracted, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, PackRequest
 from rappd.operations.estate_hatching import EstateHatching, touched_twins
 from rappd.operations.signer_trust import paired_machine
@@ -124,7 +124,7 @@ class EggOperations:
                 progress=progress,
                 cancellation=cancellation,
             )
-            return hatched(done, opened)
+            return done.as_json()
 
     def hatch_text(
         self,
@@ -146,7 +146,7 @@ class EggOperations:
                 progress=progress,
                 cancellation=cancellation,
             )
-            return hatched(done, opened)
+            return done.as_json()
 
     def extract(self, path: Path, into: Path) -> dict[str, Any]:
         """Lays an egg's files out as they are in it, into a folder that must not exist yet."""

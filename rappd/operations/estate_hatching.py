@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
-from rappd.operations.egg_json import hatched, planned
+from rappd.operations.egg_json import planned
 from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_nested, write_nested
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError
@@ -104,7 +104,7 @@ class EstateHatching:
             )
             rows = [self._hatch_member(member, chosen, f"{source}, {member.key[:16]}") for member in members]
             estate = self._take_over(opened)
-        found = hatched(done, outer.opened)
+        found = done.as_json()
         found["hatched"].update(members=rows, estate=estate, partial=any(row["problem"] for row in rows))
         found["message"] = _message(found["message"], rows)
         return found
@@ -137,7 +137,7 @@ class EstateHatching:
             raise
         except ReportableError as problem:
             return {**row, "problem": str(problem), "do": problem.do}
-        found = hatched(done, member.opened)["hatched"]
+        found = done.as_json()["hatched"]
         return {**row, "hatched": found, "receipt": found["receipt"]}
 
     def _view(self, outer: Plan, members: list[_Member], opened: ParsedEgg) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import orjson
 
 from envelopes.errors import ReportableError
 from twins.eggs.frames import ConversationSink
-from twins.eggs.parsed_egg import Destination, ParsedEgg
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
 from twins.errors import BadEggError, TwinError
 from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.errors import PlanChangedError, from_disk
@@ -55,16 +55,34 @@ class HatchResult(msgspec.Struct):
     notes: list[str] = msgspec.field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan that was carried out, and what came of it."""
-        return {
+        """The plan that was carried out, what came of it, and ``message``, the sentence for every screen."""
+        opened, receipt = self.plan.opened, self.receipt
+        done = {
             **self.plan.as_json(),
-            "receipt": self.receipt.id if self.receipt else "",
-            "pre_bond_egg": self.receipt.pre_bond_egg if self.receipt else "",
+            "receipt": receipt.id if receipt else "",
+            "pre_bond_egg": receipt.pre_bond_egg if receipt else "",
             "released": self.released,
             "conversations": self.conversations,
             "answer": self.answer,
             "notes": self.notes,
+            "key": receipt.key if receipt else opened.key,
+            "name": opened.name,
         }
+        return {"hatched": done, "message": self._message()}
+
+    def _message(self) -> str:
+        plan, name = self.plan, self.plan.opened.name
+        if self.receipt is None:
+            return self.answer or f"{name} is here already; nothing had to be written."
+        stayed = sum(not row.same for row in plan.of(Action.KEEP))
+        text = f"{name} hatched: {len(plan.placed)} files" + (
+            f", {stayed} of yours stayed." if stayed else "."
+        )
+        if plan.quarantined:
+            what = "files" if any(row.role is Role.ENV for row in plan.quarantined) else "code files"
+            number = len(plan.quarantined)
+            text += f" {number} {what if number > 1 else what[:-1]} {'wait' if number > 1 else 'waits'} for your approval."
+        return f"{text} Undo: rappd egg rollback {self.receipt.id}"
 
 
 class Recovered(msgspec.Struct, frozen=True):
