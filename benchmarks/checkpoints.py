@@ -17,9 +17,8 @@ from twins.eggs.writers.formats import EggMaker
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.checkpoint_restore import plan_restore, restore
 from twins.workspace.checkpoints import Checkpoints
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, mint
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 MEMORIES = 200
 MEMORY_BYTES = 1 << 20

@@ -21,9 +21,8 @@ from envelopes.identity.keys import IdentityKey
 from twins.eggs.writers.formats import EggFormat
 from twins.eggs.writers.pack import pack
 from twins.eggs.writers.secret_scan import SecretScan
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 _AT = datetime(2026, 11, 22, tzinfo=UTC)
 _MB = 1_000_000

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.fork import fork
-from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families
 from twins.workspace.listing import MemoryCounter, find, list_twins
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import mint
+from twins.workspace.workspace import TwinLayout
 
 TWINS = 1000
 MEMORIES = 131
@@ -76,7 +76,7 @@ def run() -> list[tuple[str, str]]:
 
 def _alone(home: Path) -> float:
     code = (
-        "import sys, time, pathlib; from twins.workspace.listing import list_twins; from twins.workspace.layout import TwinLayout;"
+        "import sys, time, pathlib; from twins.workspace.listing import list_twins; from twins.workspace.workspace import TwinLayout;"
         "began = time.perf_counter(); rows = list_twins(TwinLayout(pathlib.Path(sys.argv[1]))).rows;"
         "print((time.perf_counter() - began) * 1e3)"
     )

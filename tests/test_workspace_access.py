@@ -139,7 +139,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/installer/staging.py",
         "twins/installer/rollback.py",
         "twins/merge/egg_merge.py",
-        "twins/workspace/layout.py",
         "twins/workspace/new_twin_staging.py",
     ),
     "lists a whole home, or makes one anew; workspaces in it are read with SafeTree": (

@@ -20,8 +20,8 @@ from envelopes.codecs.strict_json import strict_object
 from neighborhoods.estate.errors import BadEstateError, NotInEstateError
 from twins.errors import BadFileError, BadRappidError
 from twins.workspace.identity_file import read_regular, utc
-from twins.workspace.layout import exclusive_lock
 from twins.workspace.rappid import Rappid
+from twins.workspace.workspace import exclusive_lock
 
 FILE = "estate.json"
 SCHEMA = "rapp-estate/1.1"

@@ -20,8 +20,8 @@ from neighborhoods.places.errors import (
 )
 from twins.errors import BadFileError, BadRappidError, NoSuchTwinError
 from twins.workspace.identity_file import Identity, indented, read_regular, utc
-from twins.workspace.layout import exclusive_lock
 from twins.workspace.rappid import Rappid, label
+from twins.workspace.workspace import exclusive_lock
 
 PLACE = "neighborhood.json"
 MEMBERS = "members.json"

@@ -27,10 +27,9 @@ from twins.eggs.writers.env_blanking import known_values
 from twins.eggs.writers.workspaces import whole_workspace
 from twins.errors import HostileEggError, TwinError
 from twins.fs.untrusted_names import NameSet, safe_path, shown, why_not_portable
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence, scan
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 _MEMORY, _DATA = ".brainstem_data/", "data/"
 _PASSES = 3

@@ -143,7 +143,7 @@ def _row(one: QuarantinedFile) -> dict[str, Any]:
 
 def _everywhere(home: Home) -> list[tuple[_Whose, QuarantinedFile]]:
     from rappd.tenants.quarantine import held_everywhere
-    from twins.workspace.layout import TwinLayout
+    from twins.workspace.workspace import TwinLayout
 
     host = _whose(home, "")
     found = held_everywhere(_held(home), host.workspace, TwinLayout(home.root))
@@ -158,8 +158,8 @@ def _whose(home: Home, twin: str) -> _Whose:
     from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
     from rappd.settings.load import Settings
-    from twins.workspace.layout import TwinLayout
     from twins.workspace.listing import find
+    from twins.workspace.workspace import TwinLayout
 
     if twin:
         found = find(TwinLayout(home.root), twin)

@@ -89,8 +89,8 @@ def agent_names() -> Iterable[tuple[str, str]]:
 def twin_names() -> Iterable[tuple[str, str]]:
     """Twins, active ones and archived ones; the beginning of a rappid for a name that is not one word."""
     from rappd.cli.twin_view import handle
-    from twins.workspace.layout import TwinLayout
     from twins.workspace.listing import scan
+    from twins.workspace.workspace import TwinLayout
 
     places = TwinLayout(Home.here().root)
     found = [*scan(places).twins, *scan(places, archived=True).twins]

@@ -48,7 +48,7 @@ async def _on_disk(home: Home, on_disk: OnDisk) -> Answer:
     from rappd.store.reader import Reader
     from rappd.tenants.autostart import AutostartRegistry
     from twins.installer.quarantine import QuarantineList
-    from twins.workspace.layout import TwinLayout
+    from twins.workspace.workspace import TwinLayout
 
     def last_talks() -> dict[str, float]:
         with Reader(home.database) as record:

@@ -21,9 +21,8 @@ from rappd.settings.load import Settings
 from rappd.tenants.quarantine import Quarantine, held_everywhere
 from rappd.tenants.workspace_variables import env_file_state
 from twins.installer.quarantine import QuarantineList
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 from twins.workspace.workspace_env import FILE as ENV_FILE
 
 _NAMED = 4

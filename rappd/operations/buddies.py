@@ -21,10 +21,9 @@ from twins.errors import TwinConflictError, TwinError
 from twins.lifecycle.lookup import find_active
 from twins.workspace import souls
 from twins.workspace.identity_file import BadNameError
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin, rename
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,8 @@ from twins.cartridges.cartridge_io import LoadedCartridge, load_with_bytes, load
 from twins.eggs import integrity
 from twins.errors import BadCartridgeError
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

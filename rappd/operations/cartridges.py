@@ -171,9 +171,9 @@ class CartridgeOperations:
     def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
         """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
         from rappd.operations.buddies import nest_of
-        from twins.workspace.layout import TwinLayout
         from twins.workspace.listing import find
         from twins.workspace.rappid import label
+        from twins.workspace.workspace import TwinLayout
 
         twin = find(TwinLayout(self._home.root), selector)
         buddy = nest_of(twin).export(now=self._moment())

@@ -16,9 +16,8 @@ from twins.eggs.writers.formats import EggMaker
 from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lookup import find_active
 from twins.workspace.checkpoints import Checkpoints
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 if TYPE_CHECKING:
     from twins.workspace.checkpoint_restore import RestoreResult

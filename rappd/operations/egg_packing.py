@@ -20,10 +20,9 @@ from twins.byte_sizes import format_bytes
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.installer.quarantine import QuarantineList
 from twins.work_progress import SAVE, Progress
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import find
 from twins.workspace.twin import adopt
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 
 class PackRequest(msgspec.Struct, frozen=True):

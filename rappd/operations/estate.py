@@ -27,11 +27,10 @@ from twins.byte_sizes import format_bytes
 from twins.eggs.nested_eggs import FOLDER
 from twins.eggs.writers.formats import EggMaker
 from twins.workspace.identity_file import Identity, indented
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import find, scan
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import adopt
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 Pack = Callable[[PackRequest], dict[str, Any]]
 PackPlace = Callable[..., dict[str, Any]]

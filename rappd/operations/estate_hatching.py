@@ -44,9 +44,9 @@ class _Member:
 
 def touched_twins(opened: ParsedEgg, home: Path) -> list[str]:
     """The folders of the twins here that an estate's eggs would touch, whatever form their rappids have."""
-    from twins.workspace.layout import TwinLayout
     from twins.workspace.listing import scan
     from twins.workspace.rappid import Rappid
+    from twins.workspace.workspace import TwinLayout
 
     wanted = set()
     for one in hashes_within(opened):

@@ -22,10 +22,9 @@ from twins.eggs import integrity
 from twins.errors import TwinError
 from twins.fs.atomic_file import atomic_file
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 if TYPE_CHECKING:
     from rappd.tether.session_export import Cast

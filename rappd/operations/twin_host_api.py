@@ -18,8 +18,8 @@ from rappd.operations.twins import TwinOperations, number
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace.identity_file import proper_name
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 
 class TwinHostApi:

@@ -13,11 +13,10 @@ from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.errors import NoSuchTwinError
 from twins.lifecycle.lookup import find_active
 from twins.workspace import souls
-from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families
 from twins.workspace.listing import MemoryCounter, Presence, find, list_twins
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 LastTalks = Callable[[], Mapping[str, float]]
 """The time each workspace last talked, in seconds since 1970; blocks on the record."""

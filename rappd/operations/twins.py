@@ -20,9 +20,9 @@ from twins.lifecycle.selection import Selection
 from twins.workspace import souls
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import DEFAULT_KIND
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin, mint, rename
+from twins.workspace.workspace import TwinLayout
 
 
 class TwinOperations:

@@ -11,10 +11,9 @@ import orjson
 from rappd.errors import AmbiguousError
 from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 _DAMAGED = object()
 

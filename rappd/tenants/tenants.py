@@ -18,10 +18,9 @@ from rappd.tenants.tenant import Tenant
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.state_index import is_body
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenants import Tenants
 from rappd.tether.guests import Guest, GuestGateway, GuestList
 from twins.lifecycle.state_index import list_archived, list_purged
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
+from twins.workspace.workspace import TwinLayout
 
 _KEY_DIGITS = 8
 """Of a twin's key, at the end of its label in an id."""

@@ -20,9 +20,8 @@ from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
 from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lookup import find_active
 from twins.workspace.agent_files import sha256
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 SHIPPED = Path(__file__).parent / "shipped"
 MOST_TEXT_BYTES = 64 << 10

@@ -10,8 +10,8 @@ import pytest
 
 from twins.errors import BadFileError, NoSuchTwinError
 from twins.workspace.bonds import KINDS, events, record_bond, record_event
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import TwinLayout
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

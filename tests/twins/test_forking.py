@@ -13,11 +13,11 @@ from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import events
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import BadNameError
-from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families
 from twins.workspace.listing import find, scan
 from twins.workspace.souls import edit_soul, read_soul, soul_history
 from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import TwinLayout
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twins.workspace.layout import TwinLayout
 from twins.workspace.lineage import Families, Relative
 from twins.workspace.rappid import Rappid, widened
+from twins.workspace.workspace import TwinLayout
 
 ELSEWHERE = f"rappid:@far/away:{'e' * 64}"
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from twins.errors import NoSuchTwinError, TwinConflictError
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import MemoryCounter, Presence, find, list_twins, scan
 from twins.workspace.rappid import widened
 from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import TwinLayout
 
 OLD = f"rappid:v2:organism:@kody-w/Rose:{'0d51' * 8}@github.com/kody-w/Rose"
 UUID = "123e4567-e89b-42d3-a456-426614174000"

@@ -19,12 +19,11 @@ from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import events, record_bond, record_event
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import BadNameError, Identity
-from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.listing import find, scan
 from twins.workspace.new_twin_staging import staged_twin
 from twins.workspace.souls import edit_soul, read_soul, soul_history
 from twins.workspace.twin import HOST_KIND, KINDS, Twin, adopt, mint, rename
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 
 BORN = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 HEX64 = "c0ffee00" * 8

@@ -18,8 +18,7 @@ from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked
 from twins.errors import BadCartridgeError, BadFileError, NoSuchFileError, NoSuchTwinError, TwinConflictError
 from twins.workspace.identity_file import Identity, read_regular
-from twins.workspace.layout import exclusive_lock
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import Workspace, exclusive_lock
 
 KIND = "buddy"
 """The kind of the twins that are buddies."""

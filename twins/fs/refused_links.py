@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from agents.contract.file_discovery import SKIPPED_FOLDERS
-from twins.workspace.layout import TwinLayout
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 MAX_LINKS = 20
 """So many links of one workspace are named."""

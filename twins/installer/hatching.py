@@ -33,7 +33,7 @@ from twins.installer.staging import (
 )
 from twins.work_progress import MOVE, SYNC, Cancellation, Progress, WorkCancelledError
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import exclusive_lock
+from twins.workspace.workspace import exclusive_lock
 
 PreBond = Callable[[Path, Progress], Path]
 """Packs the workspace at a path before it is touched; returns where the egg lies. What it raises stops

@@ -36,8 +36,7 @@ from twins.installer.restored_conversations import deliver
 from twins.installer.rollback import RollbackResult, roll_back
 from twins.installer.signers import Signers
 from twins.work_progress import Cancellation, Progress
-from twins.workspace.layout import TwinLayout, exclusive_lock
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 
 
 class HatchResult(msgspec.Struct):

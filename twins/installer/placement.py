@@ -21,9 +21,8 @@ from twins.fs.untrusted_names import folded, safe_component, why_not_portable
 from twins.workspace.bonds import FILE as BONDS_FILE
 from twins.workspace.identity_file import FILE as IDENTITY_FILE
 from twins.workspace.identity_file import Identity
-from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid, same
-from twins.workspace.workspace import DEFAULT_SOUL, Workspace
+from twins.workspace.workspace import DEFAULT_SOUL, TwinLayout, Workspace
 from twins.workspace.workspace_env import MAX_BYTES as MAX_ENV_BYTES
 
 RECEIPT_FILE = "HATCH_RECEIPT.json"

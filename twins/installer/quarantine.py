@@ -23,7 +23,7 @@ from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_walk import LinkFreeFolder
 from twins.errors import BadFileError
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import exclusive_lock
+from twins.workspace.workspace import exclusive_lock
 
 SCHEMA = "rappd-held/1.0"
 

@@ -18,8 +18,7 @@ from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
 from twins.workspace.identity_file import utc
-from twins.workspace.layout import exclusive_lock
-from twins.workspace.workspace import is_placeholder
+from twins.workspace.workspace import exclusive_lock, is_placeholder
 
 _SHOWN = 3
 

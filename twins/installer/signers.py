@@ -15,7 +15,7 @@ from twins.errors import BadFileError, NoSuchFileError
 from twins.installer.errors import BadFingerprintError
 from twins.installer.quarantine import CachedFile
 from twins.workspace.identity_file import proper_name, utc
-from twins.workspace.layout import exclusive_lock
+from twins.workspace.workspace import exclusive_lock
 
 SCHEMA = "rappd-signers/1.0"
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")

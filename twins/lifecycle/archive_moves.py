@@ -21,7 +21,7 @@ from twins.lifecycle.recovery import (
 )
 from twins.lifecycle.state_index import archived_entry, is_body
 from twins.lifecycle.tombstones import encode, purged_record
-from twins.workspace.layout import TwinLayout
+from twins.workspace.workspace import TwinLayout
 
 
 def archive_body(places: TwinLayout, source: Path, record: Mapping[str, Any]) -> Path:

@@ -16,9 +16,9 @@ from twins.lifecycle.recovery import is_locked
 from twins.lifecycle.selection import Selection
 from twins.lifecycle.trash_migration import migrate_trash
 from twins.lifecycle.usage import measure
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence, scan
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 PutOff = Callable[[str], bool]
 """True when the twin of that key is left alone for now; it is only told, under ``put_off``."""

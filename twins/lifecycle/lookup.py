@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle import state_index
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import MIN_PREFIX, find
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 
 def find_active(places: TwinLayout, selector: str, *, when_archived: str = "") -> Twin:

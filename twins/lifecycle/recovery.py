@@ -25,7 +25,7 @@ from twins.errors import BadRappidError, TwinConflictError
 from twins.fs.remove_tree import remove_tree
 from twins.lifecycle.retained_data import delete_retained_data
 from twins.lifecycle.tombstones import ARCHIVED_NAME
-from twins.workspace.layout import TwinLayout, exclusive_lock
+from twins.workspace.workspace import TwinLayout, exclusive_lock
 
 log = logging.getLogger(__name__)
 

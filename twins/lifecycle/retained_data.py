@@ -15,7 +15,7 @@ from twins.errors import BadFileError, TwinError
 from twins.fs.remove_tree import remove_tree
 from twins.installer.receipts import Receipt, Receipts
 from twins.lifecycle import tombstones
-from twins.workspace.layout import TwinLayout
+from twins.workspace.workspace import TwinLayout
 
 _BEFORE = r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}Z)-[a-z0-9-]+-before\.egg"
 """Safety eggs: what a twin was before a hatching touched it."""

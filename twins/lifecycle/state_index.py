@@ -13,8 +13,8 @@ from twins.lifecycle import tombstones
 from twins.lifecycle.recovery import archiving_mark, is_ending
 from twins.lifecycle.tombstones import ARCHIVED_NAME, ARCHIVED_SCHEMA, PURGED_SCHEMA
 from twins.workspace.identity_file import DEFAULT_KIND, FILE, Identity
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 
 class State(StrEnum):

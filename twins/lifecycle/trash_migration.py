@@ -12,8 +12,8 @@ from twins.lifecycle.archive_moves import archive_body
 from twins.lifecycle.state_index import is_body
 from twins.lifecycle.tombstones import archived_record
 from twins.lifecycle.usage import measure
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 REASON = "migrated from .trash convention"
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from twins.errors import BadFileError
 from twins.workspace.identity_file import Identity, indented, read_regular, utc
-from twins.workspace.layout import exclusive_lock
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import Workspace, exclusive_lock
 
 FILE = "bonds.json"
 MAX_BYTES = 16 << 20

@@ -36,10 +36,9 @@ from twins.installer.staging import abandon, make_staging, new_id, stage_file, s
 from twins.workspace.bonds import FILE as BONDS
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
 from twins.workspace.identity_file import FILE as IDENTITY
-from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.rappid import same
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 from twins.workspace.workspace_env import FILE as ENV
 
 _STAYS = frozenset({IDENTITY, BONDS, CONVERSATIONS, ENV})

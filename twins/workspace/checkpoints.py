@@ -26,8 +26,8 @@ from twins.eggs.frames import ConversationSource, Frame
 from twins.eggs.writers.formats import EggMaker, PackedEgg
 from twins.errors import TwinConflictError, TwinError
 from twins.workspace.identity_file import read_regular, utc
-from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout, exclusive_lock
 
 SCHEMA = "rappd-checkpoint/1.0"
 MAX_NOTE = 500

@@ -22,12 +22,11 @@ from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import MAX_NAME, Identity
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import scan
 from twins.workspace.new_twin_staging import staged_twin
 from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.twin import Twin, mint_rappid, settle
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 # Of the dot-names in a workspace only these belong to its twin.
 _DOT_NAMES = frozenset({".brainstem_data", ".remote_agents", ".repos.json"})

@@ -10,10 +10,10 @@ from msgspec.structs import asdict, replace
 
 from twins.errors import BadFileError, BadRappidError
 from twins.workspace.identity_file import read_regular
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Unreadable, scan
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 _MAX_TOMBSTONE = 1 << 20
 

@@ -19,10 +19,9 @@ from msgspec.structs import asdict
 from agents.storage.safe_fs import SafeTree
 from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinConflictError
 from twins.workspace.identity_file import FILE, read_regular
-from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 MIN_PREFIX = 4
 """Digits that a shortened tail needs."""

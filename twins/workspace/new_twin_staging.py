@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agents.storage.atomic_write import sync_folder, sync_tree
 from twins.errors import TwinConflictError
-from twins.workspace.layout import TwinLayout, exclusive_lock
+from twins.workspace.workspace import TwinLayout, exclusive_lock
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})

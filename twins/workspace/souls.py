@@ -15,9 +15,8 @@ import msgspec
 from agents.storage.safe_open import UnsafeFileError
 from twins.errors import BadFileError, NoSuchFileError
 from twins.workspace.identity_file import read_regular
-from twins.workspace.layout import exclusive_lock
 from twins.workspace.rappid import label
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import Workspace, exclusive_lock
 
 MAX_BYTES = 256 << 10
 _MAX_KEPT = 16 << 20  # a text too long to be put in force can still be replaced

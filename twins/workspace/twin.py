@@ -10,11 +10,10 @@ import msgspec
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import DEFAULT_KIND, Identity, proper_kind, proper_name
-from twins.workspace.layout import TwinLayout, exclusive_lock
 from twins.workspace.new_twin_staging import move_into_place, staged_twin
 from twins.workspace.rappid import MAX_OWNER, Rappid, label
 from twins.workspace.souls import default_soul, proper_soul
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 
 KINDS = ("personal", "pre-founder", "memorial", "project", "place", "custom", "buddy")
 """The kinds with a soul of their own; any other is kept as it is written."""

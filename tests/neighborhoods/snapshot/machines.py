@@ -32,9 +32,8 @@ from neighborhoods.snapshot.transports.folder import FolderTransport
 from twins.installer.installer import Installer
 from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, adopt, mint
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
 

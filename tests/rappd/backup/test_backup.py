@@ -22,8 +22,8 @@ from rappd.errors import ConflictError, RefusedError, UsageProblemError
 from rappd.store.verify import verify as verify_record
 from twins.eggs import integrity
 from twins.errors import BadEggError
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
+from twins.workspace.workspace import TwinLayout
 
 PASSPHRASE = "four quiet brown owls"
 

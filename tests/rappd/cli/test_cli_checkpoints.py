@@ -14,8 +14,8 @@ from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import Terminal, on_terminal
 
 from rappd.cli.tables import cells
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
+from twins.workspace.workspace import TwinLayout
 
 UP_OR_DOWN = pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
 

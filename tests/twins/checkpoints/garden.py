@@ -16,9 +16,8 @@ from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
 from twins.workspace.checkpoint_restore import RestoreResult, plan_restore, restore
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import Twin, mint
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

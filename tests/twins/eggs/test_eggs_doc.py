@@ -25,9 +25,9 @@ from twins.eggs.writers import exclusions, rapp1
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.eggs.writers.pack import pack
 from twins.installer.placement import Category
-from twins.workspace.layout import TwinLayout
 from twins.workspace.rappid import Rappid, same, widened
 from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import TwinLayout
 
 PAGE = (Path(__file__).parents[3] / "docs" / "eggs.md").read_text()
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -30,8 +30,8 @@ from twins.installer.errors import ChangedSinceError, NoSuchHatchingError
 from twins.installer.installer import Installer
 from twins.installer.receipts import Receipt
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence
+from twins.workspace.workspace import TwinLayout
 
 OTHER = RAPPID.replace(KEY, "f" * len(KEY))
 MINE = {

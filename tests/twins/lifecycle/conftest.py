@@ -21,9 +21,9 @@ import pytest
 
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.workspace import workspace
-from twins.workspace.layout import TwinLayout
 from twins.workspace.listing import Presence
 from twins.workspace.twin import Twin, mint
+from twins.workspace.workspace import TwinLayout
 
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 

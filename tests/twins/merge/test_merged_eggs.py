@@ -21,9 +21,8 @@ from twins.eggs.writers.pack import pack
 from twins.errors import BadEggError, TwinConflictError
 from twins.merge import alternates
 from twins.merge.egg_merge import MergedEggs, merge
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 NOON = datetime(2026, 4, 12, 12, 0, tzinfo=UTC)
 KEY, KITCHEN = IdentityKey.generate(), IdentityKey.generate()

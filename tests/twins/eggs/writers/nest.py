@@ -15,9 +15,8 @@ from envelopes.identity.keys import IdentityKey
 from twins.eggs import frames
 from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
 from twins.eggs.writers.pack import pack
-from twins.workspace.layout import TwinLayout
 from twins.workspace.twin import mint
-from twins.workspace.workspace import Workspace
+from twins.workspace.workspace import TwinLayout, Workspace
 
 AT = datetime(2026, 11, 22, 4, 34, 56, 789_000, tzinfo=UTC)
 ITEMS = {
