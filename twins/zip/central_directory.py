@@ -13,7 +13,6 @@ from typing import NamedTuple
 from twins.errors import BadEggError
 from twins.fs.untrusted_names import safe_path, shown
 from twins.zip.archive_bounds import FileSlice, Limits
-from twins.zip.fast_directory import EMPTY_DEFLATED, KNOWN_VERSION, UNREADABLE, DirectoryColumns, columns
 from twins.zip.layout import (
     CENTRAL,
     CENTRAL_SIGN,
@@ -28,7 +27,19 @@ from twins.zip.layout import (
     LOCATOR_SIGN,
     STORED,
 )
-from twins.zip.member_fields import NEEDLESS, Fields, decode_name, fields, refuse_kind, wide_values
+from twins.zip.record_fields import (
+    EMPTY_DEFLATED,
+    KNOWN_VERSION,
+    NEEDLESS,
+    UNREADABLE,
+    DirectoryColumns,
+    Fields,
+    columns,
+    decode_name,
+    fields,
+    refuse_kind,
+    wide_values,
+)
 
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}
 _TOP = b"./"  # the folder that a packer began in, listed as a member

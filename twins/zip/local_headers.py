@@ -10,7 +10,6 @@ from typing import NamedTuple
 from twins.fs.untrusted_names import shown
 from twins.zip.archive_bounds import FileSlice
 from twins.zip.central_directory import CentralDirectory, Entry
-from twins.zip.fast_directory import FIXED, DirectoryColumns
 from twins.zip.layout import (
     DESCRIPTOR_SIGN,
     FULL32,
@@ -19,7 +18,15 @@ from twins.zip.layout import (
     SIZES_FOLLOW,
     STORED,
 )
-from twins.zip.member_fields import NEEDLESS, Fields, decode_name, fields, wide_values
+from twins.zip.record_fields import (
+    FIXED,
+    NEEDLESS,
+    DirectoryColumns,
+    Fields,
+    decode_name,
+    fields,
+    wide_values,
+)
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits
 _BLOCK = 64 << 10  # records of small files are read several at once
