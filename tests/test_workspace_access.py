@@ -108,7 +108,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/staged_parts.py",
         "neighborhoods/snapshot/stamps.py",
         "rappd/operations/neighborhood_snapshots.py",
-        "neighborhoods/snapshot/tar_guard.py",
+        "neighborhoods/snapshot/tar_archive.py",
         "neighborhoods/snapshot/transports/own_place.py",
         "neighborhoods/snapshot/transports/ssh.py",
         "neighborhoods/snapshot/transports/ssh_connections.py",
