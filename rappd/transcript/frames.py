@@ -2,7 +2,7 @@
 
 One stream per thread. A frame's payload is ``{thread, caller, session, title, body}``; ``body`` is the
 recorded text itself, so that a restored thread has the very hash chain that was packed. Frames that another
-house wrote become a thread of their own, each in a record of its own, and travel on as they came.
+machine wrote become a thread of their own, each in a record of its own, and travel on as they came.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _payload(thread: ThreadRow, body: bytes) -> dict[str, Any]:
 
 def _thread(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
     """A stream as a thread of the workspace ``key``."""
-    return _ours(key, frames) or _another_houses(key, frames)
+    return _ours(key, frames) or _from_elsewhere(key, frames)
 
 
 def _ours(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]] | None:
@@ -180,7 +180,7 @@ def _record(thread: str, frame: Frame) -> Record:
     return Record(thread, found.verb, found.sender, found.recipient, found.id, body, _moment(frame["utc"]))
 
 
-def _another_houses(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
+def _from_elsewhere(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
     stream = frames[0]["stream_id"]
     caller, session = stream[:200] or "frames", orjson.dumps(stream).decode()
     thread = thread_id(key, caller, session)

@@ -359,6 +359,7 @@ def _deaths(act: Callable[[], object], prepare: Callable[[], object]) -> Iterato
         if child == 0:
             code = 1
             try:
+                sys.dont_write_bytecode = True  # what is compiled on the way is no step
                 sys.addaudithook(_death_at(step))
                 act()
                 code = 0

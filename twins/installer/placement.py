@@ -268,7 +268,7 @@ _CODE_FOLDERS = {
 _OWN_FILES = {"soul.md": Role.SOUL, ".env": Role.ENV, IDENTITY_FILE: Role.IDENTITY}
 _WORKFLOWS = "workflows"
 _COMPILED = (".pyc", ".pyo", ".pth")
-_HOUSE_FOLDERS = {
+_RAPPD_FOLDERS = {
     ".deps/": "packages are installed here, never carried",
     ".remote_agents/": "files of connected sources are fetched anew",
     ".brainstem_data/kept/": "what the daemon keeps about files stays its own",
@@ -323,7 +323,7 @@ def why_never(part: Part, role: Role, destination: Destination) -> str:
         return "this hatching has a receipt of its own"
     if destination is Destination.INERT:
         return ""
-    for folder, why in _HOUSE_FOLDERS.items():
+    for folder, why in _RAPPD_FOLDERS.items():
         if f"{path}/".startswith(folder):
             return why
     if path.endswith(_COMPILED) or "__pycache__" in path.split("/"):

@@ -31,7 +31,7 @@ from twins.workspace.workspace import TwinLayout, Workspace
 # Of the dot-names in a workspace only these belong to its twin.
 _DOT_NAMES = frozenset({".brainstem_data", ".remote_agents", ".repos.json"})
 _OWN_PAPERS = frozenset({"rappid.json", "bonds.json", "archived.json", "HATCH_RECEIPT.json"})
-_HOUSE = frozenset({".brainstem_data/kept", ".brainstem_data/soul_history"})
+_PAST = frozenset({".brainstem_data/kept", ".brainstem_data/soul_history"})
 _NEVER = (
     r"(?i)\.env(rc|\..*)?|\.copilot_(token|session|pending)|voice\.zip|.*\.(token|session|secret|key)|private"
     r"|\.git|\.?venv|node_modules|__pycache__|\.pytest_cache|.*\.py[co]|\.DS_Store|Thumbs\.db|\..*\.tmp|\.tmp-.*"
@@ -141,7 +141,7 @@ def _why_left(path: str) -> str:
         return "a secret, or made anew"
     if path in _OWN_PAPERS:
         return "its own"
-    if path in _HOUSE:
+    if path in _PAST:
         return "a past that is not the fork's"
     if "/" not in path and name.startswith(".") and name not in _DOT_NAMES:
         return "belongs to the place"

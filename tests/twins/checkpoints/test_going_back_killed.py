@@ -96,6 +96,7 @@ def in_child(work: Callable[[], object], on_step: OnStep) -> tuple[int, int]:
         ended = BROKE
         number_file = os.memfd_create("steps")
         try:
+            sys.dont_write_bytecode = True  # what is compiled on the way is no step
             sys.addaudithook(hook)
             work()
             ended = 0

@@ -168,6 +168,7 @@ def in_child(work: Callable[[], object], on_step: Callable[[int, str], None]) ->
         ended = BROKE
         number_file = os.memfd_create("steps")
         try:
+            sys.dont_write_bytecode = True  # what is compiled on the way is no step
             sys.addaudithook(hook)
             work()
             ended = 0

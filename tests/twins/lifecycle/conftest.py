@@ -156,6 +156,7 @@ def _killed_at(step: int, work: Callable[[], object]) -> bool:
             return trace
 
         try:
+            sys.dont_write_bytecode = True  # what is compiled on the way is no step
             sys.addaudithook(audit)
             threading.settrace(trace)
             sys.settrace(trace)

@@ -1,4 +1,4 @@
-"""Telling eggs apart by what is in them, never by a file's name; each family has a room that reads it.
+"""Telling eggs apart by what is in them, never by a file's name; each family has a module that reads it.
 
 A ZIP archive is known by its first bytes, and by the manifest it holds; anything else must be one JSON object.
 """
@@ -115,10 +115,14 @@ def _open_zip(
             archive.look_through()
         found = DetectedEgg(path.name, status.st_size, "", manifest, octets, check, archive, name)
         found.progress = progress
-        room = _room_of_zip(found)
-        if room != "rapp1:rapp1":
+        reader = _reader_of_zip(found)
+        if reader != "rapp1:rapp1":
             found.notes += archive.deviations
-        opened = _read_through(found, room, partial(_digest, path, status)) if check else _room(room)(found)
+        opened = (
+            _read_through(found, reader, partial(_digest, path, status))
+            if check
+            else _imported(reader)(found)
+        )
         opened.seal = signed_beside(found, path, opened.seal, by_hand=False)
         opened.closing = archive.close
         if check:
@@ -129,17 +133,17 @@ def _open_zip(
     return opened
 
 
-def _read_through(found: DetectedEgg, room: str, digest: Callable[[], str]) -> ParsedEgg:
+def _read_through(found: DetectedEgg, reader: str, digest: Callable[[], str]) -> ParsedEgg:
     """The egg with all its files read, and the whole file's digest.
 
     What is wrong with the file as a whole is told before what is wrong within.
     """
     if found.size <= _SMALL:
         found.digest = digest()
-        return _room(room)(found)
+        return _imported(reader)(found)
     with beside(digest) as whole:
         try:
-            opened = _room(room)(found)
+            opened = _imported(reader)(found)
         finally:
             found.digest = whole()
     opened.digest = found.digest
@@ -159,11 +163,11 @@ def _open_json(path: Path, size: int) -> ParsedEgg:
     document = parse_object(octets, path.name, wide=seeds)
     digest = hashlib.sha256(octets).hexdigest()
     found = DetectedEgg(path.name, len(octets), digest, document, octets)
-    room = _room_of_json(found)
-    if seeds and room != "rapp1:seeds":
+    reader = _reader_of_json(found)
+    if seeds and reader != "rapp1:seeds":
         parse_object(octets, path.name)
-    opened = _room(room)(found)
-    opened.seal = signed_beside(found, path, opened.seal, by_hand=room != "rapp1:rapp1")
+    opened = _imported(reader)(found)
+    opened.seal = signed_beside(found, path, opened.seal, by_hand=reader != "rapp1:rapp1")
     return opened
 
 
@@ -175,7 +179,7 @@ def _manifest_name(archive: Archive) -> str:
     return ""
 
 
-def _room_of_zip(found: DetectedEgg) -> str:
+def _reader_of_zip(found: DetectedEgg) -> str:
     manifest = found.manifest
     schema = manifest.get("schema")
     if found.manifest_name == "egg-manifest.json":
@@ -199,7 +203,7 @@ def _room_of_zip(found: DetectedEgg) -> str:
     raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 
 
-def _room_of_json(found: DetectedEgg) -> str:
+def _reader_of_json(found: DetectedEgg) -> str:
     document = found.manifest
     schema = document.get("schema")
     meta = inside(document, "_meta")
@@ -226,8 +230,8 @@ def _room_of_json(found: DetectedEgg) -> str:
     raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
 
 
-def _room(name: str) -> Reader:
-    """The function that opens a family; its room is imported when the first egg of it comes."""
+def _imported(name: str) -> Reader:
+    """The function that opens a family; its module is imported when the first egg of it comes."""
     module, _, function = name.partition(":")
     return cast(Reader, getattr(importlib.import_module(f"{_HERE}.{module}"), function))
 

@@ -101,7 +101,7 @@ def in_host(name: str) -> Place | None:
 
 def in_memory(below: str) -> Place | None:
     """The place of a file of the memory, ``below`` its folder."""
-    if not below or _is_the_houses(below.partition("/")[0]):
+    if not below or _is_reserved(below.partition("/")[0]):
         return None
     role = Role.CONVERSATIONS if below == "frames.json" else Role.MEMORY
     return role, f"{_DATA}/{below}"
@@ -183,7 +183,7 @@ def _is_barred_folder(path: str) -> bool:
 
 
 @lru_cache(4096)
-def _is_the_houses(first: str) -> bool:
+def _is_reserved(first: str) -> bool:
     return folded(first) in _RESERVED_DATA
 
 

@@ -53,6 +53,7 @@ def killed_at(step: int) -> Callable[[], None]:
                 if left < 0:
                     os._exit(KILLED)
 
+        sys.dont_write_bytecode = True  # what is compiled on the way is no step
         sys.addaudithook(hook)
 
     return arm
