@@ -177,7 +177,7 @@ def _speakers() -> Speakers:
     home = Home.here()
     with Reader(home.database) as reader:
         peers = dict(reader.rows(NAMES))
-    node = home.identity().fingerprint if (home.keys / "identity.pem").exists() else ""
+    node = home.identity().fingerprint if home.has_identity() else ""
     return Speakers(machine_name(home, Settings.load(home).text("name")), node, peers)
 
 
