@@ -60,6 +60,12 @@ def test_picture_reaches_the_model_and_stays_in_record_and_exports(
         f"![red \\[dot\\].png]({URL})"
         in daemon.cli("threads", "export", thread, "--format", "markdown").stdout
     )
+    shown = daemon.cli("threads", "show", thread).stdout.splitlines()
+    assert shown[2].endswith("you           what is this?")
+    assert shown[3].strip() == f"[picture: red [dot].png, {len(png())} bytes]"
+    events = json.loads(daemon.cli("threads", "show", thread, "--json").stdout)["events"]
+    assert events[0]["pictures"] == row["pictures"]
+    assert "pictures" not in events[1]
     assert daemon.cli("threads", "verify").returncode == 0
     assert DATA not in daemon.log
 
