@@ -50,7 +50,7 @@ class MemberStatus:
                 row["detail"] = " ".join(twin.failure for twin in twins if twin.failure) or row["detail"]
                 row |= await self._health(has_rappd=bool(probe.rappd_version))
         except MemberError as error:
-            row |= {"detail": f"{error} {error.do}".strip()}
+            row |= {"detail": error.with_advice()}
         finally:
             if member.way != "ssh":  # that connection serves the next command
                 await transport.aclose()

@@ -167,7 +167,7 @@ class NeighborhoodMembers:
                 row = {**_row(found), "twins": len(read), "named": read}
                 return row | ({"unread": unread} if unread else {})
         except MemberError as error:
-            return _row(MemberProbe(False, f"{error} {error.do}".strip()))
+            return _row(MemberProbe(False, error.with_advice()))
         finally:
             if member.way != "ssh":  # that connection serves the next command
                 await transport.aclose()

@@ -74,7 +74,7 @@ class GithubTransport:
         try:
             await self._repository(self._url).head()
         except MemberError as error:
-            return MemberProbe(False, f"{error} {error.do}", took_ms=_since(began))
+            return MemberProbe(False, error.with_advice(), took_ms=_since(began))
         return MemberProbe(True, took_ms=_since(began))
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:

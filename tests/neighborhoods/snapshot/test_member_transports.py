@@ -14,7 +14,7 @@ from fixtures import member_homes as homes
 from fixtures.machines import Machine, pair
 from fixtures.ssh_server import SshServer
 
-from neighborhoods.errors import MemberRefusedError, NoSuchMemberError, UnstableMemberError
+from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError, UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberTransport
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
@@ -78,6 +78,24 @@ async def test_probe_member_that_is_there_is_reachable(member: Member) -> None:
     assert found.reachable, found.detail
     assert found.free_bytes > 0
     assert found.took_ms > 0
+
+
+async def test_probe_member_through_a_daemon_that_is_stopped_says_what_to_run(tmp_path: Path) -> None:
+    found = await RappdTransport("pi", DaemonPeerSource(Home(tmp_path), "pi", "f" * 64)).probe()
+    assert found.detail == "pi is read through rappd, which isn't running here — rappd start"
+
+
+@pytest.mark.parametrize(
+    ("what", "do", "line"),
+    [
+        ("pi is away.", "rappd peers list", "pi is away — rappd peers list"),
+        ("pi does not answer.", "Wake it, rerun.", "pi does not answer. Wake it, rerun."),
+        ("pictures has 5 pictures", "Send fewer.", "pictures has 5 pictures. Send fewer."),
+        ("Nothing is known.", "", "Nothing is known."),
+    ],
+)
+def test_error_on_one_line_parts_what_happened_from_what_to_do(what: str, do: str, line: str) -> None:
+    assert MemberError(what, do=do).with_advice() == line
 
 
 async def test_list_active_twins_and_agents(member: Member) -> None:
