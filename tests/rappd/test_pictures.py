@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fixtures.loopback_server import FakeGitHub, FakeModel, says
+from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel, says
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import Terminal
 
@@ -153,6 +153,22 @@ def test_copilot_gets_the_header_that_it_asks_for_with_pictures(
     assert daemon.chat("what is this?", pictures=[PICTURE])["response"] == "a red dot"
     assert fake_github.headers[-1]["Copilot-Vision-Request"] == "true"
     assert fake_github.pictures() == [[URL]]
+
+
+def test_azure_gets_a_picture_as_a_part_and_its_refusal_is_told(
+    make_daemon: Callable[..., RunningDaemon], fake_azure: FakeAzure
+) -> None:
+    daemon = make_daemon(**fake_azure.environment).start()
+    fake_azure.will(says("a red dot"))
+    assert daemon.chat("what is this?", pictures=[PICTURE])["response"] == "a red dot"
+    assert fake_azure.asked[-1]["messages"][-1]["content"] == [
+        {"type": "text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": URL}},
+    ]
+    fake_azure.picture_status = 400
+    refused = daemon.post("/chat", {"user_input": "what is this?", "pictures": [PICTURE]})
+    assert (refused.status, refused.json()["code"]) == (422, "picture_refused")
+    assert refused.json()["error"].startswith("Model 'eyes' did not take the picture.")
 
 
 def test_bad_picture_is_refused_before_anything_is_recorded(
