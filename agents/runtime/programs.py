@@ -138,7 +138,8 @@ def known_to_shell(name: str) -> str | None:
 
 def search_path() -> str:
     """``PATH`` for programs: the system's folders that no worker can write."""
-    return os.pathsep.join(folder for folder in SYSTEM_FOLDERS if _is_safe(folder)) or os.defpath
+    writable = writable_folders()
+    return os.pathsep.join(folder for folder in SYSTEM_FOLDERS if _is_safe(folder, writable)) or os.defpath
 
 
 def from_owner(*names: str) -> dict[str, str]:
@@ -333,11 +334,14 @@ def _is_usable(path: str) -> bool:
     """True when it is a program beside the interpreter, or one that no worker can write."""
     if not os.access(path, os.X_OK) or not os.path.isfile(path):
         return False
-    return os.path.dirname(path) == os.path.dirname(sys.executable) or _is_safe(path)
+    return os.path.dirname(path) == os.path.dirname(sys.executable) or _is_safe(path, writable_folders())
 
 
-def _is_safe(path: str) -> bool:
-    """True when a file or folder, each folder above it and each link on the way are safe from workers."""
+def _is_safe(path: str, writable: list[str]) -> bool:
+    """True when a file or folder, each folder above it and each link on the way are safe from workers.
+
+    ``writable``: the folders in which workers may write.
+    """
     ahead = [part for part in os.path.normpath(path).split(os.sep) if part][::-1]
     here, links = os.sep, 0
     if not _is_protected(here):
@@ -361,7 +365,7 @@ def _is_safe(path: str) -> bool:
                 return False
         elif not _is_protected(here):
             return False
-    return not any(here == one or here.startswith(f"{one}/") for one in writable_folders())
+    return not any(here == one or here.startswith(f"{one}/") for one in writable)
 
 
 def _is_protected(path: str) -> bool:

@@ -19,8 +19,9 @@ import msgspec
 
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot import stamps
+from neighborhoods.snapshot.contents import PeerTwin
 from neighborhoods.snapshot.member_transport import MemberTransport
-from neighborhoods.snapshot.peer_trees import as_egg, packed_at, spooled, write_agents, write_checked
+from neighborhoods.snapshot.peer_trees import as_egg, packed_at, spooled, write_agents
 from neighborhoods.snapshot.plan import (
     CREATE,
     EVERYTHING,
@@ -250,7 +251,7 @@ async def _send_twin(
     handle, name = await asyncio.to_thread(tempfile.mkstemp, ".tar.gz", "sending-", scratch)
     archive = Path(name)
     try:
-        await asyncio.to_thread(_check_out, step, scratch, handle)
+        await asyncio.to_thread(_copy_out, step.twin, handle)
         outcome = await transport.write_twin(
             step.twin.hash,
             archive,
@@ -298,11 +299,12 @@ async def _send_agents(
             step.why = outcome.detail
 
 
-def _check_out(step: PeerStep, scratch: Path, handle: int) -> None:
-    """Writes the archive of a twin anew from the files that passed every check."""
-    with os.fdopen(handle, "wb") as file, Spool(scratch) as spool:
-        spooled(step.twin, spool)
-        write_checked(step.twin, spool, file)
+def _copy_out(twin: PeerTwin, handle: int) -> None:
+    """Copies a twin's archive out of the egg, and closes ``handle``; the transport checks it as it reads."""
+    assert twin.part is not None
+    with os.fdopen(handle, "wb") as file:
+        for piece in twin.part.chunks():
+            file.write(piece)
 
 
 def _stamp(plan: Plan, found: Mapping[str, stamps.Stamp]) -> None:

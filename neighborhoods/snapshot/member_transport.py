@@ -138,7 +138,7 @@ class MemberTransport(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Ends connections that are kept open."""
+        """Ends what was opened for this use alone."""
 
 
 def require_trusted(member: str, is_trusted: bool) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import IO
 
-from neighborhoods.errors import BadMemberStreamError
 from neighborhoods.snapshot.contents import PeerTwin
 from neighborhoods.snapshot.member_transport import AGENTS
 from neighborhoods.snapshot.spool import Spool
-from neighborhoods.snapshot.tar_archive import write_tar_gz
+from neighborhoods.snapshot.tar_archive import gunzipped, write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.member_paths import in_workspace
 from twins.errors import BadEggError
 from twins.workspace.identity_file import Identity
-from twins.zip import deflate
 
 _PIECE = 1 << 18
 
@@ -28,7 +25,7 @@ def spooled(twin: PeerTwin, spool: Spool) -> TarGuard:
     """Reads a twin's archive into ``spool``. Raises ``MemberError`` for what is none, or holds too much."""
     assert twin.part is not None
     guard = TarGuard(root=twin.hash)
-    for entry, content in files_of(read_tar(gunzip(twin.part.chunks()), guard)):
+    for entry, content in files_of(read_tar(gunzipped(twin.part.chunks()), guard)):
         spool.add(entry.path, content, mtime=entry.mtime, executable=entry.executable)
     return guard
 
@@ -56,15 +53,6 @@ def as_egg(snapshot: ParsedEgg, twin: PeerTwin, spool: Spool) -> ParsedEgg:
     )
 
 
-def write_checked(twin: PeerTwin, spool: Spool, target: IO[bytes]) -> None:
-    """Writes the files of ``spool`` as the archive that goes to the twin's own machine."""
-    files = (
-        (TarEntry(file.name, file.size, file.executable, file.mtime), spool.chunks(file))
-        for file in sorted(spool.files, key=lambda one: one.name.encode())
-    )
-    write_tar_gz(target, files, root=twin.hash, is_stored=True)  # on its way to be read again
-
-
 def packed_at(opened: ParsedEgg) -> int:
     """The second in which an egg was packed, as it says; 0 where it does not."""
     try:
@@ -77,24 +65,4 @@ def write_agents(handle: int, files: Iterable[tuple[str, Part]], mtime: int) -> 
     """Writes agent files of a brainstem as the archive that goes to its machine, and closes ``handle``."""
     entries = ((TarEntry(name, part.size, mtime=mtime), part.chunks()) for name, part in sorted(files))
     with os.fdopen(handle, "wb") as target:
-        write_tar_gz(target, entries, root=AGENTS, is_stored=True)
-
-
-def gunzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The content of a gzip stream in pieces of bounded size. Raises ``BadMemberStreamError``."""
-    stream = deflate.gunzipping()
-    for piece in pieces:
-        rest = piece
-        while rest and not stream.eof:
-            try:
-                content = stream.decompress(rest, _PIECE)
-            except deflate.InflateError as error:
-                raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
-            rest = stream.unconsumed_tail
-            if content:
-                yield content
-    while not stream.eof:
-        if content := stream.decompress(b"", _PIECE):
-            yield content
-            continue
-        raise BadMemberStreamError("The archive is cut off.", do="Get the egg again.")
+        write_tar_gz(target, entries, root=AGENTS)

@@ -28,7 +28,7 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         """``folder``: a private folder on the disk that has room for the contents."""
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=_PIECE)  # noqa: SIM115 - closed by __exit__
         self._end = 0
         self.files: list[SpooledFile] = []
 
@@ -42,31 +42,30 @@ class Spool:
         self, name: str, pieces: Iterable[bytes], *, mtime: int = 0, executable: bool = False
     ) -> SpooledFile:
         """Takes in one file. When ``pieces`` raises, nothing of it stays."""
-        digest, at = hashlib.sha256(), self._end
-        handle = self._file.fileno()
+        digest, size = hashlib.sha256(), 0
         try:
             for piece in pieces:
                 digest.update(piece)
-                rest = memoryview(piece)
-                while rest:
-                    written = os.pwrite(handle, rest, at)
-                    at += written
-                    rest = rest[written:]
+                size += self._file.write(piece)
         except BaseException:
-            os.ftruncate(handle, self._end)
+            self._cut()
             raise
-        added = SpooledFile(name, at - self._end, digest.hexdigest(), self._end, mtime, executable)
-        self._end = at
+        added = SpooledFile(name, size, digest.hexdigest(), self._end, mtime, executable)
+        self._end += size
         self.files.append(added)
         return added
 
     def drop_last(self) -> None:
         """Takes the last file out again, its bytes too."""
-        dropped = self.files.pop()
-        self._end = dropped.offset
-        os.ftruncate(self._file.fileno(), self._end)
+        self._end = self.files.pop().offset
+        self._cut()
 
     def chunks(self, file: SpooledFile) -> Iterator[bytes]:
         """The content of one file; it may be read again."""
+        self._file.flush()
         for at in range(file.offset, file.offset + file.size, _PIECE):
             yield os.pread(self._file.fileno(), min(_PIECE, file.offset + file.size - at), at)
+
+    def _cut(self) -> None:
+        self._file.seek(self._end)
+        self._file.truncate()

@@ -1,12 +1,14 @@
-"""Writes a twin as a tar.gz file that depends on nothing but its files: the same twin, the same bytes."""
+"""Twins as tar.gz files: written so that the same twin gives the same bytes, and read with every check."""
 
 from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import IO
 
-from neighborhoods.snapshot.tar_guard import BLOCK, TarEntry
+from neighborhoods.errors import BadMemberStreamError
+from neighborhoods.snapshot.tar_guard import BLOCK, TarEntry, TarGuard, files_of, read_tar
 from twins.zip import deflate
 
 _PIECE = 1 << 18
@@ -18,16 +20,46 @@ def write_tar_gz(
     files: Iterable[tuple[TarEntry, Iterable[bytes]]],
     *,
     root: str = "",
-    is_stored: bool = False,
 ) -> None:
     """Writes files, which come sorted by name, as tar.gz: modes 0600 and 0700, no owners, no time of packing.
 
-    GNU form, which every tar reads; ``is_stored``: not compressed. Raises ``ValueError`` for files out of order or of another size than said.
+    GNU form, which every tar reads. Raises ``ValueError`` for files out of order or of another size than said.
     """
-    compressor = deflate.gzip_storing() if is_stored else deflate.gzipping()
+    compressor = deflate.gzipping()
     for piece in _even(tar_pieces(files, root=root)):
         target.write(compressor.compress(piece))
     target.write(compressor.flush())
+
+
+def read_archive(archive: Path, root: str) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
+    """(entry, content) of each file of a tar.gz file that ``TarGuard`` lets through. Raises ``MemberError``, ``OSError``."""
+    yield from files_of(read_tar(gunzipped(_pieces(archive)), TarGuard(root=root)))
+
+
+def gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The content of a gzip stream in pieces of bounded size. Raises ``BadMemberStreamError``."""
+    stream = deflate.gunzipping()
+    for piece in pieces:
+        rest = piece
+        while rest and not stream.eof:  # what follows the first gzip member is no part of the archive
+            try:
+                content = stream.decompress(rest, _PIECE)
+            except deflate.InflateError as error:
+                raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
+            rest = stream.unconsumed_tail
+            if content:
+                yield content
+    while not stream.eof:
+        if content := stream.decompress(b"", _PIECE):
+            yield content
+            continue
+        raise BadMemberStreamError("The archive is cut off.", do="Get the egg again.")
+
+
+def _pieces(archive: Path) -> Iterator[bytes]:
+    with archive.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece
 
 
 def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import tarfile
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -17,7 +16,6 @@ from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
 from twins.byte_sizes import format_bytes
 from twins.eggs.writers import exclusions
 from twins.errors import HostileEggError
-from twins.zip import deflate
 from twins.zip.names import NameSet, safe_path, shown
 
 BLOCK = 512
@@ -27,7 +25,6 @@ _MOST_NAMED = 1000
 _MOST_PADDING = 1 << 20
 """Of what follows the end mark: each tar fills its last record, of 10 KB, with zeros."""
 _MAX_MTIME = 8**11 - 1
-_PIECE = 1 << 18
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _WITHOUT_CONTENT = (
     tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE,
@@ -282,28 +279,6 @@ def _content(events: Iterator[TarEntry | bytes], size: int) -> Iterator[bytes]:
         assert isinstance(piece, bytes)
         size -= len(piece)
         yield piece
-
-
-def gunzipped(archive: Path) -> Iterator[bytes]:
-    """The content of a gzip file in pieces of bounded size. Raises ``BadMemberStreamError``, ``OSError``."""
-    decompressor = deflate.gunzipping()
-    with archive.open("rb") as file:
-        while piece := file.read(_PIECE):
-            while piece:
-                if decompressor.eof:
-                    return  # what follows the first gzip member is no part of the archive
-                try:
-                    content = decompressor.decompress(piece, _PIECE)
-                except deflate.InflateError as error:
-                    raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
-                piece = decompressor.unconsumed_tail
-                if content:
-                    yield content
-    while not decompressor.eof:
-        content = decompressor.decompress(decompressor.unconsumed_tail, _PIECE)
-        if not content:
-            raise BadMemberStreamError("The archive is cut off.", do="Get the egg again.")
-        yield content
 
 
 def _kind_problem(kind: bytes, is_sparse: bool) -> str:

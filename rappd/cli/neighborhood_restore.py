@@ -94,22 +94,25 @@ def hatch_snapshot(
     """Brings a snapshot back, after a yes where other machines would be written to. Returns the exit code."""
     verbs, options = snapshots_here(), _options(given)
     path = _path(verbs.folder.find(file))
+    if not approved and not yes:
+        with progress() as line:
+            line(f"Reading {path.name}…")
+            verbs.recover()
+            planned = asyncio.run(verbs.plan(path, options, ways_here()))["plan"]
+        if _writes_elsewhere(planned):
+            if as_json or not interactive():
+                raise UnconfirmedError(
+                    "Other machines would be written to; nothing was.",
+                    do="Look at the plan, then add --yes, or --approved with its digest.",
+                )
+            show_restore_plan(planned, file=file)
+            if not click.confirm("Write to these machines?", default=False, err=True):
+                print_out("Nothing was written.")
+                return 0
+        approved = planned["digest"]
+    here = _LocalPart(path, given)
     with progress() as line:
         line(f"Reading {path.name}…")
-        verbs.recover()
-        planned = asyncio.run(verbs.plan(path, options, ways_here()))["plan"]
-    if not approved and not yes and _writes_elsewhere(planned):
-        if as_json or not interactive():
-            raise UnconfirmedError(
-                "Other machines would be written to; nothing was.",
-                do="Look at the plan, then add --yes, or --approved with its digest.",
-            )
-        show_restore_plan(planned, file=file)
-        if not click.confirm("Write to these machines?", default=False, err=True):
-            print_out("Nothing was written.")
-            return 0
-    here = _LocalPart(path, planned["options"])
-    with progress() as line:
 
         def tell(event: dict[str, Any]) -> None:
             line(f"Hatching {event.get('name', '')}…")
@@ -119,7 +122,7 @@ def hatch_snapshot(
                 path,
                 options,
                 ways_here(),
-                approved=approved or planned["digest"],
+                approved=approved,
                 local=here.hatch if here.has_daemon else None,
                 tell=tell,
             )

@@ -52,8 +52,7 @@ class MemberStatus:
         except MemberError as error:
             row |= {"detail": error.with_advice()}
         finally:
-            if member.way != "ssh":  # that connection serves the next command
-                await transport.aclose()
+            await transport.aclose()
         return row
 
     async def _health(self, *, has_rappd: bool) -> dict[str, Any]:

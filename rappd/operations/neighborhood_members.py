@@ -169,8 +169,7 @@ class NeighborhoodMembers:
         except MemberError as error:
             return _row(MemberProbe(False, error.with_advice()))
         finally:
-            if member.way != "ssh":  # that connection serves the next command
-                await transport.aclose()
+            await transport.aclose()
         return _row(found)
 
     def _by_ssh(self, name: str, destination: SshDestination) -> SshTransport:

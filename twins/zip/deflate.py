@@ -74,11 +74,6 @@ def gzipping() -> Any:
     return _compressor(_LEVEL, zlib.DEFLATED, 31)
 
 
-def gzip_storing() -> Any:
-    """The same for a file that is read again at once: nothing is compressed."""
-    return zlib.compressobj(0, zlib.DEFLATED, 31)
-
-
 def gunzipping() -> Any:
     """A reader of one gzip file, with the methods of ``zlib.decompressobj``; raises ``InflateError``."""
     return _decompressor(31)

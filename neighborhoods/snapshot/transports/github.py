@@ -124,6 +124,7 @@ class GithubTransport:
         place = (await self._found()).get(twin) or _Place(self._repository(self._url), f"twins/{twin}", {})
         git = place.repository.git
         clone = await self._clone(place.repository)
+        at = ("-C", str(clone))
         with LinkFreeFolder(clone) as files:
             if not overwrite and place.folder and files.find(place.folder).kind is not FileKind.NOTHING:
                 return WriteOutcome(skipped=1, detail="it is there already")
@@ -131,12 +132,15 @@ class GithubTransport:
             created, overwritten = await asyncio.to_thread(
                 overlay_archive, clone, place.folder, twin, archive, overwrite=overwrite
             )
-        except OSError as error:
+        except (OSError, MemberError) as error:
+            await git(*at, "reset", "--hard", "--quiet")
+            await git(*at, "clean", "-ffdxq")
+            if isinstance(error, MemberError):
+                raise
             raise MemberError(
                 f"{self._member}: twin {twin} cannot be laid out there: {(error.strerror or str(error)).lower()}.",
                 do="Look at that repository; nothing was pushed.",
             ) from error
-        at = ("-C", str(clone))
         await git(*at, "add", "--all", "--", place.folder or ".")
         if not (await git(*at, "status", "--porcelain")).strip():
             return WriteOutcome(skipped=1, detail="nothing differs")

@@ -21,8 +21,8 @@ from neighborhoods.snapshot.member_transport import (
     WriteOutcome,
     require_trusted,
 )
-from neighborhoods.snapshot.tar_archive import tar_pieces
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
+from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.far_rappd import FarRappd, activity_of
 from neighborhoods.snapshot.transports.listing_parser import ListingParser
@@ -163,11 +163,10 @@ class SshTransport:
         return await self._laid_out(run, laid_out, archive, AGENTS, "its agents are not all restored")
 
     async def aclose(self) -> None:
-        """Lets the connection end."""
-        await self._connections.close(self._destination)
+        """Keeps the connection, which serves the next command; it ends by itself after a minute without one."""
 
     async def _laid_out(self, run: SshRun, script: str, archive: Path, root: str, what: str) -> WriteOutcome:
-        pieces = _rebuilt(archive, TarGuard(root=root), complete=f".complete.{run.mark}")
+        pieces = _rebuilt(archive, root, complete=f".complete.{run.mark}")
         async with run.started(self._connections, script) as program:
             if await run.begun(program):
                 await _send(program, pieces)
@@ -218,11 +217,10 @@ async def _send(program: StreamedProgram, pieces: Iterator[bytes]) -> None:
     program.end_input()
 
 
-def _rebuilt(archive: Path, guard: TarGuard, complete: str) -> Iterator[bytes]:
+def _rebuilt(archive: Path, root: str, complete: str) -> Iterator[bytes]:
     """The archive as a tar stream again, without what the guard refuses, and an empty file that ends it."""
-    files = files_of(read_tar(gunzipped(archive), guard))
     end: tuple[TarEntry, Iterator[bytes]] = (TarEntry(complete, 0), iter(()))
-    yield from tar_pieces(chain(files, (end,)), is_sorted=False)
+    yield from tar_pieces(chain(read_archive(archive, root), (end,)), is_sorted=False)
 
 
 def _pieces(file: Path) -> Iterator[bytes]:

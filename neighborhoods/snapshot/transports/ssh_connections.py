@@ -61,13 +61,6 @@ class SshConnections:
             finally:
                 await program.aclose()
 
-    async def close(self, destination: SshDestination) -> None:
-        """Lets the connection end once what runs over it is done."""
-        if not self._socket(destination).exists():
-            return
-        with contextlib.suppress(OSError, TimeoutError):  # it may be gone already, which is what is wanted
-            await self._run(destination, "-O", "stop", "--", destination.host, seconds=5)
-
     def _belong_to_this_loop(self) -> None:
         """Begins anew in another event loop: a command runs several, one after the other."""
         loop = asyncio.get_running_loop()

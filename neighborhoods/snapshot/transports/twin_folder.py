@@ -16,8 +16,8 @@ from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from neighborhoods.errors import UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberListing, MemberTwin, WriteOutcome
-from neighborhoods.snapshot.tar_archive import tar_pieces
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, gunzipped, read_tar
+from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
+from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, rappid_fields
 from neighborhoods.snapshot.transports.twin_files import PRUNED, TwinFiles
 
@@ -123,7 +123,7 @@ def lay_out_agents(home: Path, folder: str, archive: Path, *, overwrite: bool) -
     created = overwritten = skipped = 0
     with LinkFreeFolder(home, follow=True) as files:
         into = files.folder(folder, make=True)
-        for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=AGENTS))):
+        for entry, content in read_archive(archive, AGENTS):
             there = files.find(f"{folder}/{entry.path}").kind
             if "/" in entry.path or not (there is FileKind.NOTHING or (overwrite and there is FileKind.FILE)):
                 for _ in content:  # what stays is read past
@@ -147,7 +147,7 @@ def lay_out_agents(home: Path, folder: str, archive: Path, *, overwrite: bool) -
 def _build(files: LinkFreeFolder, staged: str, archive: Path, twin: str, there: str) -> tuple[int, int]:
     files.folder(staged, make=True)
     created = overwritten = 0
-    for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=twin))):
+    for entry, content in read_archive(archive, twin):
         _write(files, f"{staged}/{entry.path}", content, entry.executable, entry.mtime)
         if files.find(f"{there}/{entry.path}").kind is FileKind.NOTHING:
             created += 1
@@ -251,7 +251,7 @@ def unpack_archive(archive: Path, into: Path, twin: str) -> int:
     count = 0
     with LinkFreeFolder(into, durable=False) as files:
         files.folder("", make=True)
-        for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=twin))):
+        for entry, content in read_archive(archive, twin):
             _write(files, entry.path, content, entry.executable, entry.mtime)
             count += 1
     return count
@@ -264,7 +264,7 @@ def overlay_archive(root: Path, folder: str, twin: str, archive: Path, *, overwr
     """
     created = overwritten = 0
     with LinkFreeFolder(root, durable=False) as files:
-        for entry, content in files_of(read_tar(gunzipped(archive), TarGuard(root=twin))):
+        for entry, content in read_archive(archive, twin):
             path = f"{folder}/{entry.path}" if folder else entry.path
             there = files.find(path).kind
             if there is FileKind.BLOCKED:

@@ -242,7 +242,14 @@ async def test_reads_at_once_share_one_connection(pi: SshServer) -> None:
     await asyncio.gather(*(homes.read(transport.read_twin(homes.TWIN)) for _ in range(16)))
     accepted = (pi.folder / "sshd.log").read_text().count("Accepted publickey")
     assert accepted == 1
-    await transport.aclose()
+
+
+async def test_connection_serves_the_next_command(pi: SshServer) -> None:
+    for _ in range(2):
+        transport = pi.transport()
+        await transport.list()
+        await transport.aclose()
+    assert (pi.folder / "sshd.log").read_text().count("Accepted publickey") == 1
 
 
 async def test_connection_killed_between_reads_is_made_anew(pi: SshServer) -> None:
