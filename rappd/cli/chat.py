@@ -133,7 +133,7 @@ class _ChatSession:
         self._session_id = session_id
         self._history: list[dict[str, Any]] = []
         self.pictures: list[Picture] = []
-        """What goes with the next sentence."""
+        """They go with the next sentence."""
 
     def begin_anew(self) -> None:
         """Forgets what was said."""
