@@ -21,6 +21,13 @@ class ReportableError(Exception):
         super().__init__(message)
         self.do = do
 
+    def with_advice(self) -> str:
+        """Returns both on one line: ``pi is away — rappd peers list``, ``pi does not answer. Wake it, rerun.``."""
+        what = str(self).rstrip(".")
+        if not self.do:
+            return str(self)
+        return f"{what}. {self.do}" if self.do[0].isupper() else f"{what} — {self.do}"
+
     def as_json(self) -> dict[str, Any]:
         """The one JSON error shape: ``{"error": what, "do": next, "code": slug}``."""
         return {"error": str(self), "do": self.do, "code": self.code}

@@ -32,17 +32,54 @@ def checked(found: object, field: str = "pictures") -> list[Picture]:
         return []
     if not isinstance(found, list):
         raise MalformedError(f"{field} must be a list", do=_DO)
-    if len(found) > MOST_PICTURES:
-        raise _too_many(field, len(found))
-    pictures = [_checked(one, f"{field}[{index}]") for index, one in enumerate(found)]
+    check_count(found, field)
+    pictures = [checked_picture(one, f"{field}[{index}]") for index, one in enumerate(found)]
     check_together(pictures, field)
     return pictures
 
 
+def check_count(found: Sequence[object], field: str) -> None:
+    """Raises ``MalformedError`` for more pictures than may go together."""
+    if len(found) > MOST_PICTURES:
+        raise MalformedError(
+            f"{field} has {len(found)} pictures; {MOST_PICTURES} are the most", do="Send fewer."
+        )
+
+
+def checked_picture(found: object, where: str) -> Picture:
+    """One picture; ``where`` names it in a refusal. Raises ``MalformedError``."""
+    if not isinstance(found, dict):
+        raise MalformedError(f"{where} must be an object", do=_DO)
+    data, name = found.get("data"), found.get("name", "")
+    if not isinstance(data, str) or not data:
+        raise MalformedError(f"{where}.data must be base64", do=_DO)
+    if not isinstance(name, str):
+        raise MalformedError(f"{where}.name must be a string", do="Send a name, or leave it out.")
+    if len(data) > (MOST_BYTES + 2) // 3 * 4:
+        raise MalformedError(f"{where} is larger than {_megabytes(MOST_BYTES)}", do="Make it smaller.")
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise MalformedError(f"{where}.data must be base64", do=_DO) from error
+    if len(content) > MOST_BYTES:
+        raise MalformedError(f"{where} is larger than {_megabytes(MOST_BYTES)}", do="Make it smaller.")
+    kind = media_type(content)
+    if not kind:
+        raise MalformedError(f"{where} is no PNG, JPEG, GIF or WebP picture", do="Send one of these.")
+    said = found.get("type", kind)
+    if said != kind:
+        raise MalformedError(
+            f"{where} is {kind}, not {shown(said) if isinstance(said, str) else 'that'}",
+            do="Send its own type.",
+        )
+    picture = {"type": kind, "data": data}
+    name = "".join(one if one.isprintable() else " " for one in name).strip()[:MOST_OF_A_NAME]
+    return {**picture, "name": name} if name else picture
+
+
 def check_together(pictures: Sequence[Picture], field: str) -> None:
     """Raises ``MalformedError`` when checked pictures are too many, or too large together."""
-    if len(pictures) > MOST_PICTURES:
-        raise _too_many(field, len(pictures))
+    check_count(pictures, field)
     together = sum(map(size_of, pictures))
     if together > MOST_TOGETHER:
         raise MalformedError(
@@ -78,40 +115,6 @@ def size_of(picture: Picture) -> int:
 def data_url(picture: Picture) -> str:
     """A checked picture as a ``data:`` URL."""
     return f"data:{picture['type']};base64,{picture['data']}"
-
-
-def _checked(found: object, where: str) -> Picture:
-    if not isinstance(found, dict):
-        raise MalformedError(f"{where} must be an object", do=_DO)
-    data, name = found.get("data"), found.get("name", "")
-    if not isinstance(data, str) or not data:
-        raise MalformedError(f"{where}.data must be base64", do=_DO)
-    if not isinstance(name, str):
-        raise MalformedError(f"{where}.name must be a string", do="Send a name, or leave it out.")
-    if len(data) > (MOST_BYTES + 2) // 3 * 4:
-        raise MalformedError(f"{where} is larger than {_megabytes(MOST_BYTES)}", do="Make it smaller.")
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise MalformedError(f"{where}.data must be base64", do=_DO) from error
-    if len(content) > MOST_BYTES:
-        raise MalformedError(f"{where} is larger than {_megabytes(MOST_BYTES)}", do="Make it smaller.")
-    kind = media_type(content)
-    if not kind:
-        raise MalformedError(f"{where} is no PNG, JPEG, GIF or WebP picture", do="Send one of these.")
-    said = found.get("type", kind)
-    if said != kind:
-        raise MalformedError(
-            f"{where} is {kind}, not {shown(said) if isinstance(said, str) else 'that'}",
-            do="Send its own type.",
-        )
-    picture = {"type": kind, "data": data}
-    name = "".join(one if one.isprintable() else " " for one in name).strip()[:MOST_OF_A_NAME]
-    return {**picture, "name": name} if name else picture
-
-
-def _too_many(field: str, count: int) -> MalformedError:
-    return MalformedError(f"{field} has {count} pictures; {MOST_PICTURES} are the most", do="Send fewer.")
 
 
 def _megabytes(size: int) -> str:

@@ -289,7 +289,7 @@ async def _send_agents(
         except (ReportableError, OSError) as problem:
             error = from_disk(problem, "the agents") if isinstance(problem, OSError) else problem
             for step in steps:
-                step.action, step.why = FAIL, f"{error} {error.do}".strip()
+                step.action, step.why = FAIL, error.with_advice()
             continue
         finally:
             await asyncio.to_thread(Path(name).unlink, missing_ok=True)
@@ -333,7 +333,7 @@ async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> No
 def _said(problem: ReportableError | OSError, step: PeerStep) -> str:
     """The cause, and what to do."""
     found = from_disk(problem, step.twin.name) if isinstance(problem, OSError) else problem
-    return f"{found} {found.do}".strip()
+    return found.with_advice()
 
 
 def _told(peer: PeerPlan, step: PeerStep) -> dict[str, Any]:

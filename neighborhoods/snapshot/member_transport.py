@@ -46,7 +46,8 @@ class MemberProbe(msgspec.Struct, frozen=True):
 class MemberTwin(msgspec.Struct, frozen=True):
     """One twin as the member lists it. ``fingerprint`` changes with any name, size or mtime below its folder.
 
-    ``has_rappid_json``: False for a repository that a roster names and that is no twin.
+    ``has_rappid_json``: False for a repository that a roster names and that is no twin. ``failure`` says why it cannot
+    be read, "" when it can: nothing else but ``rappid_json`` is known of it then.
     """
 
     hash: str
@@ -58,6 +59,13 @@ class MemberTwin(msgspec.Struct, frozen=True):
     agents: tuple[str, ...] = ()
     fingerprint: str = ""
     has_rappid_json: bool = True
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name, else the beginning of its hash."""
+        found = self.rappid_json.get("display_name") or self.rappid_json.get("name")
+        return found if found and isinstance(found, str) else self.hash[:8]
 
 
 class MemberListing(msgspec.Struct, frozen=True):

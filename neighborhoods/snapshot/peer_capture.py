@@ -187,7 +187,7 @@ class PeerReader:
                 break
             if attempt == _PASSES - 1:
                 for n in ran:
-                    captures[n] = self._unstable(twins[n], "it answers all the time")
+                    captures[n] = self._failed(twins[n], "it answers all the time", UNSTABLE)
                 break
             before = await self._quiet([twins[n].hash for n in ran])
             for n in ran:
@@ -209,6 +209,8 @@ class PeerReader:
     async def _twin(self, twin: MemberTwin, *, anew: bool = False) -> _TwinCapture:
         """One twin: from the last snapshot, from an interrupted one, or read; ``anew``: read in any case."""
         row = _row(twin)
+        if twin.failure:
+            return self._failed(twin, twin.failure)
         if not self._options.include_twin_workspaces:
             return _TwinCapture(row | {"captured": False, "reason": "not wanted"})
         if twin.workspace_bytes > self._options.max_twin_bytes:
@@ -226,11 +228,9 @@ class PeerReader:
                 self._count(twin.workspace_bytes)
             part = kept or await self._read_twin(twin, lifecycle)
         except UnstableMemberError as problem:
-            return self._unstable(twin, str(problem))
+            return self._failed(twin, str(problem), UNSTABLE)
         except (ReportableError, OSError, TimeoutError) as problem:
-            failed = Omission(f"{self._peer.name}/{twin.hash}", _said(problem))
-            told = {"captured": False, "reason": TAR_FAILED, "detail": _said(problem)}
-            return _TwinCapture(row | told, failed=failed)
+            return self._failed(twin, _said(problem))
         told = {
             "left_out": [one.as_json() for one in part.left_out],
             "captured": True,
@@ -240,8 +240,8 @@ class PeerReader:
         left_out = self._named(part.left_out)
         return _TwinCapture(row | told, member, part.path, left_out, is_new=kept is None)
 
-    def _unstable(self, twin: MemberTwin, why: str) -> _TwinCapture:
-        row = _row(twin) | {"captured": False, "reason": UNSTABLE, "detail": why}
+    def _failed(self, twin: MemberTwin, why: str, reason: str = TAR_FAILED) -> _TwinCapture:
+        row = _row(twin) | {"captured": False, "reason": reason, "detail": why}
         return _TwinCapture(row, failed=Omission(f"{self._peer.name}/{twin.hash}", why))
 
     def _unchanged(self, twin: MemberTwin, lifecycle: str, member: str) -> dict[str, Any] | None:

@@ -356,7 +356,13 @@ async def _in_place(
         plan.agents = [AgentStep(name, part, FAIL, plan.problem) for name, part in agents.items()]
         return plan
     there = {twin.hash: twin.fingerprint or "there" for twin in listing.twins}
-    plan.steps = [_step(twin, there.get(twin.hash, ""), options) for twin in wanted]
+    failures = {twin.hash: twin.failure for twin in listing.twins if twin.failure}
+    plan.steps = [
+        PeerStep(twin, FAIL, failures[twin.hash])
+        if twin.hash in failures
+        else _step(twin, there.get(twin.hash, ""), options)
+        for twin in wanted
+    ]
     replaced = options.overwrite_agents and options.overwrite_peer_twins
     for name, part in agents.items():
         if not trusted and not probe.rappd_version:

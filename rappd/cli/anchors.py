@@ -143,7 +143,7 @@ def _proof(home: Home, witnesses: list[Witness]) -> AnchorProof | None:
     """None where there is no key yet, so that nothing was signed."""
     from rappd.store.anchor_proof import AnchorProof
 
-    if not (home.keys / "identity.pem").exists():
+    if not home.has_identity():
         return None
     return AnchorProof(home.database, home.identity().public, witnesses)
 

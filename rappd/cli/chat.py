@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -32,6 +33,9 @@ from rappd.cli.turn_renderer import EDGE, TurnRenderer
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import RappdError, UsageProblemError
+
+if TYPE_CHECKING:
+    from envelopes.codecs.pictures import Picture
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
@@ -66,6 +70,13 @@ _OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="The whole answer as one JSON object."),
     click.option("--user", "user_guid", default="", help="Whose memory to use (a GUID)."),
     click.option("--session", "session_id", default="", help="Go on with this conversation."),
+    click.option(
+        "--picture",
+        "files",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="A PNG, JPEG, GIF or WebP that goes with the sentence; may be given again.",
+    ),
 )
 
 
@@ -88,9 +99,17 @@ def talk(
     as_json: bool,
     user_guid: str,
     session_id: str,
+    files: Sequence[Path],
 ) -> None:
-    """One sentence and its answer, or a conversation where there is a terminal and no sentence."""
+    """One sentence and its answer, or a conversation where there is a terminal and no sentence.
+
+    The pictures in ``files`` go with the first sentence.
+    """
     session = _ChatSession(daemon, partner, session_id or str(uuid.uuid4()), user_guid)
+    if files:
+        from rappd.cli.pictures import read_pictures
+
+        session.pictures = read_pictures(files)
     sentence = " ".join(text).strip()
     if not sentence and not sys.stdin.isatty():
         sentence = sys.stdin.read().strip()
@@ -112,11 +131,14 @@ class _ChatSession:
         self._daemon = daemon
         self._user_guid = user_guid
         self._session_id = session_id
-        self._history: list[dict[str, str]] = []
+        self._history: list[dict[str, Any]] = []
+        self.pictures: list[Picture] = []
+        """They go with the next sentence."""
 
     def begin_anew(self) -> None:
         """Forgets what was said."""
         self._history.clear()
+        self.pictures = []
         self._session_id = str(uuid.uuid4())
 
     def ask(self, text: str, spoken: TurnRenderer | None) -> dict[str, Any]:
@@ -133,6 +155,9 @@ class _ChatSession:
         }
         if self._user_guid:
             body["user_guid"] = self._user_guid
+        sent, self.pictures = self.pictures, []
+        beside = {"pictures": sent} if sent else {}
+        body |= beside
         try:
             last = self._follow(body, spoken)
         except KeyboardInterrupt:
@@ -143,7 +168,10 @@ class _ChatSession:
             if spoken:
                 spoken.end()
         answer = str(last["response"])
-        self._history += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+        self._history += [
+            {"role": "user", "content": text, **beside},
+            {"role": "assistant", "content": answer},
+        ]
         return last
 
     def _follow(self, body: dict[str, Any], spoken: TurnRenderer | None) -> dict[str, Any]:
@@ -165,6 +193,9 @@ class _ChatSession:
 
 def _converse(talk: _ChatSession, status: dict[str, Any]) -> None:
     _header(talk.partner, status)
+    if talk.pictures:
+        names = strip_control(", ".join(one.get("name", "a picture") for one in talk.pictures))
+        print_out(dim(f"With your first sentence: {names}"))
     _line_editing()
     who = middle(talk.partner.name, 12)
     width = max(3, cells(who)) + 2

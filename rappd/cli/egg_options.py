@@ -67,8 +67,7 @@ def verbs_here(*, writes: bool = True) -> EggOperations:
     if writes:
         home.create()
     settings = Settings.load(home)
-    has_key = writes or (home.keys / "identity.pem").exists()
-    key = home.identity() if has_key else IdentityKey.generate()
+    key = home.identity() if writes or home.has_identity() else IdentityKey.generate()
     return EggOperations(
         home, workspace_of(home, settings), key, machine=machine_name(home, settings.text("name"))
     )

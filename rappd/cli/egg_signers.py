@@ -24,7 +24,7 @@ def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) 
 
     PEER is a paired machine, as `rappd peers list` names it; KEY the 64 digits of any machine's key.
     """
-    verbs = verbs_here()
+    verbs = verbs_here(writes=bool(trusted or revoked))
     if trusted:
         found = verbs.trust_signer(_key_of(trusted), name)
     elif revoked:
@@ -32,6 +32,8 @@ def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) 
         found = verbs.revoke_signer(names.get(revoked) or _key_of(revoked))
     else:
         found = verbs.list_signers()
+        if not Home.here().has_identity():
+            found["own"] = None
     if as_json:
         print_json(found)
     elif "message" in found:
@@ -42,7 +44,7 @@ def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) 
             table(["NAME", "FINGERPRINT", "SINCE"], rows, whole=(1,))
         else:
             print_out("Nobody yet; this machine's own eggs are trusted.")
-        print_out(dim(f"This machine: {found['own']}"))
+        print_out(dim(f"This machine: {found['own'] or 'no key yet, rappd start makes one'}"))
 
 
 def _key_of(selector: str) -> str:

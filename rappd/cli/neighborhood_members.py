@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import arrow, command, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import arrow, command, print_json, print_out, status_mark, strip_control, wrapped
 from rappd.cli.egg_options import JSON
 from rappd.cli.egg_peers import send_egg
 from rappd.cli.formatting import count
@@ -57,7 +57,8 @@ def probe(machine: tuple[str, ...], as_json: bool) -> int:
             _show_probe(row)
         if not rows:
             print_out("No other machine is known.")
-    return 0 if all(row["probe"]["reachable"] for row in rows) else _PARTIAL
+    whole = all(row["probe"]["reachable"] and not row["probe"].get("unread") for row in rows)
+    return 0 if whole else _PARTIAL
 
 
 @click.command()
@@ -100,3 +101,6 @@ def _show_probe(row: dict[str, Any]) -> None:
         )
         said.append(f"{probe['took_ms']:.0f} ms")
     print_out(f"{status_mark('good')} {name}: {', '.join(said)}")
+    for one in probe.get("unread", ()):
+        told = f"{one['name']} cannot be read: {one['reason']}"
+        print_out(f"  {status_mark('bad')} {wrapped(strip_control(told), 4)}")

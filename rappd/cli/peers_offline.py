@@ -164,4 +164,4 @@ def _self(home: Home, name: str) -> Answer:
 
 def _fingerprint(home: Home) -> str:
     """The fingerprint of this machine; "" where no key was made yet."""
-    return home.identity().fingerprint if (home.keys / "identity.pem").exists() else ""
+    return home.identity().fingerprint if home.has_identity() else ""

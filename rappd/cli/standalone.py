@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,12 +93,11 @@ def _with_workers(
     from twins.workspace.sources import Sources
 
     settings = Settings.load(home)
-    home.create()
-    workspace = workspace_of(home, settings)
-    workspace.create()
-    sources = Sources(workspace)
 
-    async def run() -> T:
+    async def run(home: Home) -> T:
+        workspace = workspace_of(home, settings)
+        workspace.create()
+        sources = Sources(workspace)
         telling = asyncio.create_task(_keep_telling(tell, what))
         supervisor = WorkerSupervisor(on_output=lambda pool, pid, line: None, sandbox=sandbox_wish(settings))
         try:
@@ -117,7 +118,22 @@ def _with_workers(
             telling.cancel()
             await supervisor.close()
 
-    return asyncio.run(run())
+    with _home_or_temporary(home) as made:
+        return asyncio.run(run(made))
+
+
+@contextmanager
+def _home_or_temporary(home: Home) -> Iterator[Home]:
+    """The home; one that is removed afterwards where there is none, because looking makes nothing."""
+    home.require_usable()
+    if home.root.exists():
+        home.create()
+        yield home
+        return
+    with tempfile.TemporaryDirectory(prefix="rappd-") as folder:
+        made = Home(Path(folder))
+        made.create()
+        yield made
 
 
 async def _keep_telling(tell: Tell, what: str) -> None:

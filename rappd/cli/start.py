@@ -38,7 +38,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     home.require_usable()
     settings = Settings.load(home)
     refuse_unfit(settings)
-    first = not (home.keys / "identity.pem").exists()
+    first = not home.has_identity()
     home.create()
     if detach:
         _detach(home)

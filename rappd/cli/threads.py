@@ -26,6 +26,7 @@ from rappd.cli.formatting import ago
 from rappd.cli.names import thread_names
 from rappd.cli.tables import beginning, table
 from rappd.daemon.home import Home
+from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow
@@ -78,7 +79,11 @@ def show(thread: str, as_json: bool) -> None:
 
     found, events = _thread(thread)
     if as_json:
-        print_json({"thread": thread_row(found), "events": [event_row(event) for event in events]})
+        rows = [
+            {**event_row(event), **({"pictures": pictures} if (pictures := _pictures(event)) else {})}
+            for event in events
+        ]
+        print_json({"thread": thread_row(found), "events": rows})
         return
     print_out(f"{found.id}  {dim(found.workspace)}")
     day = ""
@@ -114,6 +119,9 @@ def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
             print_out(dim(f"{lead}{wrapped(text, len(lead))}"))
         case "HELP":
             print_out(f"{lead}{wrapped(strip_control(str(data['user_input'])), len(lead))}")
+            for one in _pictures(event):
+                shown = f"[picture: {', '.join(filter(None, (one['name'], format_bytes(one['bytes']))))}]"
+                print_out(dim(f"{' ' * len(lead)}{wrapped(strip_control(shown), len(lead))}"))
         case "DONE" if "result" in data:
             result = " ".join(strip_control(str(data["result"])).split())
             print_out(dim(f"{' ' * len(lead)}{beginning(result, terminal_width() - len(lead))}"))
@@ -122,6 +130,15 @@ def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
         case _:
             text = wrapped(strip_control(str(data.get("msg", ""))), len(lead) + 2)
             print_out(f"{lead}{status_mark('bad')} {text}")
+
+
+def _pictures(event: Event) -> list[dict[str, Any]]:
+    import orjson
+
+    from envelopes.codecs.pictures import recorded
+    from rappd.transcript.turns import picture_rows
+
+    return picture_rows(recorded(orjson.loads(event.body)))
 
 
 def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
@@ -177,7 +194,7 @@ def _speakers() -> Speakers:
     home = Home.here()
     with Reader(home.database) as reader:
         peers = dict(reader.rows(NAMES))
-    node = home.identity().fingerprint if (home.keys / "identity.pem").exists() else ""
+    node = home.identity().fingerprint if home.has_identity() else ""
     return Speakers(machine_name(home, Settings.load(home).text("name")), node, peers)
 
 

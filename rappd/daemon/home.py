@@ -90,6 +90,11 @@ class Home:
         run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0600, name from the home's path
         return run / f"rappd-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
 
+    @property
+    def ssh_control(self) -> Path:
+        """Sockets of SSH connections that are kept for the next command."""
+        return self.root / ".ssh_control"
+
     def create(self) -> None:
         """Makes the folders, private to this account. Raises ``HomeUnusableError``."""
         self.require_usable()
@@ -105,14 +110,22 @@ class Home:
         if (obstacle := find_obstacle(self.root)) is not None:
             raise HomeUnusableError(f"{obstacle.what}.", do=obstacle.do)
 
+    def has_identity(self) -> bool:
+        """False until the node's key is minted."""
+        return self._identity.exists()
+
     def identity(self) -> IdentityKey:
         """The node's key, minted at the first start."""
-        path = self.keys / "identity.pem"
+        path = self._identity
         if path.exists():
             return IdentityKey.from_pem(path.read_bytes())
         key = IdentityKey.generate()
         write_atomically(path, key.to_pem())
         return key
+
+    @property
+    def _identity(self) -> Path:
+        return self.keys / "identity.pem"
 
     def secret(self, name: str) -> bytes:
         """32 random bytes kept under ``keys/<name>``, made when first asked for."""

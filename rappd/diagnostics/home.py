@@ -91,7 +91,7 @@ def check_port(visit: CheckContext) -> Iterator[Finding]:
 
 
 def check_key(visit: CheckContext) -> Iterator[Finding]:
-    if not (visit.home.keys / "identity.pem").exists():
+    if not visit.home.has_identity():
         return
     try:
         yield Finding("Key", "good", f"this machine is {visit.home.identity().fingerprint[:4]}")
@@ -156,7 +156,7 @@ def _anchor_problems(visit: CheckContext, db: sqlite3.Connection) -> list[str]:
     """Contradictions between the event log and its newest anchor; a daemon that is running knows more."""
     if visit.status:
         return list(visit.status["anchor"]["problems"])
-    if not (visit.home.keys / "identity.pem").exists() or version_of(db) < VERSION:
+    if not visit.home.has_identity() or version_of(db) < VERSION:
         return []
     try:
         with AnchorFile(visit.home.database.with_name(NAME), traceless=True) as file:

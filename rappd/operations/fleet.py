@@ -163,7 +163,7 @@ class FleetOperations:
         try:
             found = await self._twins.archive(selection, confirm=confirm, reason=reason)
         except ReportableError as error:
-            return _failed(SELF, f"{error} {error.do}".strip())
+            return _failed(SELF, error.with_advice())
         row: dict[str, Any] = {
             "peer": SELF,
             "ok": not found["errors"],
@@ -192,9 +192,9 @@ async def _archive_there(
             raise answer.refusal()
     except msgspec.ValidationError:
         wrong = BadMemberStreamError("its rappd gave an answer of another form.", do="Update rappd there.")
-        return _failed(member.name, f"{wrong} {wrong.do}")
+        return _failed(member.name, wrong.with_advice())
     except MemberError as error:
-        return _failed(member.name, f"{error} {error.do}".strip())
+        return _failed(member.name, error.with_advice())
     if found[0].error:
         return _failed(member.name, found[0].error)
     row = {"peer": member.name, **msgspec.to_builtins(found[0])}

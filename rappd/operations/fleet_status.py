@@ -45,10 +45,12 @@ class MemberStatus:
                 "took_ms": probe.took_ms,
             }
             if probe.reachable:
-                row["twins"] = len((await transport.list()).twins)
+                twins = (await transport.list()).twins
+                row["twins"] = sum(not twin.failure for twin in twins)
+                row["detail"] = " ".join(twin.failure for twin in twins if twin.failure) or row["detail"]
                 row |= await self._health(has_rappd=bool(probe.rappd_version))
         except MemberError as error:
-            row |= {"detail": f"{error} {error.do}".strip()}
+            row |= {"detail": error.with_advice()}
         finally:
             await transport.aclose()
         return row

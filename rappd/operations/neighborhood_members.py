@@ -11,7 +11,7 @@ from agents.runtime import programs
 from neighborhoods.errors import BadMemberError, MemberError
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.member_coordinates import read_coordinates
-from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport, MemberTwin
+from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.transports.far_rappd import FarRappd
@@ -45,7 +45,7 @@ class NeighborhoodMembers:
         self._github_write = github_write
         self._home, self._make_egg, self._source_of = home, make_egg, source_of
         config = Path(ssh_config).expanduser() if ssh_config else None
-        self._connections = SshConnections(home.root / ".ssh_control", config=config)
+        self._connections = SshConnections(home.ssh_control, config=config)
         self.roster = members(
             listing["peers"],
             read_coordinates(home.root / "peers.json"),
@@ -161,10 +161,13 @@ class NeighborhoodMembers:
         found = await transport.probe()
         try:
             if found.reachable:
-                twins = (await transport.list()).twins
-                return {**_row(found), "twins": len(twins), "named": [_name_of(twin) for twin in twins]}
+                listed = (await transport.list()).twins
+                read = [twin.name for twin in listed if not twin.failure]
+                unread = [{"name": twin.name, "reason": twin.failure} for twin in listed if twin.failure]
+                row = {**_row(found), "twins": len(read), "named": read}
+                return row | ({"unread": unread} if unread else {})
         except MemberError as error:
-            return _row(MemberProbe(False, f"{error} {error.do}".strip()))
+            return _row(MemberProbe(False, error.with_advice()))
         finally:
             await transport.aclose()
         return _row(found)
@@ -180,11 +183,6 @@ def no_way(member: Member) -> str:
     if member.coordinates is not None and member.coordinates.trouble:
         return f"peers.json: {member.coordinates.trouble}"
     return "no way to read it: add ssh_host to its entry in peers.json"
-
-
-def _name_of(twin: MemberTwin) -> str:
-    found = twin.rappid_json.get("display_name") or twin.rappid_json.get("name")
-    return found if isinstance(found, str) else twin.hash[:8]
 
 
 def _row(probe: MemberProbe) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def standing(home: Home, fingerprint: str, *, claimed: str = "") -> dict[str, st
     whose = ""
     if not fingerprint:
         kind, name = "unsigned", ""
-    elif (home.keys / "identity.pem").exists() and fingerprint == home.identity().fingerprint:
+    elif home.has_identity() and fingerprint == home.identity().fingerprint:
         kind, name = "self", "this machine"
     else:
         trusted = Signers(home.signers).name_of(fingerprint) if home.root.is_dir() else ""

@@ -142,7 +142,7 @@ class Timers:
         try:
             await self._handlers[row.kind](row)
         except ReportableError as error:
-            outcome = f"{error} {error.do}".strip()
+            outcome = error.with_advice()
             log.warning("scheduled %s failed: %s", row.id, outcome)
         except Exception as error:
             outcome = f"{type(error).__name__}; the log has it."

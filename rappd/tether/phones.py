@@ -187,7 +187,7 @@ class Phones:
         try:
             connection.show(self.eggs.token(connection.device))
         except ReportableError as problem:
-            connection.show({"type": "refused", "event_id": "egg_token", "error": f"{problem} {problem.do}"})
+            connection.show({"type": "refused", "event_id": "egg_token", "error": problem.with_advice()})
 
     def show_waiting(self, connection: PhoneConnection) -> None:
         """See ``ConnectionOwner``."""
@@ -223,7 +223,7 @@ class Phones:
         try:
             await self._workflows.from_phone(session, device, asked.action, asked.name)
         except ReportableError as problem:
-            text = f"{problem} {problem.do}" if isinstance(problem, RefusedError) else str(problem)
+            text = problem.with_advice() if isinstance(problem, RefusedError) else str(problem)
             connection.show({"type": "refused", "event_id": "", "error": text})
 
     def _done(self, task: asyncio.Task[Any]) -> None:

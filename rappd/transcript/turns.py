@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
-from envelopes.codecs.pictures import size_of
+from envelopes.codecs.pictures import Picture, size_of
 from envelopes.envelope import HELP, NOTE
 from rappd.store.conversation_table import TurnStart
 from rappd.transcript.exchanges import Exchange, Message
@@ -93,10 +93,7 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
         "calls": [_call(one) for one in ([exchange] if exchange.agent else exchange.calls)],
     }
     if asked is not None and asked.pictures:
-        row["pictures"] = [
-            {"type": one["type"], "name": one.get("name", ""), "bytes": size_of(one)}
-            for one in asked.pictures
-        ]
+        row["pictures"] = picture_rows(asked.pictures)
     if answered is not None and not answered.failed:
         row["text"] = answered.text
     elif answered is not None and answered.data.get("reason") == "stopped":
@@ -108,6 +105,11 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
             "code": _text(answered, "reason") or "failed",
         }
     return row
+
+
+def picture_rows(pictures: Iterable[Picture]) -> list[dict[str, Any]]:
+    """Types, names and sizes of pictures, without what they show."""
+    return [{"type": one["type"], "name": one.get("name", ""), "bytes": size_of(one)} for one in pictures]
 
 
 def _kind(exchange: Exchange) -> str:

@@ -237,7 +237,7 @@ class Coordinator:
             tenant = await self._rights.player(played, caller)
             cue, without_model = cue_of(step, run.record.answers, run.record.files)
         except ReportableError as problem:
-            await self._perform(run, run.state.failed(f"{problem} {problem.do}".strip()))
+            await self._perform(run, run.state.failed(problem.with_advice()))
             return
         name, guid = self._rights.behalf(run.record.starter)
         data: dict[str, Any] = {

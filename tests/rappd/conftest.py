@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fixtures.loopback_server import FakeGitHub, FakeModel
+from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel
 from fixtures.running_daemon import RunningDaemon
 
 if TYPE_CHECKING:
@@ -72,6 +72,15 @@ def model() -> Iterator[FakeModel]:
 def fake_model() -> Iterator[FakeModel]:
     """A scripted model server."""
     server = FakeModel()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def fake_azure() -> Iterator[FakeAzure]:
+    """A stand-in for a deployment at Azure."""
+    server = FakeAzure()
     server.start()
     yield server
     server.stop()

@@ -24,6 +24,7 @@ from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import MemberError
 from neighborhoods.snapshot.member_transport import AGENTS
 from rappd.operations.member_eggs import egg_maker
+from tests.neighborhoods.snapshot.test_github_transport import publish
 from twins.installer.signers import Signers
 
 RAPPD = Path(sys.executable).with_name("rappd")
@@ -118,6 +119,48 @@ def test_probe_one_machine_away_ends_partly_done(run: Run) -> None:
     assert run("probe", "pi").returncode == 0
     unknown = run("probe", "attic")
     assert (unknown.returncode, "No member “attic”" in unknown.stderr) == (4, True)
+
+
+def test_sockets_of_ssh_in_the_run_time_folder_go_with_the_command_or_the_daemon(
+    pi: SshServer, run: Run, tmp_path: Path
+) -> None:
+    def kept() -> list[str]:
+        return [path.name for path in pi.control.iterdir() if path.name.startswith("rappd-ssh-")]
+
+    assert run("probe", "pi").returncode == 0
+    assert kept() == []
+    daemon = RunningDaemon(
+        tmp_path / "desk", XDG_RUNTIME_DIR=str(pi.control), RAPPD_SSH_CONFIG=str(pi.config)
+    )
+    daemon.home.chmod(0o700)
+    daemon.start()
+    try:
+        assert run("probe", "pi").returncode == 0
+        assert len(kept()) == 1, "the next command finds the connection that the daemon's home keeps"
+    finally:
+        daemon.stop()
+    assert kept() == []
+
+
+def test_probe_names_the_repository_that_cannot_be_cloned(tmp_path: Path) -> None:
+    tree, desk = tmp_path / "tree", RunningDaemon(tmp_path / "desk")
+    homes.fill_twin(tree / "twins" / homes.TWIN)
+    shutil.rmtree(tree / "twins" / homes.TWIN / ".git")
+    iris = {"name": "iris", "rappid": f"rappid:@me/iris:{'1' * 64}"}
+    (tree / "members.json").write_text(json.dumps([iris]))
+    publish(tmp_path / "hub/me/garden.git", tree)
+    entry = {"name": "garden", "github_neighborhood": f"file://{tmp_path}/hub/me/garden.git"}
+    desk.home.mkdir(mode=0o700)
+    (desk.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    done = desk.cli("neighborhood", "probe")
+    first, second = done.stdout.splitlines()[:2]
+    assert done.returncode == 7
+    assert first.startswith("✓ garden: 1 twin, ")
+    assert second.startswith("  ✗ iris cannot be read: garden does not open")
+    [row] = json.loads(desk.cli("neighborhood", "probe", "--json").stdout)["members"]
+    [unread] = row["probe"]["unread"]
+    assert (unread["name"], row["probe"]["twins"]) == ("iris", 1)
+    assert f"{tmp_path}/hub/me/iris.git" in unread["reason"]
 
 
 async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:

@@ -8,10 +8,12 @@ import struct
 import uuid
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from fixtures.loopback_server import FakeGitHub, FakeModel, says
+from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel, says
 from fixtures.running_daemon import RunningDaemon
+from fixtures.terminal import Terminal
 
 
 def png(red: int = 255) -> bytes:
@@ -60,6 +62,12 @@ def test_picture_reaches_the_model_and_stays_in_record_and_exports(
         f"![red \\[dot\\].png]({URL})"
         in daemon.cli("threads", "export", thread, "--format", "markdown").stdout
     )
+    shown = daemon.cli("threads", "show", thread).stdout.splitlines()
+    assert shown[2].endswith("you           what is this?")
+    assert shown[3].strip() == f"[picture: red [dot].png, {len(png())} bytes]"
+    events = json.loads(daemon.cli("threads", "show", thread, "--json").stdout)["events"]
+    assert events[0]["pictures"] == row["pictures"]
+    assert "pictures" not in events[1]
     assert daemon.cli("threads", "verify").returncode == 0
     assert DATA not in daemon.log
 
@@ -147,6 +155,22 @@ def test_copilot_gets_the_header_that_it_asks_for_with_pictures(
     assert fake_github.pictures() == [[URL]]
 
 
+def test_azure_gets_a_picture_as_a_part_and_its_refusal_is_told(
+    make_daemon: Callable[..., RunningDaemon], fake_azure: FakeAzure
+) -> None:
+    daemon = make_daemon(**fake_azure.environment).start()
+    fake_azure.will(says("a red dot"))
+    assert daemon.chat("what is this?", pictures=[PICTURE])["response"] == "a red dot"
+    assert fake_azure.asked[-1]["messages"][-1]["content"] == [
+        {"type": "text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": URL}},
+    ]
+    fake_azure.picture_status = 400
+    refused = daemon.post("/chat", {"user_input": "what is this?", "pictures": [PICTURE]})
+    assert (refused.status, refused.json()["code"]) == (422, "picture_refused")
+    assert refused.json()["error"].startswith("Model 'eyes' did not take the picture.")
+
+
 def test_bad_picture_is_refused_before_anything_is_recorded(
     make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel
 ) -> None:
@@ -155,4 +179,84 @@ def test_bad_picture_is_refused_before_anything_is_recorded(
     refused = daemon.post("/chat", {"user_input": "look", "pictures": [sent]})
     assert (refused.status, refused.json()["error"]) == (400, "pictures[0] is image/gif, not image/png")
     assert daemon.get("/threads", control=True).json()["threads"] == []
+    assert fake_model.asked == []
+
+
+# Files on the command line.
+
+
+def test_chat_sends_picture_files_with_the_sentence(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, tmp_path: Path
+) -> None:
+    daemon = _with_model(make_daemon, fake_model)
+    red, blue = tmp_path / "red [dot].png", tmp_path / "blue.png"
+    red.write_bytes(png())
+    blue.write_bytes(png(0))
+    fake_model.will(says("two dots"))
+    done = daemon.cli("chat", "--picture", str(red), "what", "is this?", "--picture", str(blue))
+    assert (done.stdout, done.returncode) == ("two dots\n", 0), done.stderr
+    other = f"data:image/png;base64,{base64.b64encode(png(0)).decode()}"
+    assert fake_model.pictures() == [[URL, other]]
+    assert daemon.cli("twins", "new", "Rose").returncode == 0
+    fake_model.will(says("a dot"))
+    assert daemon.cli("twins", "chat", "rose", "and this?", "--picture", str(red)).stdout == "a dot\n"
+    assert fake_model.pictures() == [[URL]]
+
+
+def test_picture_of_a_conversation_goes_with_its_first_sentence_and_is_remembered(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, tmp_path: Path
+) -> None:
+    daemon = _with_model(make_daemon, fake_model)
+    (file := tmp_path / "dot.png").write_bytes(png())
+    fake_model.will(says("a red dot"), says("still red"))
+    terminal = Terminal(daemon, "chat", "--picture", str(file))
+    terminal.read_until(lambda seen: "With your first sentence: dot.png" in seen.text)
+    terminal.type("what is this?\n")
+    terminal.read_until(lambda seen: "a red dot" in seen.text)
+    terminal.type("which colour?\n")
+    terminal.read_until(lambda seen: "still red" in seen.text)
+    terminal.type("/exit\n")
+    assert terminal.to_end().code == 0
+    assert fake_model.pictures() == [[URL]], "the last question has it once, with the first sentence"
+    assert fake_model.asked[-1]["messages"][-1]["content"] == "which colour?"
+
+
+def test_unfit_picture_files_are_refused_by_name_before_anything_is_sent(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, tmp_path: Path
+) -> None:
+    daemon = _with_model(make_daemon, fake_model)
+    files = {
+        "dot.png": png(),
+        "notes.txt": b"no picture",
+        "empty.png": b"",
+        "vast.png": png() + bytes(2 << 20),
+    }
+    files |= {f"{n}.png": png() + bytes(3 << 19) for n in "abc"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for names, code, words in (
+        (["notes.txt"], 5, "notes.txt is no PNG, JPEG, GIF or WebP picture"),
+        (["dot.png", "empty.png"], 5, "empty.png is empty"),
+        (["vast.png"], 5, "vast.png is larger than 2.0 MiB"),
+        (["a.png", "b.png", "c.png"], 5, "4.5 MiB together; 4.0 MiB are the most"),
+        (["dot.png"] * 5, 5, "--picture has 5 pictures; 4 are the most"),
+        (["gone.png"], 4, 'gone.png"'),
+    ):
+        given = [word for name in names for word in ("--picture", str(tmp_path / name))]
+        done = daemon.cli("chat", *given, "look")
+        assert (done.returncode, done.stdout) == (code, "")
+        assert words in done.stderr.splitlines()[0]
+    assert daemon.get("/threads", control=True).json()["threads"] == []
+    assert fake_model.asked == []
+
+
+def test_chat_names_the_model_that_sees_no_picture_file(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, tmp_path: Path
+) -> None:
+    daemon = _with_model(make_daemon, fake_model)
+    (file := tmp_path / "dot.png").write_bytes(png())
+    fake_model.sees = False
+    done = daemon.cli("chat", "--picture", str(file), "what is this?")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("✗ Model 'small' takes no pictures\n")
     assert fake_model.asked == []

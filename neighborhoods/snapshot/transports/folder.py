@@ -53,7 +53,7 @@ class FolderTransport:
             await asyncio.to_thread(LinkFreeFolder(self._home, follow=True).folder, "")
         except OSError as error:
             failed = self._failure(error, "it cannot be read")
-            return MemberProbe(False, f"{failed} {failed.do}", took_ms=_since(began))
+            return MemberProbe(False, failed.with_advice(), took_ms=_since(began))
         return MemberProbe(True, free_bytes=free, took_ms=_since(began))
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:

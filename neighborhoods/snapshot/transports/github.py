@@ -74,12 +74,12 @@ class GithubTransport:
         try:
             await self._repository(self._url).head()
         except MemberError as error:
-            return MemberProbe(False, f"{error} {error.do}", took_ms=_since(began))
+            return MemberProbe(False, error.with_advice(), took_ms=_since(began))
         return MemberProbe(True, took_ms=_since(began))
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
-        """Lists the twins whose repositories can be cloned. Archived ones are never published."""
-        twins = [await self._twin(twin, place) for twin, place in (await self._found()).items()]
+        """Lists the twins; one whose repository cannot be cloned has a ``failure``. Archived ones are never published."""
+        twins = [await self._listed(twin, place) for twin, place in (await self._found()).items()]
         return MemberListing(tuple(twins), (), self._url)
 
     async def activity(self) -> dict[str, TwinActivity]:
@@ -213,6 +213,12 @@ class GithubTransport:
         elif rappid.owner and rappid.slug:
             url = sibling_url(self._url, rappid.owner, rappid.slug)
             found[rappid.key] = _Place(self._repository(url), "", said)
+
+    async def _listed(self, twin: str, place: _Place) -> MemberTwin:
+        try:
+            return await self._twin(twin, place)
+        except MemberError as error:
+            return MemberTwin(twin, place.said, failure=str(error))
 
     async def _twin(self, twin: str, place: _Place) -> MemberTwin:
         clone = await self._clone(place.repository)

@@ -68,7 +68,7 @@ class RappdTransport:
         try:
             found = await self._source.answer("")
         except MemberError as error:
-            return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began))
+            return MemberProbe(False, error.with_advice(), took_ms=_since(began))
         free = found.get("free_bytes")
         return MemberProbe(
             True,

@@ -70,7 +70,7 @@ class SshTransport:
                 await run.ended(program, "it did not say how it is")
         except MemberError as error:
             is_away = isinstance(error, MemberUnreachableError)
-            return MemberProbe(False, f"{error} {error.do}".strip(), took_ms=_since(began), is_away=is_away)
+            return MemberProbe(False, error.with_advice(), took_ms=_since(began), is_away=is_away)
         if "end" not in said:
             return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
         if self._own_home is not None and said.get("place") == await asyncio.to_thread(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +15,11 @@ import pytest
 from fixtures import member_homes as homes
 
 from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError
+from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
+from tests.neighborhoods.snapshot.machines import Machine
 
-ROSE = "f" * 64
+ROSE, IRIS, FERN = "f" * 64, "1" * 64, "2" * 64
 
 
 def git(*arguments: str | Path, cwd: Path | None = None) -> str:
@@ -98,6 +102,56 @@ async def test_list_repository_with_damaged_rappid_is_no_twin(garden: Neighborho
     async for reading in transport(garden):
         found = {twin.hash: twin for twin in (await reading.list()).twins}
         assert (found[ROSE].has_rappid_json, found[ROSE].rappid_json["name"]) == (False, "rose")
+
+
+@pytest.fixture
+def partly(garden: Neighborhood) -> Neighborhood:
+    """Beside rose: iris, whose repository nobody made, and fern, whose repository is empty."""
+    rows = [f"rappid:@me/iris:{IRIS}", {"name": "fern", "rappid": f"rappid:@me/fern:{FERN}"}]
+    members = json.loads((garden.tree / "members.json").read_text())["members"] + rows
+    (garden.tree / "members.json").write_text(json.dumps({"members": members}))
+    git("init", "-q", "--bare", garden.bare.parent / "fern.git")
+    git("commit", "-q", "--all", "-m", "more", cwd=garden.tree)
+    git("push", "-q", garden.bare, "HEAD:main", cwd=garden.tree)
+    return garden
+
+
+async def test_list_repository_that_cannot_be_cloned_has_its_reason_and_others_are_listed(
+    partly: Neighborhood,
+) -> None:
+    async for reading in transport(partly):
+        found = {twin.hash: twin for twin in (await reading.list()).twins}
+        assert sorted(found) == sorted([homes.TWIN, ROSE, IRIS, FERN])
+        assert (found[homes.TWIN].failure, found[ROSE].failure, found[ROSE].workspace_files) == ("", "", 1)
+        assert found[IRIS].failure.startswith(
+            f"garden does not open {partly.url.replace('garden', 'iris')}: "
+        )
+        assert "git failed" in found[FERN].failure
+        assert [found[one].name for one in (IRIS, FERN)] == [IRIS[:8], "fern"]
+
+
+def test_snapshot_and_restore_of_repositories_name_the_one_that_cannot_be_cloned(
+    partly: Neighborhood, tmp_path: Path
+) -> None:
+    desk = Machine(tmp_path / "desk", "desk")
+    desk.brainstem()
+    taken = desk.take([SnapshotPeer("garden", GithubTransport("garden", partly.url))])
+    failed = {one.path: one.why for one in taken.failed}
+    assert sorted(failed) == sorted([f"garden/{IRIS}", f"garden/{FERN}"])
+    assert "does not open" in failed[f"garden/{IRIS}"]
+    with zipfile.ZipFile(taken.record.path) as egg:
+        rows = {row["hash"]: row for row in json.loads(egg.read("members.json"))["peers"][0]["twins"]}
+    assert {one: row["captured"] for one, row in rows.items()} == {
+        homes.TWIN: True, ROSE: True, IRIS: False, FERN: False,
+    }  # fmt: skip
+    assert rows[IRIS]["detail"] == failed[f"garden/{IRIS}"]
+
+    shutil.rmtree(partly.bare.parent / "rose.git")
+    plan = desk.plan(Path(taken.record.path), lambda block: GithubTransport("garden", partly.url))
+    steps = {step.twin.hash: (step.action, step.why) for step in plan.peers[0].steps}
+    assert steps[ROSE][0] == "fail"
+    assert "does not open" in steps[ROSE][1]
+    assert steps[homes.TWIN][0] == "skip"
 
 
 async def test_list_fingerprint_is_that_of_the_content(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
@@ -14,10 +15,14 @@ from fixtures import member_homes as homes
 from fixtures.machines import Machine, pair
 from fixtures.ssh_server import SshServer
 
-from neighborhoods.errors import MemberRefusedError, NoSuchMemberError, UnstableMemberError
+from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError, UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberTransport
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
+from neighborhoods.snapshot.transports.ssh import SshTransport
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_destination import SshDestination
+from neighborhoods.snapshot.transports.ssh_sockets import remove_socket_folder, socket_folder
 from rappd.daemon.home import Home
 from rappd.member_source import DaemonPeerSource
 
@@ -78,6 +83,24 @@ async def test_probe_member_that_is_there_is_reachable(member: Member) -> None:
     assert found.reachable, found.detail
     assert found.free_bytes > 0
     assert found.took_ms > 0
+
+
+async def test_probe_member_through_a_daemon_that_is_stopped_says_what_to_run(tmp_path: Path) -> None:
+    found = await RappdTransport("pi", DaemonPeerSource(Home(tmp_path), "pi", "f" * 64)).probe()
+    assert found.detail == "pi is read through rappd, which isn't running here — rappd start"
+
+
+@pytest.mark.parametrize(
+    ("what", "do", "line"),
+    [
+        ("pi is away.", "rappd peers list", "pi is away — rappd peers list"),
+        ("pi does not answer.", "Wake it, rerun.", "pi does not answer. Wake it, rerun."),
+        ("pictures has 5 pictures", "Send fewer.", "pictures has 5 pictures. Send fewer."),
+        ("Nothing is known.", "", "Nothing is known."),
+    ],
+)
+def test_error_on_one_line_parts_what_happened_from_what_to_do(what: str, do: str, line: str) -> None:
+    assert MemberError(what, do=do).with_advice() == line
 
 
 async def test_list_active_twins_and_agents(member: Member) -> None:
@@ -159,6 +182,30 @@ async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
     yield first
     async for piece in rest:
         yield piece
+
+
+async def test_read_twin_goes_on_when_another_process_of_the_home_removes_its_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SshServer(tmp_path / "pi") as pi:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(pi.control))
+        content = homes.fill_home(pi.home)
+        large = pi.home / "twins" / homes.TWIN / "large.bin"
+        large.write_bytes(os.urandom(8 << 20))  # more than pipes hold
+        folder = tmp_path / ("a" * 80)
+        transport = SshTransport(
+            "pi", SshDestination.parse(pi.address), SshConnections(folder, config=pi.config)
+        )
+        assert socket_folder(folder).parent == pi.control
+        stream = transport.read_twin(homes.TWIN)
+        first = await anext(stream)
+        await asyncio.to_thread(remove_socket_folder, folder)
+        assert not socket_folder(folder).exists()
+        assert (await homes.read(_all(first, stream))).keys() == {*content, "large.bin"}
+        assert len((await transport.list()).twins) == 2
+        await transport.aclose()
+        remove_socket_folder(folder)
+        assert not socket_folder(folder).exists()
 
 
 async def test_write_twin_back_restores_the_same_files(member: Member, scratch: Path) -> None:

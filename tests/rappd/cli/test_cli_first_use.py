@@ -73,12 +73,31 @@ def test_looking_at_twins_makes_no_home(newcomer: RunningDaemon, verb: tuple[str
 
 
 @pytest.mark.parametrize(
-    "verb", [("egg", "hatchings"), ("neighborhood", "snapshots"), ("fleet", "status")], ids=" ".join
+    "verb",
+    [
+        ("agents", "list"),
+        ("egg", "hatchings"),
+        ("egg", "signers"),
+        ("fleet", "status"),
+        ("neighborhood", "snapshots"),
+    ],
+    ids=" ".join,
 )
 def test_looking_at_what_was_kept_makes_no_home(newcomer: RunningDaemon, verb: tuple[str, ...]) -> None:
     done = newcomer.cli(*verb)
     assert done.returncode == 0, done.stderr
     assert not newcomer.home.exists()
+
+
+def test_agents_of_no_home_are_those_that_come_with_it(newcomer: RunningDaemon) -> None:
+    looked = json.loads(newcomer.cli("agents", "list", "--json").stdout)["agents"]
+    newcomer.home.mkdir(mode=0o700)
+    assert looked == json.loads(newcomer.cli("agents", "list", "--json").stdout)["agents"] != []
+
+
+def test_signers_of_no_home_name_no_key(newcomer: RunningDaemon) -> None:
+    assert json.loads(newcomer.cli("egg", "signers", "--json").stdout) == {"signers": [], "own": None}
+    assert "no key yet" in newcomer.cli("egg", "signers").stdout
 
 
 # Agents that fail.

@@ -199,10 +199,10 @@ def test_probe_peer_away_or_daemon_down_says_so_in_one_line(
 ) -> None:
     desk, pi, _ = machines
     pi.stop()
-    assert "✗ pi: pi is away." in run(desk, "probe", "pi").stdout
+    assert run(desk, "probe", "pi").stdout == "✗ pi: pi is away — rappd peers list\n"
     desk.stop()
     done = run(desk, "probe", "pi")
     assert (done.returncode, done.stdout.splitlines()) == (
         7,
-        ["✗ pi: pi is read through rappd, which isn't running here. rappd start"],
+        ["✗ pi: pi is read through rappd, which isn't running here — rappd start"],
     )

@@ -34,6 +34,21 @@ EVERYWHERE = (
     "settings",
 )
 
+SHOW_TOAST = """async () => {
+    const { toast } = await import(new URL("components/ui/toast.js", document.querySelector("script[type=module]").src));
+    const run = () => document.body.dataset.undone = "yes";
+    toast("Clock was removed.", { actions: [{ label: "Undo", run }], seconds: 60 });
+}"""
+ON_TOP = """selector => {
+    const it = document.querySelector(selector);
+    const { left, top, width, height } = it.getBoundingClientRect();
+    return it.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+}"""
+APART = """() => {
+    const [toast, dialog] = [".toast", "dialog"].map(it => document.querySelector(it).getBoundingClientRect());
+    return toast.bottom <= dialog.top || toast.top >= dialog.bottom;
+}"""
+
 
 async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
     site.daemon.script["hi"] = [{"type": "delta", "text": "half"}, site.HOLD, site.ending("whole **words**")]
@@ -186,3 +201,31 @@ def contrast(one: str, other: str) -> float:
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("size", [(320, 568), (1280, 800), (1280, 500)], ids=str)
+async def test_toast_of_an_open_dialog_is_read_and_pressed(site: Any, size: tuple[int, int]) -> None:
+    async with site.opened("#/agents", viewport={"width": size[0], "height": size[1]}) as page:
+        await page.keyboard.press("?")
+        await expect(page.locator("dialog h2")).to_be_focused()
+        await page.evaluate(SHOW_TOAST)
+        undo = page.locator(".toast button")
+        await expect(page.get_by_role("status", name="Done just now")).to_contain_text("Clock was removed.")
+        await page.wait_for_function(ON_TOP, arg=".toast button")
+        await page.wait_for_function(ON_TOP, arg="dialog [aria-label=Close]")
+        await page.wait_for_function(APART)
+        await page.focus("dialog [type=checkbox]")  # the last of the dialog's own
+        await page.keyboard.press("Tab")
+        await expect(undo).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(page.locator(".toast")).to_have_count(0)
+        await expect(page.locator("dialog h2")).to_be_focused()
+
+        await page.evaluate(SHOW_TOAST)
+        await undo.click()
+        assert await page.evaluate("document.body.dataset.undone") == "yes"
+        await page.evaluate(SHOW_TOAST)
+        await page.locator("dialog [aria-label=Close]").click()
+        await expect(page.locator("dialog")).to_have_count(0)
+        await expect(page.locator("body > #toasts .toast")).to_be_visible()
+        await expect(page.locator("body > #live")).to_have_count(1)

@@ -133,7 +133,7 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         sent(site, "GET", "/devices/window", 200, window("compare"))
         await expect(dialog).to_contain_text("Android is here. Does it show the same number?")
         await expect(dialog.locator(".six-digits")).to_contain_text("482 913")
-        await expect(dialog.locator("[aria-live=polite]")).to_contain_text("4 8 2 9 1 3")
+        await expect(dialog.locator(".dialog-inside [aria-live=polite]")).to_contain_text("4 8 2 9 1 3")
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
         assert await page.evaluate("appeared") == [True, True], "a click meant for the code is no answer"
         await expect(dialog.get_by_role("button", name="Same")).to_be_enabled()
@@ -271,7 +271,7 @@ async def test_code_nobody_scans_names_wifi_and_port(site: Any) -> None:
     async with site.opened("#/devices", script) as page:
         await page.get_by_role("button", name="Add a phone").click()
         await expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
-        await expect(page.locator("dialog [role=status]")).to_have_text("")
+        await expect(page.locator(".dialog-inside [role=status]")).to_have_text("")
         await page.evaluate("window.faster = 1000")
         await expect(page.locator("dialog")).to_contain_text("Nobody came yet.")
         await expect(page.locator("dialog")).to_contain_text("mobile data")

@@ -44,7 +44,7 @@ async def test_pairing_shows_four_words_without_default_owner(site: Any) -> None
         dialog = page.get_by_role("dialog", name="Pair with kitchen")
         await expect(dialog).to_contain_text("Asking kitchen…")
         await expect(dialog.locator(".four-words li")).to_have_text(["copper", "lantern", "otter", "violin"])
-        heard = dialog.locator("[aria-live=polite]")
+        heard = dialog.locator(".dialog-inside [aria-live=polite]")
         await expect(heard).to_contain_text("copper. lantern. otter. violin.")
         await expect(dialog).to_contain_text(re.compile(r"Closes in 1:5\d"))
         assert (
@@ -91,7 +91,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
         await page.get_by_role("button", name="They don't match").click()
         await expect(page.locator("dialog")).to_contain_text("✗ The words differ; nothing was paired.")
         await expect(page.locator("dialog")).to_contain_text("→ Retry once, then change network.")
-        await expect(page.locator("dialog [aria-live=polite]")).to_contain_text("The words differ")
+        await expect(page.locator(".dialog-inside [aria-live=polite]")).to_contain_text("The words differ")
         await page.get_by_role("button", name="Close", exact=True).last.press("Enter")
         await expect(page.locator("dialog")).to_have_count(0)
     assert bodies(site, f"/pairings/{ATTEMPT}") == [{"same": False}]
@@ -122,7 +122,7 @@ async def test_the_countdown_is_spoken(site: Any, mark: int) -> None:
     sent(site, "GET", f"/pairings/{ATTEMPT}", 200, {"pairing": row})
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
-        await expect(page.locator("dialog [aria-live=polite]")).to_have_text(f"{mark} seconds left.")
+        await expect(page.locator(".dialog-inside [aria-live=polite]")).to_have_text(f"{mark} seconds left.")
 
 
 async def test_pairing_dialog_close_stops_own_keeps_incoming(site: Any) -> None:

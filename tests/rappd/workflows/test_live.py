@@ -225,7 +225,7 @@ async def test_run_of_a_phone_has_the_phones_rights_only(
     desk.ask("POST", "/devices/Anna", {"scope": "listen"})
     await anna._send({"type": "workflow", "action": "start", "name": "three"})
     await anna.sees(lambda: anna.refused)
-    assert anna.refused[""].startswith("This phone may not ask desk.")
+    assert anna.refused[""] == "This phone may not ask desk — rappd devices scopes"
     desk.ask("POST", "/devices/Anna", {"scope": "talk"})
     model.held.add("one")
     await anna._send({"type": "workflow", "action": "start", "name": "three"})

@@ -81,6 +81,9 @@ function other(row) {
       h("p", {}, sign(mark, kind), words),
       backedUp(row.name),
       probe?.reachable && probe.free_bytes > 0 && h("p", { class: "soft" }, `${bytes(probe.free_bytes)} free`),
+      probe?.unread?.map(({ name, reason }) =>
+        h("p", {}, sign("✗", "bad"), stripControl(`${name} cannot be read: ${reason}`)),
+      ),
       probe?.named && twinList(probe.named.map((name) => [stripControl(name), ""])),
     ),
   );

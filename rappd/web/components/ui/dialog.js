@@ -1,6 +1,7 @@
 /** A modal dialog (`<dialog>`): closes by Esc, its button, or a click beside it; gives the focus back. */
 
 import { h, icon } from "../../lib/dom.js";
+import { keepReachable } from "./toast.js";
 
 let count = 0;
 
@@ -32,11 +33,13 @@ export function openDialog({ title, build, wide = false, closed = () => undefine
   );
   dialog.addEventListener("click", (event) => event.target === dialog && close());
   dialog.addEventListener("close", () => {
+    keepReachable();
     dialog.remove();
     closed();
     if (opener?.isConnected) opener.focus();
   });
   document.body.append(dialog);
   dialog.showModal();
+  keepReachable();
   return dialog;
 }

@@ -22,13 +22,14 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   if (now - (shown.get(text) ?? 0) < SAME_MS && !actions.length) return;
   if (recent(text)) recent(text).remove();
   shown.set(text, now);
+  keepReachable();
 
   const back = document.activeElement;
   const element = h("div", { class: "toast" }, h("p", {}, withCode(text)));
   const close = () => {
     const held = element.contains(document.activeElement);
     element.remove();
-    if (held) (back?.isConnected ? back : document.getElementById("main")).focus();
+    if (held) focusNear(back);
   };
   for (const { label, run } of actions) {
     element.append(h("button", { type: "button", class: "quiet", onclick: () => (close(), run()) }, label));
@@ -37,7 +38,7 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   element.dataset.text = text;
   element.addEventListener(
     "keydown",
-    (event) => event.key === "Escape" && (event.stopPropagation(), close()),
+    (event) => event.key === "Escape" && (event.preventDefault(), event.stopPropagation(), close()),
   );
 
   while (place.children.length >= AT_ONCE) place.firstElementChild.remove();
@@ -45,6 +46,24 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   place.style.setProperty("--foot", `${foot}px`);
   place.append(element);
   if (focus) element.querySelector("button")?.focus();
+}
+
+/**
+ * Puts toasts and announcements into the topmost open dialog: while it is open, nothing outside of it is read out or can
+ * be pressed. Without one they stand in the page.
+ */
+export function keepReachable() {
+  const top = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
+  for (const element of [place, document.getElementById("live")]) {
+    if (element.parentElement !== top) top.append(element);
+  }
+}
+
+/** Where the focus was, if it can go there: out of an open dialog it cannot. */
+function focusNear(back) {
+  const dialog = place.closest("dialog");
+  const near = (dialog ?? document.body).contains(back);
+  (near ? back : (dialog?.querySelector("h2") ?? document.getElementById("main"))).focus();
 }
 
 function recent(text) {
