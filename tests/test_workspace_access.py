@@ -112,7 +112,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/transports/own_place.py",
         "neighborhoods/snapshot/transports/ssh.py",
         "neighborhoods/snapshot/transports/ssh_connections.py",
-        "neighborhoods/snapshot/transports/ssh_sockets.py",
         "neighborhoods/snapshot/transports/twin_folder.py",
         "rappd/federation/outgoing_eggs.py",
         "rappd/operations/member_eggs.py",

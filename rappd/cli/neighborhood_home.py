@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from rappd.cli.egg_options import verbs_here
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home, machine_name
@@ -42,10 +40,7 @@ def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
 
 
 def members_here() -> NeighborhoodMembers:
-    """The roster of this home and the ways to its machines, whether a daemon runs or not.
-
-    SSH connections that the command leaves in the run-time folder end with it, or with the daemon that runs.
-    """
+    """The roster of this home and the ways to its machines, whether a daemon runs or not."""
     from rappd.operations.neighborhood_members import NeighborhoodMembers
     from rappd.settings.load import Settings
 
@@ -54,11 +49,9 @@ def members_here() -> NeighborhoodMembers:
     if daemon.running():
         listing = daemon.get("/peers")
     else:
-        from neighborhoods.snapshot.transports.ssh_sockets import remove_socket_folder
         from rappd.cli.peers_offline import peers_on_disk
 
         listing = peers_on_disk(home)
-        click.get_current_context().call_on_close(lambda: remove_socket_folder(home.ssh_control))
     return NeighborhoodMembers.of(home, Settings.load(home), listing)
 
 

@@ -309,17 +309,11 @@ class Daemon:
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await asyncio.to_thread(self._end_ssh_connections)
         await self.supervisor.close()
         await self.providers.close()
         await self.anchoring.close()
         await self.notices.close()
         await self.store.close()
-
-    def _end_ssh_connections(self) -> None:
-        from neighborhoods.snapshot.transports.ssh_sockets import remove_socket_folder
-
-        remove_socket_folder(self.home.ssh_control)
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
         address = f"{label(name)}-{key[:8]}"

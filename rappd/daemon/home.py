@@ -90,11 +90,6 @@ class Home:
         run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0600, name from the home's path
         return run / f"rappd-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
 
-    @property
-    def ssh_control(self) -> Path:
-        """Sockets of SSH connections that are kept for the next command."""
-        return self.root / ".ssh_control"
-
     def create(self) -> None:
         """Makes the folders, private to this account. Raises ``HomeUnusableError``."""
         self.require_usable()

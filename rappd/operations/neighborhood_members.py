@@ -45,7 +45,7 @@ class NeighborhoodMembers:
         self._github_write = github_write
         self._home, self._make_egg, self._source_of = home, make_egg, source_of
         config = Path(ssh_config).expanduser() if ssh_config else None
-        self._connections = SshConnections(home.ssh_control, config=config)
+        self._connections = SshConnections(home.root / ".ssh_control", config=config)
         self.roster = members(
             listing["peers"],
             read_coordinates(home.root / "peers.json"),

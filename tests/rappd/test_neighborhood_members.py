@@ -121,27 +121,6 @@ def test_probe_one_machine_away_ends_partly_done(run: Run) -> None:
     assert (unknown.returncode, "No member “attic”" in unknown.stderr) == (4, True)
 
 
-def test_sockets_of_ssh_in_the_run_time_folder_go_with_the_command_or_the_daemon(
-    pi: SshServer, run: Run, tmp_path: Path
-) -> None:
-    def kept() -> list[str]:
-        return [path.name for path in pi.control.iterdir() if path.name.startswith("rappd-ssh-")]
-
-    assert run("probe", "pi").returncode == 0
-    assert kept() == []
-    daemon = RunningDaemon(
-        tmp_path / "desk", XDG_RUNTIME_DIR=str(pi.control), RAPPD_SSH_CONFIG=str(pi.config)
-    )
-    daemon.home.chmod(0o700)
-    daemon.start()
-    try:
-        assert run("probe", "pi").returncode == 0
-        assert len(kept()) == 1, "the next command finds the connection that the daemon's home keeps"
-    finally:
-        daemon.stop()
-    assert kept() == []
-
-
 def test_probe_names_the_repository_that_cannot_be_cloned(tmp_path: Path) -> None:
     tree, desk = tmp_path / "tree", RunningDaemon(tmp_path / "desk")
     homes.fill_twin(tree / "twins" / homes.TWIN)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import os
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,12 +16,6 @@ from agents.runtime.streamed_program import StreamedProgram
 from neighborhoods.errors import MemberError
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_failures import ssh_failure
-from neighborhoods.snapshot.transports.ssh_sockets import (
-    NAME_LENGTH,
-    control_path,
-    make_private,
-    socket_folder,
-)
 
 HANDSHAKES = 8
 """Connections that are made at once: a server refuses some from its tenth on (MaxStartups)."""
@@ -27,6 +23,7 @@ CHANNELS = 4
 """Commands at once over one connection: a server takes ten (MaxSessions), and ended ones count for a moment."""
 CONNECT_SECONDS = 10
 _KEPT_SECONDS = 60
+_PATH_LIMIT = 80  # sun_path holds 104 bytes on some systems, and ssh adds 17 to a name while it binds
 _NO_PROGRAM = "ssh is not installed here."
 
 
@@ -72,17 +69,13 @@ class SshConnections:
     async def _connect(self, member: str, destination: SshDestination) -> None:
         async with self._locks.setdefault(destination, asyncio.Lock()), self._handshakes:
             try:
-                make_private(self._socket(destination).parent)
+                _make_private(self._socket(destination).parent)
                 if self._socket(destination).exists():
                     checked = await self._run(destination, "-O", "check", "--", destination.host, seconds=5)
                     if checked.code == 0:
                         return
                     self._socket(destination).unlink(missing_ok=True)
                 code, errors = await asyncio.to_thread(self._begin, destination)
-                if code != 0 and not self._socket(destination).parent.exists():
-                    # Another process of this home ended just now, and removed it.
-                    make_private(self._socket(destination).parent)
-                    code, errors = await asyncio.to_thread(self._begin, destination)
             except programs.ProgramNotFoundError as error:
                 raise MemberError(_NO_PROGRAM, do="Install OpenSSH's client, rerun.") from error
             except TimeoutError:
@@ -126,6 +119,7 @@ class SshConnections:
             "ConnectTimeout": str(CONNECT_SECONDS),
             "ServerAliveInterval": "5",
             "ServerAliveCountMax": "3",
+            "ControlPath": '"' + str(self._socket(destination)).replace("%", "%%") + '"',
             "LogLevel": "ERROR",
             "ClearAllForwardings": "yes",
             "ForwardAgent": "no",
@@ -135,9 +129,25 @@ class SshConnections:
             "RemoteCommand": "none",
         }
         options = [part for name, value in chosen.items() for part in ("-o", f"{name}={value}")]
-        options += ["-o", control_path(self._socket(destination))]
         return ["ssh", *config, *options, *destination.arguments]
 
     def _socket(self, destination: SshDestination) -> Path:
+        """The control socket; a home with a very long name has it in the run-time folder."""
         said = f"{destination.user}\0{destination.host}\0{destination.port}\0{self._config or ''}"
-        return socket_folder(self._folder) / hashlib.sha256(said.encode()).hexdigest()[:NAME_LENGTH]
+        name = hashlib.sha256(said.encode()).hexdigest()[:12]
+        path = self._folder / name
+        if len(os.fsencode(path)) <= _PATH_LIMIT:
+            return path
+        run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0700, and checked before use
+        tag = hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:12]
+        return run / f"rappd-ssh-{tag}" / name
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise MemberError(
+            f"{folder} is not private to this account, so no connection is kept there.",
+            do=f"Look at it, then remove it: rm -r {folder}",
+        )

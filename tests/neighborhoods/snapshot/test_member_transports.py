@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import time
@@ -19,10 +18,6 @@ from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberEr
 from neighborhoods.snapshot.member_transport import AGENTS, MemberTransport
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
-from neighborhoods.snapshot.transports.ssh import SshTransport
-from neighborhoods.snapshot.transports.ssh_connections import SshConnections
-from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from neighborhoods.snapshot.transports.ssh_sockets import remove_socket_folder, socket_folder
 from rappd.daemon.home import Home
 from rappd.member_source import DaemonPeerSource
 
@@ -182,30 +177,6 @@ async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
     yield first
     async for piece in rest:
         yield piece
-
-
-async def test_read_twin_goes_on_when_another_process_of_the_home_removes_its_sockets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with SshServer(tmp_path / "pi") as pi:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(pi.control))
-        content = homes.fill_home(pi.home)
-        large = pi.home / "twins" / homes.TWIN / "large.bin"
-        large.write_bytes(os.urandom(8 << 20))  # more than pipes hold
-        folder = tmp_path / ("a" * 80)
-        transport = SshTransport(
-            "pi", SshDestination.parse(pi.address), SshConnections(folder, config=pi.config)
-        )
-        assert socket_folder(folder).parent == pi.control
-        stream = transport.read_twin(homes.TWIN)
-        first = await anext(stream)
-        await asyncio.to_thread(remove_socket_folder, folder)
-        assert not socket_folder(folder).exists()
-        assert (await homes.read(_all(first, stream))).keys() == {*content, "large.bin"}
-        assert len((await transport.list()).twins) == 2
-        await transport.aclose()
-        remove_socket_folder(folder)
-        assert not socket_folder(folder).exists()
 
 
 async def test_write_twin_back_restores_the_same_files(member: Member, scratch: Path) -> None:
