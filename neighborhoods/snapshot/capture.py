@@ -85,7 +85,7 @@ async def take_snapshot(
     """
     options = options or SnapshotOptions()
     at = (now or datetime.now(UTC)).astimezone()
-    name = name or default_name(at)
+    name = name or await asyncio.to_thread(folder.free_name, default_name(at))
     target = target or folder.root / f"{name}.egg"
     with ExitStack() as held:
         previous = _previous(folder, key)

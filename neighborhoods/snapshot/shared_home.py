@@ -105,6 +105,8 @@ class SharedHome:
         except OSError as error:
             raise self._failure(error, "its twins could not be listed") from error
         answer: dict[str, Any] = msgspec.to_builtins(found)
+        for twin in answer["twins"]:
+            del twin["failure"]  # it is of ways that reach several places; here all can be read, or nothing
         return answer
 
     async def copy_twin(self, twin: str, *, archived: bool = False, for_owner: bool = False) -> IO[bytes]:

@@ -106,6 +106,14 @@ class SnapshotFolder:
         self.parts = self.root / ".parts"
         self._index = self.root / "snapshots.json"
 
+    def free_name(self, wanted: str) -> str:
+        """``wanted``, or with a number where a snapshot has that name already: two may be taken in one second."""
+        name, number = wanted, 1
+        while (self.root / f"{name}.egg").exists():
+            number += 1
+            name = f"{wanted}-{number}"
+        return name
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Sweeps, too. Raises ``SnapshotRunningError`` when another process, or thread, takes a snapshot."""

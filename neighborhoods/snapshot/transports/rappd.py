@@ -165,6 +165,7 @@ def _checked(twin: MemberTwin) -> MemberTwin:
         workspace_files=max(0, twin.workspace_files),
         agents=twin.agents[:_MOST_AGENTS],
         fingerprint=twin.fingerprint[:200],
+        failure="",
     )
 
 

@@ -116,6 +116,13 @@ def test_snapshot_of_same_state_has_same_bytes(desk: Machine, pi: Machine) -> No
     assert Path(third.record.path).read_bytes() == content
 
 
+def test_two_snapshots_of_one_second_have_names_of_their_own(desk: Machine) -> None:
+    first, second = desk.take([], now=NOW).record, desk.take([], now=NOW).record
+    assert second.name == f"{first.name}-2"
+    assert Path(first.path).exists()
+    assert Path(second.path).name == f"{second.name}.egg"
+
+
 def test_unchanged_twin_is_not_read_again_and_changed_one_is(desk: Machine, pi: Machine) -> None:
     member = FolderMember(pi.root)
     desk.take([SnapshotPeer("pi", member)])
