@@ -36,7 +36,7 @@ class LocalServer(msgspec.Struct, frozen=True):
         return f"{self.name} {self.url}"
 
 
-async def find(urls: Sequence[str], within: float = 0.3) -> list[LocalServer]:
+async def find(urls: Sequence[str], within: float) -> list[LocalServer]:
     """Those of ``urls`` that list at least one model, in order. All are asked at once, ``within`` s each."""
     listed = await asyncio.gather(*(list_models(f"{url.rstrip('/')}/v1", within=within) for url in urls))
     return [

@@ -43,7 +43,7 @@ class ProviderSettings:
     timeout: float = 60.0
     max_retries: int = 2
     breaker_pause: float = 15.0
-    probe_timeout: float = 0.3
+    probe_timeout: float = 2.0
     probe_every: float = 30.0
 
     @property

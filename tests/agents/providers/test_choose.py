@@ -7,6 +7,7 @@ import logging
 
 import orjson
 import pytest
+from aiohttp import web
 from blockbuster import blockbuster_ctx
 
 from agents.errors import ModelUnavailableError
@@ -119,6 +120,24 @@ async def test_local_server_gets_its_first_chat_model(think, server, ask):
     assert (await thinking.complete(ask())).text == "local"
     assert server.models == ["llama3.2"]
     assert thinking.current == "llama3.2"
+
+
+async def test_local_server_that_is_slow_to_list_is_found(think, unused_tcp_port):
+    async def listing(request: web.Request) -> web.Response:
+        await asyncio.sleep(0.8)
+        return web.json_response({"data": [{"id": "llama3.2"}]})
+
+    app = web.Application()
+    app.router.add_get("/v1/models", listing)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
+    thinking = think(
+        local_servers=(f"http://127.0.0.1:{unused_tcp_port}",), probe_timeout=ProviderSettings().probe_timeout
+    )
+    await thinking.look()
+    assert thinking.current == "llama3.2"
+    await runner.cleanup()
 
 
 async def test_the_first_local_server_in_the_list_wins(think, server, other_server, ask):
