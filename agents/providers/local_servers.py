@@ -23,6 +23,10 @@ _NAMES = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
 _NOT_FOR_CHAT = r"(?i)embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e"
 
 
+LOOK_SECONDS = 2.0
+"""How long a server of this machine has to answer: where nothing listens, the system says so at once."""
+
+
 class LocalServer(msgspec.Struct, frozen=True):
     """A server that answered: its address, what to call it, its models for conversation."""
 

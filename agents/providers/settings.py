@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.providers import local_servers
+from agents.providers.local_servers import LOOK_SECONDS
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class ProviderSettings:
     timeout: float = 60.0
     max_retries: int = 2
     breaker_pause: float = 15.0
-    probe_timeout: float = 2.0
+    probe_timeout: float = LOOK_SECONDS
     probe_every: float = 30.0
 
     @property

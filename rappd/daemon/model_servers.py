@@ -18,7 +18,6 @@ from rappd.errors import ConflictError, UsageProblemError
 from rappd.settings.load import Settings
 from rappd.settings.registry import MODEL_USES
 
-_LOOK_SECONDS = 1.0
 _FIELDS = {
     "server": {"url": "provider.url", "key": "provider.key", "model": "provider.model"},
     "azure": {
@@ -35,7 +34,7 @@ _FIELDS = {
 
 async def describe_servers(settings: Settings, providers: ProviderSelector) -> dict[str, Any]:
     """For screens: the kind in use, and what is known of each. Keys are told only as set or not."""
-    found = await local_servers.answering(local_urls(settings), _LOOK_SECONDS)
+    found = await local_servers.answering(local_urls(settings), local_servers.LOOK_SECONDS)
     of_agents = await asyncio.gather(
         *(is_served_by_worker(one.url, providers.worker_serves) for one in found)
     )

@@ -157,7 +157,7 @@ def _local_model(settings: Settings) -> Finding | None:
 
     from agents.providers import local_servers
 
-    found = asyncio.run(local_servers.find(local_urls(settings), within=1.0))
+    found = asyncio.run(local_servers.find(local_urls(settings), within=local_servers.LOOK_SECONDS))
     accepted = settings.text("provider.local_server")
     for one in found:
         if one.label == accepted or settings.choice("provider.local") == "on":
