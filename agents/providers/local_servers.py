@@ -24,7 +24,7 @@ _NOT_FOR_CHAT = r"(?i)embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e"
 
 
 LOOK_SECONDS = 2.0
-"""How long a server of this machine has to answer: where nothing listens, the system says so at once."""
+"""Time that a server of this machine has to answer; where nothing listens, the system says so at once."""
 
 
 class LocalServer(msgspec.Struct, frozen=True):
