@@ -59,7 +59,7 @@ export function keepReachable() {
   }
 }
 
-/** Where the focus was, if it can go there: out of an open dialog it cannot. */
+/** Gives the focus back, as near as it can go: it cannot leave an open dialog. */
 function focusNear(back) {
   const dialog = place.closest("dialog");
   const near = (dialog ?? document.body).contains(back);
