@@ -9,7 +9,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon, free_port
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -114,6 +114,33 @@ def test_computer_without_a_model_is_told_how_to_get_one(
     later.start()
     try:
         card.get_by_role("button", name="Look again").click()
+        expect(card).to_contain_text("runs here, but has no model yet")
+    finally:
+        later.stop()
+
+
+def test_look_that_is_overtaken_by_a_later_one_changes_nothing(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    port = fake_model.port
+    fake_model.stop_serving()
+    daemon = make_daemon(RAPPD_LOCAL_MODELS="ask", RAPPD_LOCAL_PORTS=str(port)).start()
+    with page.expect_response("**/models/servers") as first:
+        card = _card(_settings(page, daemon), "On this computer")
+    nothing_found = first.value.json()
+    expect(card.get_by_role("link", name="ollama.com/download")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/models/servers", lambda route: route.continue_() if held else held.append(route))
+    again = card.get_by_role("button", name="Look again")
+    again.click()
+    later = FakeModel()
+    later.port, later.listed = port, []
+    later.start()
+    try:
+        again.click()
+        expect(card).to_contain_text("runs here, but has no model yet")
+        held[0].fulfill(json=nothing_found)
+        page.wait_for_timeout(300)
         expect(card).to_contain_text("runs here, but has no model yet")
     finally:
         later.stop()

@@ -26,6 +26,7 @@ export function serverCards() {
   );
   const pick = h("button", { type: "button", class: "secondary", onclick: openModels }, "Choose another model");
   let closed = false;
+  let looks = 0;
 
   const drawNow = () => {
     const provider = daemon.health?.provider;
@@ -39,8 +40,9 @@ export function serverCards() {
   };
   const refresh = () =>
     attemptIn(errorPlace, async () => {
+      const look = ++looks;
       const servers = await get("/models/servers");
-      if (closed) return;
+      if (closed || look !== looks) return; // a later look knows better
       without.hidden = servers.use === "none";
       for (const card of cards) card.update(servers);
     });
