@@ -38,22 +38,38 @@ def read_archive(archive: Path, root: str) -> Iterator[tuple[TarEntry, Iterator[
 
 def gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The content of a gzip stream in pieces of bounded size. Raises ``BadMemberStreamError``."""
-    stream = deflate.gunzipping()
+    stream = Gunzip("The archive", do="Get the egg again.")
     for piece in pieces:
-        rest = piece
-        while rest and not stream.eof:  # what follows the first gzip member is no part of the archive
+        yield from stream.feed(piece)
+    yield from stream.end()
+
+
+class Gunzip:
+    """One gzip stream that comes in pieces. Its content comes in pieces of bounded size, too."""
+
+    def __init__(self, what: str, *, do: str) -> None:
+        """``what`` is damaged or cut off, says ``BadMemberStreamError``; ``do``: the advice."""
+        self._what, self._do = what, do
+        self._stream = deflate.gunzipping()
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The content of one more piece. Raises ``BadMemberStreamError``."""
+        while piece and not self._stream.eof:  # what follows the first gzip member is no part of it
             try:
-                content = stream.decompress(rest, _PIECE)
+                content = self._stream.decompress(piece, _PIECE)
             except deflate.InflateError as error:
-                raise BadMemberStreamError("The archive is damaged.", do="Get the egg again.") from error
-            rest = stream.unconsumed_tail
+                raise BadMemberStreamError(f"{self._what} is damaged.", do=self._do) from error
+            piece = self._stream.unconsumed_tail
             if content:
                 yield content
-    while not stream.eof:
-        if content := stream.decompress(b"", _PIECE):
-            yield content
-            continue
-        raise BadMemberStreamError("The archive is cut off.", do="Get the egg again.")
+
+    def end(self) -> Iterator[bytes]:
+        """The rest. Raises ``BadMemberStreamError`` where the stream has not ended."""
+        while not self._stream.eof:
+            if content := self._stream.decompress(b"", _PIECE):
+                yield content
+                continue
+            raise BadMemberStreamError(f"{self._what} is cut off.", do=self._do)
 
 
 def _pieces(archive: Path) -> Iterator[bytes]:
@@ -73,6 +89,15 @@ def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:
             at += _PIECE
         del batch[:at]
     yield bytes(batch)
+
+
+def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """A gzip stream for a way between machines; nothing follows from its bytes."""
+    compressor = deflate.gzipping_smaller()
+    for piece in pieces:
+        if packed := compressor.compress(piece):
+            yield packed
+    yield compressor.flush()
 
 
 def tar_pieces(

@@ -62,3 +62,19 @@ def test_five_wiped_hosts_come_back_in_place_and_as_a_simulation(neighborhood: N
         assert [path.name for path in (host.home / "twins").iterdir() if path.name.startswith(".m")] == []
     again = neighborhood.hatch(egg)
     assert again["categories"]["peer_twins"] == {"created": 0, "overwritten": 0, "skipped": 20}
+
+
+def test_text_travels_compressed_both_ways(lan: Lan, tmp_path: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(400_000)).encode()
+    with Neighborhood(lan, tmp_path, ("gnu",)) as made:
+        (host,) = made.hosts
+        host.twin("a" * 64, {"soul.md": b"I remember.\n", "memory.txt": words})
+        before, began = host.tree(), host.octets
+        egg = made.snapshot("--no-drill")["snapshot"]["name"]
+        read = host.octets - began
+        host.wipe()
+        began = host.octets
+        made.hatch(egg)
+        assert same(host.tree(), before)
+        assert read < len(words) / 2
+        assert host.octets - began < len(words) / 2

@@ -18,7 +18,7 @@ except ImportError:
     CODEC = "zlib"
     InflateError: tuple[type[Exception], ...] = (zlib.error,)
     crc32, _decompressor, _compressor = zlib.crc32, zlib.decompressobj, zlib.compressobj
-    _LEVEL = 1
+    _LEVEL = _SMALLER = 1
 
     def deflated(content: bytes) -> bytes:
         """All of ``content`` as one raw deflate stream."""
@@ -31,7 +31,7 @@ else:
     crc32, _decompressor, _compressor = isal_zlib.crc32, isal_zlib.decompressobj, isal_zlib.compressobj
     # Its fastest. The higher ones, a tenth smaller, give other bytes for the same content in one process of a
     # hundred, and an egg's bytes must follow from what is in it.
-    _LEVEL = 0
+    _LEVEL, _SMALLER = 0, 2
 
     def deflated(content: bytes) -> bytes:
         """All of ``content`` as one raw deflate stream."""
@@ -72,6 +72,11 @@ def gzipping() -> Any:
     Its bytes follow from the content and from the pieces in which it comes.
     """
     return _compressor(_LEVEL, zlib.DEFLATED, 31)
+
+
+def gzipping_smaller() -> Any:
+    """The same, an eighth smaller; but its bytes do not follow from the content."""
+    return _compressor(_SMALLER, zlib.DEFLATED, 31)
 
 
 def gunzipping() -> Any:

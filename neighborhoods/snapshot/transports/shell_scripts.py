@@ -40,6 +40,13 @@ files() {
 }
 """
 
+# Other machines compress at the same time, each on its own processor; their lines are shared, or slow.
+_GZIP = r"""
+G=; command -v gzip >/dev/null 2>&1 && G=gzip
+archive() { tar "$@" -cf - .; err tar $?; }
+extract() { if [ -n "$G" ]; then gzip -dc | tar -xof -; else tar -xof -; fi; }
+"""
+
 _RAPPD = r"""
 D=$(command -v rappd 2>/dev/null) || D=
 if [ -z "$D" ] && [ -f "$R/rappd.pid" ]; then
@@ -113,9 +120,8 @@ err done
 [ "$K" = seconds ] && sleep 1
 set -- EXCLUDES
 tar "$@" -cf /dev/null /dev/null >/dev/null 2>&1 || set --
-out begin
-tar $X "$@" -cf - .
-err tar $?
+out begin $G
+if [ -n "$G" ]; then archive $X "$@" | gzip -1; else archive $X "$@"; fi
 err files
 files >&2
 err done
@@ -132,8 +138,8 @@ S="$R/twins/.staging/$T.member.$M"
 trap 'rm -rf "$S"' EXIT
 trap 'exit 4' HUP INT TERM PIPE
 mkdir "$S" "$S/new" || fail no folder
-out begin
-(cd "$S/new" && tar -xof -) || fail extracting
+out begin $G
+(cd "$S/new" && extract) || fail extracting
 [ -f "$S/new/.complete.$M" ] || fail cut
 rm "$S/new/.complete.$M" || fail extracting
 created=$(cd "$S/new" && find . -type f -exec sh -c 'for f; do printf .; done' sh {} + | wc -c) overwritten=0
@@ -162,8 +168,8 @@ S="${A%/*}/.agents.member.$M"
 trap 'rm -rf "$S"' EXIT
 trap 'exit 4' HUP INT TERM PIPE
 mkdir "$S" || fail no folder
-out begin
-(cd "$S" && tar -xof -) || fail extracting
+out begin $G
+(cd "$S" && extract) || fail extracting
 [ -f "$S/.complete.$M" ] || fail cut
 created=0 overwritten=0 skipped=0
 for f in "$S"/*_agent.py; do
@@ -233,20 +239,23 @@ def listing(mark: str, *, archived: bool) -> str:
 
 
 def read_twin(mark: str, twin: str, *, archived: bool) -> str:
-    """Streams one twin as tar; its files are listed before and after."""
+    """Streams one twin as tar, with gzip where it is there; its files are listed before and after."""
     values = _values(mark, ARCHIVED=archived, TWIN=twin)
-    return f'{values}{_PRELUDE}twin_folder; F="$F/$TWIN"\n{_FILES}{_reading()}'
+    return f'{values}{_PRELUDE}{_GZIP}twin_folder; F="$F/$TWIN"\n{_FILES}{_reading()}'
 
 
 def read_agents(mark: str) -> str:
-    """Streams the brainstem's agents as tar."""
-    return f"{_values(mark)}{_PRELUDE}{_AGENTS_FOLDER}F=$A\n{_FILES}{_reading()}"
+    """Streams the brainstem's agents as ``read_twin`` does."""
+    return f"{_values(mark)}{_PRELUDE}{_GZIP}{_AGENTS_FOLDER}F=$A\n{_FILES}{_reading()}"
 
 
 def write_twin(mark: str, twin: str, *, overwrite: bool, archived: bool) -> str:
-    """Takes a tar stream that ends with a file ``.complete.MARK``, and moves it to its place, whole or not at all."""
+    """Takes a tar stream that ends with a file ``.complete.MARK``, and moves it to its place, whole or not at all.
+
+    It is compressed when ``begin`` says ``gzip``.
+    """
     values = _values(mark, ARCHIVED=archived, TWIN=twin, OVERWRITE=overwrite)
-    return f"{values}{_PRELUDE}{_WRITE}"
+    return f"{values}{_PRELUDE}{_GZIP}{_WRITE}"
 
 
 def hatch_egg(mark: str, twin: str, size: int, *, overwrite: bool, archived: bool) -> str:
@@ -258,7 +267,7 @@ def hatch_egg(mark: str, twin: str, size: int, *, overwrite: bool, archived: boo
 
 def write_agents(mark: str, *, overwrite: bool) -> str:
     """Takes a tar stream like ``write_twin``, and moves each agent of the brainstem to its place."""
-    return f"{_values(mark, OVERWRITE=overwrite)}{_PRELUDE}{_AGENTS_FOLDER}{_WRITE_AGENTS}"
+    return f"{_values(mark, OVERWRITE=overwrite)}{_PRELUDE}{_GZIP}{_AGENTS_FOLDER}{_WRITE_AGENTS}"
 
 
 def hatch_agents(mark: str, size: int, *, overwrite: bool) -> str:

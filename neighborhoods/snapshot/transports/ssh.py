@@ -21,7 +21,7 @@ from neighborhoods.snapshot.member_transport import (
     WriteOutcome,
     require_trusted,
 )
-from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
+from neighborhoods.snapshot.tar_archive import Gunzip, gzipped, read_archive, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.far_rappd import FarRappd, activity_of
@@ -169,7 +169,7 @@ class SshTransport:
         pieces = _rebuilt(archive, root, complete=f".complete.{run.mark}")
         async with run.started(self._connections, script) as program:
             if await run.begun(program):
-                await _send(program, pieces)
+                await _send(program, gzipped(pieces) if run.is_gzipped else pieces)
             while await program.read():
                 pass
             await run.ended(program, what)
@@ -198,12 +198,16 @@ class SshTransport:
 
     async def _tar(self, run: SshRun, script: str, what: str) -> AsyncGenerator[bytes, None]:
         async with run.started(self._connections, script) as program:
+            stream = Gunzip(f"{self._member}: the stream of {what}", do="Rerun.")
             if await run.begun(program):
-                if run.first:
-                    yield run.first
-                while piece := await program.read():
-                    yield piece
+                piece = run.first or await program.read()
+                while piece:
+                    for content in stream.feed(piece) if run.is_gzipped else (piece,):
+                        yield content
+                    piece = await program.read()
             await run.ended(program, f"{what} could not be read", listed=True)
+            for content in stream.end() if run.is_gzipped else ():
+                yield content
 
 
 async def _send(program: StreamedProgram, pieces: Iterator[bytes]) -> None:

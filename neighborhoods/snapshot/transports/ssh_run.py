@@ -40,6 +40,8 @@ class SshRun:
         self.mark = secrets.token_hex(16)
         self.first = b""
         """The octets that came together with the beginning."""
+        self.is_gzipped = False
+        """True when the stream is compressed, as the beginning says."""
         self._member, self._destination = member, destination
         self._errors = MarkedLines(self.mark, self._marked, self._other)
         self._complaints: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -67,15 +69,17 @@ class SshRun:
 
     async def begun(self, program: StreamedProgram) -> bool:
         """Reads past banners to the script's own beginning; False when it does not come."""
-        sign = f"\n{self.mark} begin\n".encode()
+        sign = f"\n{self.mark} begin".encode()
         read = b""
-        while sign not in read:
+        while b"\n" not in read.partition(sign)[2]:
             piece = await program.read()
             if not piece or len(read) > _MOST_BANNER:
                 self._banner.extend(read.decode("utf-8", "replace").splitlines())
                 return False
             read += piece
-        banner, _, self.first = read.partition(sign)
+        banner, _, said = read.partition(sign)
+        form, _, self.first = said.partition(b"\n")
+        self.is_gzipped = form == b" gzip"
         self._banner.extend(banner.decode("utf-8", "replace").splitlines())
         self._has_begun = True
         return True

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from fixtures import member_homes as homes
-from fixtures.ssh_server import SshServer
+from fixtures.ssh_server import TOOLS, SshServer
 
 from neighborhoods.errors import (
     BadMemberError,
@@ -124,6 +124,29 @@ async def test_read_machine_without_tar_says_to_install_it(tmp_path: Path) -> No
         assert "has no tar" in (await transport.probe()).detail
         with pytest.raises(MemberError, match="has no tar"):
             await homes.read(transport.read_twin(homes.TWIN))
+
+
+async def test_machine_without_gzip_is_read_and_written(tmp_path: Path) -> None:
+    with SshServer(tmp_path / "pi", tools=[name for name in TOOLS if name != "gzip"]) as pi:
+        content = homes.fill_home(pi.home)
+        transport = pi.transport()
+        assert await homes.read(transport.read_twin(homes.TWIN)) == content
+        packed = await homes.archive(transport.read_twin(homes.TWIN), tmp_path / "twin.tar.gz", homes.TWIN)
+        assert (await transport.write_twin(NEW, packed)).created == len(content)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"), [("echo no gzip stream", "is damaged"), ("gzip.real", "is cut off")]
+)
+async def test_read_stream_that_gzip_spoils_is_refused(tmp_path: Path, does: str, said: str) -> None:
+    with SshServer(tmp_path / "pi", tools=[*TOOLS, "head"]) as pi:
+        homes.fill_home(pi.home)
+        gzip = pi.folder / "bin/gzip"
+        gzip.rename(gzip.with_name("gzip.real"))
+        gzip.write_text(f"#!/bin/sh\n{does} | head -c 80\ncat >/dev/null\n")
+        gzip.chmod(0o755)
+        with pytest.raises(BadMemberStreamError, match=said):
+            await homes.read(pi.transport().read_twin(homes.TWIN))
 
 
 async def test_list_without_stat_compares_content(tmp_path: Path) -> None:
