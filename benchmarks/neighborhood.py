@@ -25,17 +25,25 @@ _PEERS = 5
 _EACH = 30 * _MB
 """Octets of a peer's only twin: sources, JSON lines and noise, a third each."""
 _ROUNDS = 2
+_SLOW = 5
+"""Mbit/s of a slow line: there the lines bound all, not the two processors that everything here shares."""
 _RAPPD = Path(sys.executable).with_name("rappd")
 
 
 def run() -> list[tuple[str, str]]:
     """Rows of (what, figure): the best of two each, by turns."""
+    return [*_measured(0, _rows), *_measured(_SLOW, _slow_rows)]
+
+
+def _measured(
+    megabits: int, rows: Callable[[Path, SshPeers], list[tuple[str, str]]]
+) -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="nb") as folder:
         root = Path(folder)
-        with SshPeers(root, _PEERS) as peers:
+        with SshPeers(root, _PEERS, megabits=megabits) as peers:
             for name in peers.names:
                 _twin(peers.homes[name], name)
-            return _rows(root, peers)
+            return rows(root, peers)
 
 
 def _rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
@@ -84,6 +92,25 @@ def _rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
         ("hatch in place on all five", f"{best['hatch']:.2f} s; {_ratio(best['hatch'], best, 'untar')}"),
         ("  beside all five at once", _ratio(best["hatch"], best, "all untars")),
         ("memory at its height, interpreter included", f"{peak:.0f} MB"),
+    ]
+
+
+def _slow_rows(root: Path, peers: SshPeers) -> list[tuple[str, str]]:
+    """All lines carry the same, so that one of them stands for the slowest."""
+    desk, one = _Desk(root, peers), peers.names[0]
+    tar = _timed(partial(_tar, peers, one, root))
+    snapshot, _ = desk.run("snapshot", "--no-drill")
+    untar = _timed(partial(_untar, peers, one, root))
+    for home in peers.homes.values():
+        shutil.rmtree(home / "twins")
+    hatch, _ = desk.run("hatch", desk.newest(), "--yes")
+    for name in peers.names:
+        assert len(list((peers.homes[name] / "twins").glob("*/soul.md"))) == 1
+    return [
+        (f"lines of {_SLOW} Mbit/s: ssh HOST tar -czf - of one", f"{tar:.1f} s"),
+        ("  snapshot of all five", f"{snapshot:.1f} s; {snapshot / tar:.2f} x its time"),
+        ("  ssh HOST tar -xzf - of one", f"{untar:.1f} s"),
+        ("  hatch in place on all five", f"{hatch:.1f} s; {hatch / untar:.2f} x its time"),
     ]
 
 
