@@ -23,7 +23,7 @@ from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
 from neighborhoods.snapshot.stream_bridge import SILENCE, StreamBridge
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar
-from twins.fs.untrusted_names import safe_component
+from twins.fs.untrusted_names import safe_component, shown
 
 _TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
 _PASSES = 3
@@ -222,7 +222,7 @@ class PeerReader:
             old = self._unchanged(twin, lifecycle, member)
             if old is not None:
                 self._count(twin.workspace_bytes)
-                return _TwinCapture(row | old, member, left_out=self._named(omissions(old)))
+                return _TwinCapture(row | old, member, left_out=self._named(omissions(old), twin.name))
             kept = None if anew else self._kept.find(twin.hash, lifecycle, twin.fingerprint)
             if kept is not None:
                 self._count(twin.workspace_bytes)
@@ -237,12 +237,12 @@ class PeerReader:
             "captured_path_in_egg": member,
             "captured_bytes": part.path.stat().st_size,
         }
-        left_out = self._named(part.left_out)
+        left_out = self._named(part.left_out, twin.name)
         return _TwinCapture(row | told, member, part.path, left_out, is_new=kept is None)
 
     def _failed(self, twin: MemberTwin, why: str, reason: str = TAR_FAILED) -> _TwinCapture:
         row = _row(twin) | {"captured": False, "reason": reason, "detail": why}
-        return _TwinCapture(row, failed=Omission(f"{self._peer.name}/{twin.hash}", why))
+        return _TwinCapture(row, failed=Omission(f"{self._peer.name}/{shown(twin.name)}", why))
 
     def _unchanged(self, twin: MemberTwin, lifecycle: str, member: str) -> dict[str, Any] | None:
         """The fields of the last snapshot, when it holds the twin as it is now under this name."""
@@ -253,8 +253,9 @@ class PeerReader:
             return None
         return {key: old.get(key) for key in _TAKEN_OVER}
 
-    def _named(self, left_out: Iterable[Omission]) -> list[Omission]:
-        return [replace(one, path=f"{self._peer.name}/{one.path}") for one in left_out]
+    def _named(self, left_out: Iterable[Omission], owner: str) -> list[Omission]:
+        whose = f"{self._peer.name}/{shown(owner)}"
+        return [replace(one, path=f"{whose}/{one.path}") for one in left_out]
 
     async def _read_twin(self, twin: MemberTwin, lifecycle: str) -> StagedPart:
         assert self._peer.transport is not None
@@ -293,7 +294,7 @@ class PeerReader:
         except (ReportableError, OSError, TimeoutError) as problem:
             done.failed.append(Omission(f"{self._peer.name}/agents", _said(problem)))
             return []
-        done.left_out += self._named(left_out)
+        done.left_out += self._named(left_out, "agents")
         return [file.name for file in files]
 
     async def _spooled(self, stream: AsyncIterator[bytes], guard: TarGuard, spool: Spool) -> list[Omission]:

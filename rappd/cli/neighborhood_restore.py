@@ -12,7 +12,7 @@ import click
 from rappd.cli.console import interactive, print_json, print_out
 from rappd.cli.egg_options import JSON, egg_at
 from rappd.cli.neighborhood_home import snapshots_here, ways_here
-from rappd.cli.neighborhood_view import show_open_calls, show_restore_plan, show_restored
+from rappd.cli.neighborhood_view import show_open_calls, show_restore_plan, show_restored, show_way_on
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -86,6 +86,7 @@ def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
         print_json(found)
     else:
         show_restore_plan(found["plan"], file=file)
+        show_way_on(found["plan"], file=file)
 
 
 def hatch_snapshot(

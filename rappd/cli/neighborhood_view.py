@@ -82,7 +82,7 @@ def show_apart(record: SnapshotRecord) -> None:
 
 
 def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
-    """The plan: who packed it, the counts per category, one block for each other machine."""
+    """The plan: who packed it, the counts per category, one block for each other machine. ``file``: as it was typed."""
     egg, seal = plan["egg"], plan["seal"]
     print_out(f"{strip_control(egg['name'])}, {format_bytes(egg['size'])}, {_signed(seal)}")
     _categories(plan)
@@ -97,6 +97,10 @@ def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
     for text in plan["notes"]:
         print_out(f"{status_mark('note')} {strip_control(text)}")
     _problems(plan["problems"])
+
+
+def show_way_on(plan: dict[str, Any], *, file: str) -> None:
+    """Ends a plan that was only to be looked at: the command that does it."""
     onward = command(f"rappd neighborhood hatch {shlex.quote(file)}{_options(plan)}")
     print_out(f"Nothing was written. {arrow()} {onward}")
 

@@ -182,7 +182,7 @@ def test_likely_secret_stays_behind_until_it_is_allowed(desk: Machine, pi: Machi
     peers = [SnapshotPeer("pi", FolderMember(pi.root))]
     done = desk.take(peers)
     found = [one for one in done.left_out if one.id]
-    assert sorted(one.path for one in found) == ["clerk/mail_agent.py", "pi/mail_agent.py"]
+    assert sorted(one.path for one in found) == ["clerk/mail_agent.py", "pi/porter/mail_agent.py"]
     assert b"ghp_A1b2" not in _everything(Path(done.record.path))
     again = desk.take(peers, now=NOW + timedelta(hours=1))
     assert [one for one in again.left_out if one.id] == found

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
+from fixtures import member_homes as homes
 from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import Terminal
 
 from rappd.cli.app import run
 
@@ -125,3 +128,22 @@ def test_snapshot_names_this_machine_as_its_daemon_does(idle: RunningDaemon) -> 
         one["machine"] for line in done.stdout.splitlines() if (one := json.loads(line))["event"] == "machine"
     }
     assert machines == {"kitchen"}
+
+
+def test_hatch_asks_before_another_machine_is_written_to(idle: RunningDaemon, tmp_path: Path) -> None:
+    twin = tmp_path / "stick/twins" / homes.TWIN
+    homes.fill_twin(twin)
+    entry = {"name": "stick", "folder": str(tmp_path / "stick")}
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    (idle.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    assert idle.cli("neighborhood", "snapshot", "--no-drill").returncode == 0
+    (egg,) = (idle.home / "eggs/neighborhood").glob("*.egg")
+    shutil.rmtree(twin)
+    for answer, is_written in (("n", False), ("y", True)):
+        hatch = Terminal(idle, "neighborhood", "hatch", egg.stem)
+        asked = hatch.read_until(lambda seen: "[y/N]" in seen.text)
+        assert "create     gardener" in asked.text
+        assert "Nothing was written" not in asked.text
+        hatch.type(f"{answer}\n")
+        assert ("Nothing was written." in hatch.to_end().text) is not is_written
+        assert (twin / "soul.md").exists() is is_written
