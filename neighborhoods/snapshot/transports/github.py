@@ -35,6 +35,8 @@ GithubWrite = Literal["off", "dry-run", "branch"]
 
 _MOST_MEMBERS_BYTES = 4 << 20
 _MOST_MEMBERS = 1000
+_CLONES = 4
+"""Repositories that are cloned at once: one that is slow keeps the others from nothing."""
 _BRANCH = "rapp-neighborhood-restore"
 
 
@@ -64,8 +66,10 @@ class GithubTransport:
         self._url = repository_url(neighborhood)
         self._token, self._auth_url = token, auth_url
         self._scratch = scratch
-        self._folder: Path | None = None
+        self._folders: list[Path] = []
         self._clones: dict[str, Path] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._cloning = asyncio.Semaphore(_CLONES)
         self._places: dict[str, _Place] | None = None
 
     async def probe(self) -> MemberProbe:
@@ -79,7 +83,8 @@ class GithubTransport:
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists the twins; one whose repository cannot be cloned has a ``failure``. Archived ones are never published."""
-        twins = [await self._listed(twin, place) for twin, place in (await self._found()).items()]
+        places = await self._found()
+        twins = await asyncio.gather(*(self._listed(twin, place) for twin, place in places.items()))
         return MemberListing(tuple(twins), (), self._url)
 
     async def activity(self) -> dict[str, TwinActivity]:
@@ -164,9 +169,10 @@ class GithubTransport:
 
     async def aclose(self) -> None:
         """Removes the clones."""
-        if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
-        self._folder, self._places = None, None
+        for folder in self._folders:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self._places = None
+        self._folders.clear()
         self._clones.clear()
 
     async def _found(self) -> dict[str, _Place]:
@@ -248,15 +254,14 @@ class GithubTransport:
         return await asyncio.to_thread(read)
 
     async def _clone(self, repository: GitRepository) -> Path:
-        if repository.url not in self._clones:
-            if self._folder is None:
-                self._folder = Path(
-                    await asyncio.to_thread(tempfile.mkdtemp, dir=self._scratch, prefix="clone-")
-                )
-            into = self._folder / str(len(self._clones))
-            await repository.clone(into)
-            self._clones[repository.url] = into
-        return self._clones[repository.url]
+        async with self._locks.setdefault(repository.url, asyncio.Lock()):
+            if repository.url not in self._clones:
+                async with self._cloning:
+                    into = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._scratch, prefix="clone-"))
+                    self._folders.append(into)
+                    await repository.clone(into)
+                self._clones[repository.url] = into
+            return self._clones[repository.url]
 
     async def _proposed(self, url: str, branch: str, base: str) -> str:
         """The next step for the owner: the pull request that gh made, or the command that makes it."""
