@@ -117,22 +117,21 @@ def _strike(host: Host, running: subprocess.Popen[Any], chance: random.Random, w
 
 
 def _settle(neighborhood: Neighborhood) -> None:
-    """Waits until nothing is written on the hosts any more."""
+    """Waits until no program that the desk started on a host runs any more: one that has all may still move it."""
     until = time.monotonic() + 20
-    while any(_writers(host.home) for host in neighborhood.hosts):
+    while any(map(_programs, neighborhood.hosts)):
         assert time.monotonic() < until
         time.sleep(0.05)
 
 
-def _writers(home: Path) -> list[str]:
+def _programs(host: Host) -> list[str]:
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
+    for pid in host.sessions():
         try:
-            if str((process / "cwd").readlink()).startswith(str(home)):
-                found.append(process.name)
-        except OSError:
+            found.append(Path(f"/proc/{pid}/comm").read_text().strip())
+        except OSError:  # it has just ended
             continue
-    return found
+    return [name for name in found if not name.startswith("sshd")]  # a connection stays for a minute
 
 
 def _listed(neighborhood: Neighborhood) -> set[str]:
