@@ -26,9 +26,9 @@ from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
     listener_status,
     local_models,
-    log_problems,
     notices,
     print_stopped,
+    show_problems,
     thinking,
     waiting_files,
     way_over_ssh,
@@ -115,9 +115,7 @@ def status(as_json: bool) -> None:
     hint = "" if joined["registered"] else f"  {command('rappd pair')}"
     print_out(f"  Phones    {phones(joined['registered'], joined['connected'])}{hint}")
     print_out(f"  Data      {tilde(found['home'])}")
-    for problem in found["problems"]:
-        print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
-    log_problems(found)
+    show_problems(found)
     waiting_files(found)
     if not any(line.startswith("Scheduled snapshot") for line in found["notices"]):  # dismissed, and still so
         show_failing(found["schedule"])

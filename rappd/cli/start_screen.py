@@ -34,7 +34,7 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         _first_screen(found, attached=attached)
     else:
         _later_line(found)
-    log_problems(found)
+    show_problems(found)
     waiting_files(found)
     notices(found)
     if found["unavailable"]:
@@ -71,8 +71,10 @@ def notices(found: dict[str, Any]) -> None:
         print_out(f"  {len(waiting) - _NOTICES} more: {command('rappd notices list')}")
 
 
-def log_problems(found: dict[str, Any]) -> None:
-    """Says that the event log does not match its anchor, if so."""
+def show_problems(found: dict[str, Any]) -> None:
+    """Says why rappd is not ready, and that the event log does not match its anchor, if so."""
+    for problem in found["problems"]:
+        print_status("bad", f"Not ready: {problem['what']}.", problem["do"])
     if problems := found["anchor"]["problems"]:
         print_status(
             "bad",

@@ -173,7 +173,7 @@ class Daemon:
             self.notices,
             self.memberships,
         )
-        self.readiness = Readiness(store, self.federation)
+        self.readiness = Readiness(store, home.database, self.federation)
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
@@ -255,6 +255,7 @@ class Daemon:
         self.tell(await self.host.start(), quiet=True)
         await self.providers.first_look(_FIRST_LOOK_SECONDS)
         self.spawn(self._go_on())
+        self.spawn(self.readiness.examine())
         self.spawn(self.notify_command.follow())
         await self.timers.start()
         from rappd.tenants.file_watcher import watch_agent_files

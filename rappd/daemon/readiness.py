@@ -3,27 +3,65 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
 from rappd.errors import StoreError
 from rappd.federation.service import FederationService
+from rappd.store.connections import explain, is_damage, open_reading
 from rappd.store.store import Store
+
+log = logging.getLogger(__name__)
 
 _PROBE_SECONDS = 5.0
 _FRESH_SECONDS = 1.0
+_EXAMINING_SECONDS = 0.5  # the first screens wait so long for the pages of the database
 
 
 class Readiness:
-    """Tries a small commit when it is asked, at most once a second while all is well."""
+    """Tries a small commit when it is asked, at most once a second while all is well.
 
-    def __init__(self, store: Store, federation: FederationService) -> None:
+    ``examine`` reads every page of the database once, because a turn may not touch the damaged one.
+    """
+
+    def __init__(self, store: Store, database: Path, federation: FederationService) -> None:
         self._store = store
+        self._database = database
+        self._damage: StoreError | None = None
+        self._examined = asyncio.Event()
         self._federation = federation
         self._probed_at = -_FRESH_SECONDS
         self._trouble: ReportableError | None = None
         self._probing = asyncio.Lock()
+
+    async def examine(self) -> None:
+        """Looks for damaged pages; beside everything else, for a large database takes a while."""
+        try:
+            reading = await asyncio.to_thread(open_reading, self._database)
+            try:
+                await asyncio.to_thread(_read_pages, reading)
+            except asyncio.CancelledError:
+                with contextlib.suppress(sqlite3.ProgrammingError):  # it came to its end meanwhile
+                    reading.interrupt()
+                raise
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            self._damage = explain(error, self._database)
+            log.error("%s %s", self._damage, self._damage.do)
+        finally:
+            self._examined.set()
+
+    async def examined(self) -> None:
+        """Returns when ``examine`` is through, or takes longer than a screen waits."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_EXAMINING_SECONDS):
+                await self._examined.wait()
 
     async def problems(self) -> list[dict[str, Any]]:
         """``{"what", "do"}`` for each problem; empty when the daemon is ready."""
@@ -31,8 +69,9 @@ class Readiness:
             if self._store.trouble is not None or time.monotonic() - self._probed_at >= _FRESH_SECONDS:
                 self._trouble = await self._probe()
                 self._probed_at = time.monotonic()
-        found = [self._trouble, self._federation.failure]
-        return [{"what": str(one).rstrip("."), "do": one.do} for one in found if one is not None]
+        found = [self._trouble, self._federation.failure, self._damage]
+        told = {str(one): {"what": str(one).rstrip("."), "do": one.do} for one in found if one is not None}
+        return list(told.values())
 
     async def _probe(self) -> ReportableError | None:
         try:
@@ -46,3 +85,13 @@ class Readiness:
         except ReportableError as problem:
             return problem
         return None
+
+
+def _read_pages(reading: sqlite3.Connection) -> None:
+    """Raises ``sqlite3.DatabaseError`` for a damaged page. Closes ``reading``."""
+    with contextlib.closing(reading):
+        verdict = reading.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        damaged = sqlite3.DatabaseError(verdict)
+        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damaged

@@ -13,6 +13,7 @@ from twins.errors import BadFileError
 
 async def describe(daemon: Daemon) -> dict[str, Any]:
     """Returns the state that the start screen and ``rappd status`` show."""
+    await daemon.readiness.examined()
     thinking = daemon.providers.describe()
     return {
         "name": daemon.name,
@@ -34,6 +35,7 @@ async def describe(daemon: Daemon) -> dict[str, Any]:
         "schedule": daemon.snapshot_schedule.show()["schedule"],
         "sandbox": daemon.supervisor.sandbox_report(),
         "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
+        "problems": await daemon.readiness.problems(),
     }
 
 

@@ -76,7 +76,9 @@ def test_lost_records_are_reported(
     try:
         if damage is _truncate:
             assert start.returncode == 1 and "rappd.db is damaged" in said
-        elif damage is not _overwrite_page:
+        elif damage is _overwrite_page:
+            assert "Not ready: rappd.db is damaged" in said, said
+        else:
             assert "does not match its anchor" in said, said
             status = daemon.cli("status")
             assert "does not match its anchor" in status.stdout, status.stdout
@@ -158,8 +160,9 @@ def test_damaged_peers_table_leaves_the_brainstem_working(tmp_path: Path) -> Non
     with (daemon.home / "rappd.db").open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(b"\xff" * 4096)
-    daemon.cli("start", "--detach")
+    started_up = daemon.cli("start", "--detach")
     try:
+        assert "Not ready: rappd.db is damaged" in started_up.stdout, started_up.stdout
         assert daemon.chat("hello again")["response"]
         answer = daemon.get("/readyz")
         assert (answer.status, answer.json()["problems"][0]["what"]) == (503, "rappd.db is damaged")

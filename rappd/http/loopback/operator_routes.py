@@ -73,7 +73,7 @@ async def key(request: web.Request) -> web.Response:
 async def status(request: web.Request) -> web.Response:
     """The state that the start screen and `rappd status` show."""
     daemon = request.app[DAEMON]
-    return ok({**await describe(daemon), "problems": await daemon.readiness.problems()})
+    return ok(await describe(daemon))
 
 
 @routes.get("/activity")
