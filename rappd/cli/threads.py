@@ -61,7 +61,7 @@ def list_(limit: int, as_json: bool) -> None:
         print_json({"threads": [thread_row(thread) for thread in found]})
         return
     if not found:
-        print_out("Nothing was said yet.")
+        print_out("No conversation is recorded here.")
         return
     now = time.time()
     rows = [

@@ -48,7 +48,7 @@ def test_export_is_the_same_on_stdout_in_a_file_and_in_json(
 
 
 def test_an_empty_home_has_nothing_to_show(idle: RunningDaemon) -> None:
-    assert idle.cli("threads", "list").stdout == "Nothing was said yet.\n"
+    assert idle.cli("threads", "list").stdout == "No conversation is recorded here.\n"
     assert (
         idle.cli("threads", "verify").stdout == "✓ 0 events in 0 threads, none changed; not anchored yet.\n"
     )
