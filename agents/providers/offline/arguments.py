@@ -45,6 +45,9 @@ def fill(profile: Profile, utterance: Utterance) -> Filled:
     return filled
 
 
+_CLAUSE = re.compile(r"(?:please\s+)?remember\s+that\s+", re.IGNORECASE)
+
+
 class _Filling:
     def __init__(self, profile: Profile, utterance: Utterance, filled: Filled) -> None:
         self.profile = profile
@@ -145,6 +148,9 @@ class _Filling:
 
     def _quoted(self) -> None:
         quotes = self._free(self.utterance.quoted)
+        clause = _CLAUSE.match(self.utterance.text)
+        if clause and all(quote.start > clause.end() for quote in quotes):
+            return  # 'remember that the word is "tulip"': the whole clause is meant
         slots = self._open("text", "slot", "place")
         for quote in list(quotes):
             before = self.utterance.text[max(0, quote.start - 30) : quote.start].casefold().rstrip(" :=")

@@ -163,7 +163,7 @@ class _Tokens:
             return None
         start, end = self.all[first].start, self.all[last - 1].end
         text = self.utterance.text
-        while end < len(text) and text[end] in ")]}\"'" and text[start:end].count(_OPENING[text[end]]) % 2:
+        while end < len(text) and text[end] in ")]}\"'`" and text[start:end].count(_OPENING[text[end]]) % 2:
             end += 1
         if start and text[start - 1] in "([{" and end < len(text) and text[end] in ")]}":
             start, end = start - 1, end + 1
@@ -253,7 +253,7 @@ class _Tokens:
         return word.stem in stems or any(term in stems for term, _ in related(word))
 
 
-_OPENING = {")": "(", "]": "[", "}": "{", '"': '"', "'": "'"}
+_OPENING = {")": "(", "]": "[", "}": "{", '"': '"', "'": "'", "`": "`"}
 
 
 def _leading(param: Param) -> tuple[str, ...]:

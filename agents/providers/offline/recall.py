@@ -25,16 +25,28 @@ _REMEMBER = re.compile(
     r"[\s*_`~>#-]*(?:please[\s,]+)?[*_`~]*remember[*_`~]*\s*(?P<colon>[:,–—-]?)[*_`~]*\s*(?P<what>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# An answer seldom repeats it: "the car is red", "bins go out on Tuesday".
+_KIND_ASKED = re.compile(r"\b(?:what|which)\s+(\w[\w-]*)")
+_QUOTES_WITHIN = re.compile(r"(?!to\b)\w[^\"“„`]*[\"“„`]")
 _MEMORY = re.compile(r"^- (.*?) \(Theme: [^()\n]*, Recorded: [^()\n]*\)$", re.MULTILINE | re.DOTALL)
 
 
 def plain_order(text: str) -> str:
     """``text`` itself, or "remember that x" for "remember: x" and "**remember** x", however it is marked up."""
     found = _REMEMBER.match(text)
-    if found is None or not (found["colon"] or re.match(r"[\s>#-]*[*_`~]", text)):
+    if found is None or not (
+        found["colon"] or re.match(r"[\s>#-]*[*_`~]", text) or _QUOTES_WITHIN.match(found["what"])
+    ):
         return text
     what = re.sub(r"^that\s+", "", found["what"], flags=re.IGNORECASE)
-    return f"remember that {what.strip().strip('*_`~').strip()}"
+    return f"remember that {_without_open_marks(what.strip())}"
+
+
+def _without_open_marks(what: str) -> str:
+    """``what`` without the signs of markup around it; those of a pair within it stay ("the cat is *Minka*")."""
+    bare = what.strip("*_`~").strip()
+    end = re.search(r"[*_`~]+$", what)
+    return bare + end[0] if end and bare.count(end[0]) % 2 else bare
 
 
 def keywords_of(text: str) -> list[str]:
@@ -59,7 +71,9 @@ def recalling(text: str, tools: Sequence[Tool]) -> tuple[Tool, dict[str, Any]] |
 
 def remembered(question: str, result: str) -> list[str]:
     """The memories in a result that speak of what was asked, the best first."""
-    wanted = {stem(word) for word in keywords_of(question)}
+    words = keywords_of(question)
+    kinds = _KIND_ASKED.findall(question.casefold())
+    wanted = {stem(word) for word in words if word not in kinds} or {stem(word) for word in words}
     found = []
     for place, memory in enumerate(_MEMORY.findall(result)):
         has = {stem(word) for word in re.findall(r"\w[\w-]*", memory.casefold())}

@@ -178,6 +178,8 @@ async def _recalled(question: str, result: str) -> Completion:
         ("when is the boiler serviced?", "(no model) I remember: the boiler is serviced in May"),
         ("Who services the boiler", "(no model) I remember: the boiler is serviced in May"),
         ("where's the key?", "(no model) I remember: the key is under the mat (the red one)"),
+        ("which month is the boiler serviced in?", "(no model) I remember: the boiler is serviced in May"),
+        ("what colour is the key?", "(no model) I remember: the key is under the mat (the red one)"),
     ],
 )
 async def test_question_is_looked_up_in_the_memory(question: str, told: str) -> None:
@@ -216,6 +218,20 @@ async def test_markup_and_colon_after_remember_do_not_matter(text: str) -> None:
     [call] = (await ask(text, tools=[*MEMORY, *TOOLS])).tool_calls
     assert call.name == "ManageMemory"
     assert orjson.loads(call.arguments)["content"] == "the boiler is serviced in May"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("remember: the cat is called *Minka*", "the cat is called *Minka*"),
+        ("**remember:** the *old* key is lost", "the *old* key is lost"),
+        ("> remember: the wifi word is `tulip`", "the wifi word is `tulip`"),
+        ('remember that the wifi word is "tulip"', 'the wifi word is "tulip"'),
+    ],
+)
+async def test_markup_within_a_memory_stays_whole(text: str, kept: str) -> None:
+    [call] = (await ask(text, tools=[*MEMORY, *TOOLS])).tool_calls
+    assert orjson.loads(call.arguments)["content"] == kept
 
 
 async def test_lists_and_hints_use_the_lines_for_people() -> None:
