@@ -93,7 +93,13 @@ class Home:
     def create(self) -> None:
         """Makes the folders, private to this account. Raises ``HomeUnusableError``."""
         self.require_usable()
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:  # a full disk, or one that takes no folders
+            raise HomeUnusableError(
+                f"{self.root} cannot be made: {error.strerror}.",
+                do="make room on its disk, or name another folder: `RAPP_HOME=FOLDER rappd start`",
+            ) from error
         if self.root.stat().st_mode & 0o077 and self.root.stat().st_uid == os.getuid():
             self.root.chmod(0o700)  # made by hand, or by an older tool
         self.keys.mkdir(mode=0o700, exist_ok=True)

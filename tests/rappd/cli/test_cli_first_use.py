@@ -180,6 +180,20 @@ def test_home_that_is_a_link_to_nothing_is_explained(newcomer: RunningDaemon) ->
     assert said.startswith(f"{newcomer.home} is a link to nothing\n")
 
 
+def test_home_on_a_full_disk_is_explained(newcomer: RunningDaemon, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=1", "tmpfs", disk], check=True)
+    try:
+        start = newcomer.cli("start", RAPP_HOME=str(disk / "home"))
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    assert start.returncode == 1
+    said, do = start.stderr.splitlines()
+    assert said == f"✗ {disk}/home cannot be made: No space left on device"
+    assert "make room on its disk, or name another folder: RAPP_HOME=FOLDER " in do
+
+
 def test_unwritable_homes_are_explained(ordinary: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     folder: Path = ordinary.folder  # type: ignore[attr-defined]
     closed, foreign, partly = folder / "closed", folder / "foreign", folder / "partly"
