@@ -113,7 +113,7 @@ class Anchoring:
             report = await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except ReportableError as problem:
             self._signed_at = time.monotonic()  # tries again later
-            self.trouble = f"anchors cannot be written: {problem}"
+            self.trouble = f"anchors cannot be written: {str(problem).rstrip('.')}"
             log.error("%s", self.trouble)
             return True
         if report is None:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from envelopes.identity.anchor import Anchor
-from rappd.store.connections import BUSY_MS, in_words
+from rappd.store.connections import ANCHORS, BUSY_MS, in_words
 
-NAME = "anchors.db"
+NAME = ANCHORS
 KEPT = 32
 """Anchors of this event log that are kept; those with a note stay longer."""
 

@@ -14,6 +14,8 @@ from rappd.store import schema
 from rappd.store.former_journal import finish_journal
 
 BUSY_MS = 5000
+ANCHORS = "anchors.db"
+"""The file of the signed anchors, beside the database."""
 
 
 def open_writing(path: Path) -> sqlite3.Connection:
@@ -87,6 +89,12 @@ def explain(error: BaseException, path: Path) -> StoreError:
             do=f"Free some space where {path.parent} lies, then try again.",
         )
     if family in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if path.name == ANCHORS:
+            return StoreError(
+                f"{path.name} is damaged.",
+                do=f"`rappd stop`, move {path} away, `rappd threads accept`: the conversations stay, and what was"
+                " signed before is compared no more.",
+            )
         return StoreError(
             f"{path.name} is damaged.",
             do=f"`rappd doctor` says what is missing. `rappd restore` puts a backup back; without one, move"

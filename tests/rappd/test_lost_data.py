@@ -86,6 +86,24 @@ def test_lost_records_are_reported(
         daemon.cli("stop")
 
 
+def test_damaged_anchors_are_told_and_put_aside_without_loss(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    daemon.chat("hello")
+    daemon.stop()
+    anchors = daemon.home / "anchors.db"
+    anchors.write_bytes(b"\xff" * 8192)
+    verify = daemon.cli("threads", "verify")
+    assert (verify.returncode, verify.stderr.splitlines()[0]) == (1, "✗ anchors.db is damaged")
+    assert "the conversations stay" in verify.stderr and "are lost" not in verify.stderr
+    start = daemon.cli("start", "--detach")
+    daemon.cli("stop")
+    assert "anchors cannot be written: anchors.db is damaged. " in start.stdout, start.stdout
+    for path in daemon.home.glob("anchors.db*"):
+        path.unlink()
+    assert daemon.cli("threads", "accept", "--yes").returncode == 0
+    assert "none changed" in daemon.cli("threads", "verify").stdout
+
+
 def test_verify_names_the_unreadable_events_and_checks_the_rest(tmp_path: Path) -> None:
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
     for number in range(40):
