@@ -182,6 +182,8 @@ def test_editing_and_answering_again_keep_the_older_versions(
     expect(page.locator(".versions")).to_contain_text("2 of 2")
     page.get_by_role("button", name="Answer again").nth(1).click()
     expect(page.locator(".versions")).to_contain_text("3 of 3")
+    tops = "all => all.map(one => Math.round(one.getBoundingClientRect().top))"
+    assert len(set(page.locator(".versions button").evaluate_all(tops))) == 1, "‹ 3 of 3 › is one row"
     page.get_by_role("button", name="Older version").click()
     page.get_by_role("button", name="Older version").click()
     expect(page.locator(".written")).to_have_text(["first words", "second words", "third words"])

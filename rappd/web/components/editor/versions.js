@@ -48,7 +48,7 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
           ? h("p", {}, "There is none yet. Each time you save, the version before is kept here.")
           : h(
               "ul",
-              { class: "versions", role: "list" },
+              { class: "file-versions", role: "list" },
               [...generations].reverse().map((one) =>
                 h(
                   "li",
