@@ -243,6 +243,13 @@ def test_closing_details_does_not_undo_a_later_navigation(opened: Open) -> None:
     expect(page).to_have_url(re.compile("#/agents/edit/weather_agent.py$"))
 
 
+def test_outcome_of_a_test_is_seen_on_a_phone(opened: Open, daemon: RunningDaemon) -> None:
+    page = opened(f"agents/edit/{drop(daemon, 'Kettle', agent_source('Kettle'))}", width=390)
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_text("What passed")).to_be_in_viewport()
+    expect(page.get_by_text("The test found")).to_be_in_viewport()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_editor_is_accessible_and_fits_a_phone(opened: Open, daemon: RunningDaemon, scheme: str) -> None:
     wrong = {}

@@ -9,13 +9,17 @@ import { testResults } from "./test-results.js";
 
 /** Tests `source` as the content of `file`, of the brainstem or the twin `key`; the outcome fills `place`. */
 export async function showTest(place, { key, file, source }) {
-  fill(place, h("p", { class: "soft" }, "Testing…"));
+  const tell = (...outcome) => {
+    fill(place, ...outcome);
+    place.scrollIntoView({ block: "nearest" }); // it stands below the text, which fills a phone
+  };
+  tell(h("p", { class: "soft" }, "Testing…"));
   const errorPlace = h("div", {});
   let found = null;
   await attemptIn(errorPlace, async () => {
     found = await post(`${routesOf(key)}/agents/test`, { filename: file, source });
   });
-  fill(place, h("section", { role: "status" }, h("h3", {}, "Test"), errorPlace, found && testResults(found)));
+  tell(h("section", { role: "status" }, h("h3", {}, "Test"), errorPlace, found && testResults(found)));
 }
 
 /** Fills `place` with a form for each agent of `file` that serves. */
