@@ -243,6 +243,21 @@ def test_closing_details_does_not_undo_a_later_navigation(opened: Open) -> None:
     expect(page).to_have_url(re.compile("#/agents/edit/weather_agent.py$"))
 
 
+def test_wide_screen_is_used_for_cards_details_and_text(opened: Open, daemon: RunningDaemon) -> None:
+    drop(daemon, "Lamp", agent_source("Lamp"))
+    page = opened("agents/Weather", width=1920)
+    expect(page.locator("aside.detail")).to_be_visible()
+    box = "one => [one.getBoundingClientRect().top, one.getBoundingClientRect().width].map(Math.round)"
+    tops = [one.evaluate(box)[0] for one in page.locator("[data-file]:visible").all()]
+    assert len(set(tops)) < len(tops), "cards stand beside each other"
+    free = page.locator("#main").evaluate(box)[1]
+    taken = sum(page.locator(f"#main {part}").evaluate(box)[1] for part in (".column", "aside.detail"))
+    assert taken > 0.8 * free
+    page.evaluate("location.hash = '#/agents/edit/weather_agent.py'")
+    assert editor(page).evaluate(box)[1] > 0.75 * free
+    assert not page.evaluate(SIDEWAYS)
+
+
 def test_outcome_of_a_test_is_seen_on_a_phone(opened: Open, daemon: RunningDaemon) -> None:
     page = opened(f"agents/edit/{drop(daemon, 'Kettle', agent_source('Kettle'))}", width=390)
     page.get_by_role("button", name="Test", exact=True).click()
