@@ -158,6 +158,8 @@ def test_renaming_and_removing_by_keyboard_alone(
     page.keyboard.press("Enter")
     expect(rows(page, "garden")).to_be_visible()
     page.get_by_role("button", name="More for The <i>garden</i>").click()
+    rows_high = "all => all.map(one => one.offsetHeight)"
+    assert len(set(page.get_by_role("menuitem").evaluate_all(rows_high))) == 1, "each on one line"
     page.get_by_role("menuitem", name="Remove from the list").click()
     page.get_by_role("button", name="Removed conversations").click()
     page.get_by_role("button", name="Put back The <i>garden</i>").click()
