@@ -48,7 +48,7 @@ class InvalidNameError(AgentError):
 def scaffold(name: str, description: str = "") -> tuple[str, str]:
     """(file name, source) of a new agent called ``name``; every text is quoted, none becomes code.
 
-    Accents are taken off letters and other signs separate words. Raises ``InvalidNameError`` when nothing is left,
+    Accents are taken off letters, apostrophes left out, and other signs separate words. Raises ``InvalidNameError`` when nothing is left,
     or what is left names the file that agents are made of.
     """
     words = _words(name)
@@ -75,7 +75,7 @@ def scaffold(name: str, description: str = "") -> tuple[str, str]:
 
 def _words(name: str) -> list[str]:
     letters = unicodedata.normalize("NFKD", name[:1000].replace("ß", "ss"))
-    plain = "".join(sign for sign in letters if not unicodedata.combining(sign))
+    plain = "".join(sign for sign in letters if not (unicodedata.combining(sign) or sign in "'’"))
     words = re.findall(r"[A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain))
     if len(words) > 1 and words[-1].lower() == "agent":
         words.pop()

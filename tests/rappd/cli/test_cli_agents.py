@@ -47,6 +47,11 @@ def test_new_then_test_then_run_is_a_chain_that_works(idle: RunningDaemon, up: b
     assert again.stderr.startswith("✗ tea_timer_agent.py exists already\n")
 
 
+def test_new_name_with_an_apostrophe_keeps_its_word_whole(idle: RunningDaemon) -> None:
+    made = idle.cli("agents", "new", "--json", "Grandma's tea’s end")
+    assert json.loads(made.stdout)["agent"]["file"] == "grandmas_teas_end_agent.py"
+
+
 @pytest.mark.parametrize("up", [True, False], ids=["daemon up", "daemon down"])
 def test_remove_tells_the_command_that_brings_it_back(idle: RunningDaemon, tmp_path: Path, up: bool) -> None:
     source = agent_source("Weather", 'return "rain"')
