@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from rappd.settings.wording import WORDING
 
+SCHEMES = {"As this device": "light dark", "Light": "light", "Dark": "dark"}
 ADA = "11111111-2222-4333-8444-555555555555"
 
 
@@ -142,8 +143,11 @@ def test_search_is_opened_used_and_left_by_the_keyboard_alone(daemon: RunningDae
     expect(page.locator(".toast")).to_contain_text("rappd peers pair")
     page.keyboard.press("/")
     expect(box).to_be_focused()
+    page.evaluate(STILL)
+    place = box.bounding_box()
     page.keyboard.type("nothing of the kind")
     expect(page.get_by_text("Nothing is called “nothing of the kind”.").first).to_be_visible()
+    assert box.bounding_box() == place, "the field stays while results come and go"
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_have_count(0)
 
@@ -204,3 +208,22 @@ def test_found_setting_and_conversation_are_opened(daemon: RunningDaemon, page: 
     page.keyboard.press("Enter")
     expect(page.locator("#main")).to_contain_text("fake-llm: Where do tomatoes grow?")
     assert "#/chat/conversation/" in page.url
+
+
+@pytest.mark.browser
+def test_colours_are_chosen_and_an_agent_is_begun_from_the_search(daemon: RunningDaemon, page: Page) -> None:
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    page.get_by_role("link", name="Settings").first.click()
+    expect(page.get_by_role("radio", name="As this device")).to_be_checked()
+    for words, chosen in (("dark", "Dark"), ("light colours", "Light"), ("colours as", "As this device")):
+        page.keyboard.press("Control+k")
+        expect(page.get_by_role("combobox")).to_be_focused()
+        page.keyboard.type(words)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("radio", name=chosen)).to_be_checked()
+        expect(page.locator("html")).to_have_css("color-scheme", SCHEMES[chosen])
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.type("new agent")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="New agent")).to_be_visible()

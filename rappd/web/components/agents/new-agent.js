@@ -13,7 +13,8 @@ export function newAgentButton(key = "") {
   return h("button", { type: "button", class: "secondary", onclick: () => openNewAgent(key) }, "New agent");
 }
 
-function openNewAgent(key) {
+/** Asks for the name and the sentence; the file is made for the brainstem or the twin `key`. */
+export function openNewAgent(key) {
   const name = field("Name", { required: true, maxlength: 60, help: "One or two words, like Rain gauge." });
   const description = field("What it is for", {
     tag: "textarea",

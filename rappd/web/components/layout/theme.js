@@ -11,10 +11,7 @@ const CHOICES = { "": "As this device", light: "Light", dark: "Dark" };
 /** Puts the stored choice into force, and keeps it so when another tab changes it. */
 export function startTheme() {
   apply(stored("theme", ""));
-  onStoredElsewhere("theme", (choice) => {
-    apply(choice ?? "");
-    for (const input of document.querySelectorAll(".themes input")) input.checked = input.value === (choice ?? "");
-  });
+  onStoredElsewhere("theme", (choice) => apply(choice ?? ""));
 }
 
 /** The choice between the three. */
@@ -30,19 +27,21 @@ export function themeChoice() {
       { class: "segments" },
       Object.entries(CHOICES).map(([value, title]) => {
         const input = h("input", { type: "radio", name: "theme", value, checked: value === now });
-        input.addEventListener("change", () => choose(value));
+        input.addEventListener("change", () => chooseTheme(value));
         return h("label", { class: "segment" }, input, h("span", {}, title));
       }),
     ),
   );
 }
 
-function choose(choice) {
+/** Stores "light", "dark" or "" (as the device has it), and puts it into force. */
+export function chooseTheme(choice) {
   store("theme", choice || null);
   apply(choice);
 }
 
 function apply(choice) {
+  for (const input of document.querySelectorAll(".themes input")) input.checked = input.value === choice;
   const root = document.documentElement;
   if (choice in PAPER) root.dataset.theme = choice;
   else delete root.dataset.theme;

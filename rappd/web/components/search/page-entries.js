@@ -20,6 +20,8 @@ export function pageEntries(pages, { shortcuts }) {
   const rows = pages.map(({ id, title }) => ({ kind: "page", title, detail: "", href: `#/${id}` }));
   for (const [title, href] of VIEWS) rows.push({ kind: "page", title, detail: "", href });
   rows.push({ kind: "action", title: "Keyboard shortcuts", detail: "", run: shortcuts });
+  for (const [title, choice] of COLOURS)
+    rows.push({ kind: "action", title, detail: "", run: () => attempted(() => colour(choice)) });
   if (daemon.operator)
     rows.push(
       ...ACTIONS.map(([title, detail, run]) => ({ kind: "action", title, detail, run: () => attempted(run) })),
@@ -27,7 +29,15 @@ export function pageEntries(pages, { shortcuts }) {
   return rows;
 }
 
+const COLOURS = [
+  ["Dark colours", "dark"],
+  ["Light colours", "light"],
+  ["Colours as this device has them, light or dark", ""],
+];
+const colour = async (choice) => (await import("../layout/theme.js")).chooseTheme(choice);
+
 const ACTIONS = [
+  ["New agent", "one file with one skill", async () => (await import("../agents/new-agent.js")).openNewAgent("")],
   ["New twin", "", async () => (await import("../twins/twin-dialogs.js")).openNewTwin()],
   ["Add a phone", "shows a QR code", async () => (await import("../devices/phone-pairing.js")).addPhone()],
   ["Add a machine by its address", "", async () => (await import("../machines/machine-dialogs.js")).openAddAddress()],
