@@ -295,7 +295,8 @@ class Dispatcher:
         if thread:
             envelope = on_thread(envelope, thread)
         else:
-            title = envelope.data.get("user_input", "")
+            said_first = envelope.data.get("user_input", "")[:1000].strip()
+            title = said_first.partition("\n\n")[0]  # attached text stands below it
             envelope = self.open_thread(envelope, workspace, session=session, title=title, fresh=fresh)
         self._write(envelope, workspace)
         with self._store.group_commit.active():

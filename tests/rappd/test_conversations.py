@@ -102,6 +102,11 @@ def test_long_conversation_comes_in_pages(daemon: RunningDaemon) -> None:
     assert (said(at)[-1], at["earlier"]) == ("number 13", 0)
 
 
+def test_title_is_what_was_asked_without_the_attached_text(daemon: RunningDaemon) -> None:
+    say(daemon, "what is\non my list?\n\nAttached file note.txt:\n\n~~~~\nmilk\n~~~~", "list")
+    assert row_of(daemon, "list")["title"] == "what is on my list?"  # type: ignore[index]
+
+
 def test_title_stays_and_an_empty_one_gives_the_first_words_back(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
