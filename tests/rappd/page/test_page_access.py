@@ -148,11 +148,13 @@ async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: 
         assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
 
 
-async def test_twins_views_share_one_row_at_390_px(site: Any) -> None:
-    async with site.opened("#/twins/archived", viewport={"width": 390, "height": 844}) as page:
+@pytest.mark.parametrize("width", [390, 320])
+async def test_twins_views_share_one_row_on_a_phone(site: Any, width: int) -> None:
+    async with site.opened("#/twins/archived", viewport={"width": width, "height": 844}) as page:
         links = page.locator("nav.views a")
         await expect(links).to_have_count(5)
         assert len(set(await links.evaluate_all("all => all.map(link => link.offsetTop)"))) == 1
+        assert await page.evaluate(SIDEWAYS) == []
 
 
 SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .chat-scroll, .page, .log, dialog, .dialog-body")]
