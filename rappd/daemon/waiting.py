@@ -24,12 +24,12 @@ _TOLD_BY_STATE = frozenset({"approval", "pairing", "egg"})
 async def waiting(daemon: Daemon) -> list[dict[str, Any]]:
     """Returns a row for each matter: ``key``, ``kind``, ``what``, ``do``, ``at``, and how it is answered.
 
-    First who asks right now (``at`` is 0), then the latest. ``news`` is True for what is only to be read: it ends by
-    being dismissed. Everything else stays until it is answered.
+    First why this machine is not ready, then who asks right now (both have ``at`` 0), then the latest. ``news`` is
+    True for what is only to be read: it ends by being dismissed. Everything else stays until it is answered.
     """
     quarantined, eggs = await asyncio.gather(in_file_pool(_quarantined, daemon), _eggs(daemon))
     later = sorted([*quarantined, *eggs, *_news(daemon)], key=lambda row: -row["at"])
-    return [*_phone(daemon), *_pairings(daemon), *later]
+    return [*await _unready(daemon), *_phone(daemon), *_pairings(daemon), *later]
 
 
 class OwnersList:
@@ -48,6 +48,11 @@ class OwnersList:
         if key not in {row["key"] for row in _news(self._daemon)}:
             raise NotFoundError("That is answered on the computer.", do="rappd notices list")
         self._daemon.notices.settle(key)
+
+
+async def _unready(daemon: Daemon) -> list[dict[str, Any]]:
+    problems = await daemon.readiness.problems()
+    return [_row(f"unready:{one['what']}", "unready", one["what"], one["do"], 0.0) for one in problems]
 
 
 def _quarantined(daemon: Daemon) -> list[dict[str, Any]]:

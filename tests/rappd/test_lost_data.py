@@ -28,7 +28,7 @@ def _truncate(home: Path) -> None:
         file.truncate((home / "rappd.db").stat().st_size // 2 // 4096 * 4096)
 
 
-def _overwrite_page(home: Path) -> None:
+def overwrite_page(home: Path) -> None:
     """Makes a page in the middle of the events unreadable."""
     db = sqlite3.connect(home / "rappd.db")
     (page,) = db.execute(
@@ -53,7 +53,7 @@ def _overwrite_page(home: Path) -> None:
         (_delete, True, "rappd.db is another file", "rappd.db is another file"),
         (_delete_log, True, "rappd.db is another file", "rappd.db is another file"),
         (_truncate, False, "rappd.db cannot be opened", "24 events were signed"),
-        (_overwrite_page, False, "of the log cannot be read", "24 events were signed"),
+        (overwrite_page, False, "of the log cannot be read", "24 events were signed"),
     ],
     ids=["deleted", "deleted at once", "log deleted", "truncated", "damaged page"],
 )
@@ -76,7 +76,7 @@ def test_lost_records_are_reported(
     try:
         if damage is _truncate:
             assert start.returncode == 1 and "rappd.db is damaged" in said
-        elif damage is _overwrite_page:
+        elif damage is overwrite_page:
             assert "Not ready: rappd.db is damaged" in said, said
         else:
             assert "does not match its anchor" in said, said
@@ -110,7 +110,7 @@ def test_verify_names_the_unreadable_events_and_checks_the_rest(tmp_path: Path) 
         daemon.chat(f"message {number} " + "x" * 900)
     daemon.stop()
     total = daemon.cli("threads", "verify").stdout.split()[1]
-    _overwrite_page(daemon.home)
+    overwrite_page(daemon.home)
     verify = daemon.cli("threads", "verify")
     (line,) = [line for line in verify.stdout.splitlines() if "of the log cannot be read" in line]
     first, last = (int(word) for word in line.split("events ")[1].split(" of ")[0].split(" to "))
@@ -123,7 +123,7 @@ def test_damaged_page_makes_no_route_hang(tmp_path: Path) -> None:
     for number in range(40):
         daemon.chat(f"message {number} " + "x" * 900)
     daemon.stop()
-    _overwrite_page(daemon.home)
+    overwrite_page(daemon.home)
     daemon.cli("start", "--detach")
     try:
         for path in ("/peers", "/outbox", "/tokens", "/threads", "/operator/status", "/readyz"):

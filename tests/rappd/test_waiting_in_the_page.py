@@ -13,6 +13,7 @@ from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect
 
+from tests.rappd.test_lost_data import overwrite_page
 from twins.installer.quarantine import QuarantineList
 
 pytestmark = [
@@ -71,6 +72,23 @@ def test_quarantined_code_is_refused_undone_and_approved_by_keyboard(
     expect(code).to_have_count(0)
     expect(page.get_by_role("link", name="Waiting 1 matter")).to_be_visible()
     assert "Oven" in daemon.agent_names()
+
+
+def test_damaged_database_is_told_with_what_to_do(page: Page, tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    for number in range(40):
+        daemon.chat(f"message {number} " + "x" * 900)
+    daemon.stop()
+    overwrite_page(daemon.home)
+    daemon.cli("start", "--detach")
+    try:
+        opened(page, daemon)
+        card = page.get_by_role("listitem").filter(has_text="This machine is not ready")
+        expect(card).to_contain_text("rappd.db is damaged", timeout=20_000)
+        expect(card).to_contain_text("rappd restore")
+        expect(page.get_by_role("link", name="Waiting 1 matter")).to_be_visible()
+    finally:
+        daemon.cli("stop")
 
 
 def test_received_egg_and_machine_that_asks_are_answered(page: Page, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ routes = web.RouteTableDef()
 @routes.get("/waiting")
 @operator_only
 async def all_waiting(request: web.Request) -> web.Response:
-    """Lists all that waits for the owner: quarantined files, pairings, phones, received eggs, and news."""
+    """Lists all that waits for the owner: why this machine is not ready, quarantined files, pairings, phones, received eggs, news."""
     return ok({"waiting": await waiting(request.app[DAEMON])})
 
 

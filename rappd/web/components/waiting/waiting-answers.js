@@ -22,6 +22,7 @@ const KINDS = {
   member: "A machine joined your neighborhood",
   call: "Open calls came back",
   fault: "The list of quarantined code is damaged",
+  unready: "This machine is not ready",
 };
 
 /** The heading of a matter. */

@@ -71,7 +71,7 @@ function card(row) {
       h("h3", {}, nameOfKind(row)),
       h("p", {}, row.what),
       row.why && h("p", { class: "reason" }, h("span", { class: "sign warn" }, "! "), row.why),
-      h("p", { class: "soft" }, when, row.kind === "failed" && row.do && [" · ", h("span", {}, withCode(row.do))]),
+      h("p", { class: "soft" }, when, ["failed", "unready"].includes(row.kind) && row.do && [" · ", h("span", {}, withCode(row.do))]),
       problem,
     ),
     h("div", { class: "card-actions" }, answersTo(row, problem)),
