@@ -36,13 +36,20 @@ def snapshots(daemon: RunningDaemon) -> list[dict[str, Any]]:
 
 def miss_and_run(daemon: RunningDaemon, days: int = 3) -> Any:
     """Stops the daemon, lets moments pass, starts it, and waits for the run; the schedule as it is then."""
-    before = scheduled(daemon)["last"]
     daemon.stop()
+    before = ended(daemon)
     with closing(sqlite3.connect(daemon.home / "rappd.db")) as store, store:
         store.execute("UPDATE timers SET next = next - ?", (days * 86_400,))
     daemon.start()
-    daemon.wait_for(lambda: scheduled(daemon)["last"] != before, 60, "the scheduled snapshot")
+    daemon.wait_for(lambda: ended(daemon) != before, 60, "the scheduled snapshot")
     return scheduled(daemon)
+
+
+def ended(daemon: RunningDaemon) -> float:
+    """The end of the last run. Screens have whole seconds, and two runs may end in one."""
+    with closing(sqlite3.connect(daemon.home / "rappd.db")) as store:
+        (last,) = store.execute("SELECT last FROM timers").fetchone()
+    return float(last)
 
 
 def test_schedule_is_shown_changed_and_switched_off(idle: RunningDaemon) -> None:

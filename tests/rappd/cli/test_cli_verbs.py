@@ -188,7 +188,7 @@ def test_an_unwritable_home_is_told_in_words(idle: RunningDaemon) -> None:
     idle.environment["RAPP_HOME"] = "/proc/nowhere"
     done = idle.cli("start")
     assert done.returncode == 1
-    assert done.stderr.startswith("✗ /proc/nowhere: ")
+    assert done.stderr.startswith("✗ /proc/nowhere cannot be made: ")
     assert "Traceback" not in done.stderr
 
 
