@@ -28,7 +28,7 @@ def _truncate(home: Path) -> None:
         file.truncate((home / "rappd.db").stat().st_size // 2 // 4096 * 4096)
 
 
-def overwrite_page(home: Path) -> None:
+def _overwrite_page(home: Path) -> None:
     """Makes a page in the middle of the events unreadable."""
     db = sqlite3.connect(home / "rappd.db")
     (page,) = db.execute(
@@ -53,7 +53,7 @@ def overwrite_page(home: Path) -> None:
         (_delete, True, "rappd.db is another file", "rappd.db is another file"),
         (_delete_log, True, "rappd.db is another file", "rappd.db is another file"),
         (_truncate, False, "rappd.db cannot be opened", "24 events were signed"),
-        (overwrite_page, False, "of the log cannot be read", "24 events were signed"),
+        (_overwrite_page, False, "of the log cannot be read", "24 events were signed"),
     ],
     ids=["deleted", "deleted at once", "log deleted", "truncated", "damaged page"],
 )
@@ -76,7 +76,7 @@ def test_lost_records_are_reported(
     try:
         if damage is _truncate:
             assert start.returncode == 1 and "rappd.db is damaged" in said
-        elif damage is overwrite_page:
+        elif damage is _overwrite_page:
             assert "Not ready: rappd.db is damaged" in said, said
         else:
             assert "does not match its anchor" in said, said
@@ -110,7 +110,7 @@ def test_verify_names_the_unreadable_events_and_checks_the_rest(tmp_path: Path) 
         daemon.chat(f"message {number} " + "x" * 900)
     daemon.stop()
     total = daemon.cli("threads", "verify").stdout.split()[1]
-    overwrite_page(daemon.home)
+    _overwrite_page(daemon.home)
     verify = daemon.cli("threads", "verify")
     (line,) = [line for line in verify.stdout.splitlines() if "of the log cannot be read" in line]
     first, last = (int(word) for word in line.split("events ")[1].split(" of ")[0].split(" to "))
@@ -118,13 +118,19 @@ def test_verify_names_the_unreadable_events_and_checks_the_rest(tmp_path: Path) 
     assert f"in {int(total) - (last - first + 1)} events" in verify.stdout
 
 
-def test_damaged_page_makes_no_route_hang(tmp_path: Path) -> None:
-    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+def started_with_damaged_page(home: Path) -> RunningDaemon:
+    """A daemon that runs in the background; ``rappd stop`` ends it."""
+    daemon = RunningDaemon(home, LLM_FAKE="1").start()
     for number in range(40):
         daemon.chat(f"message {number} " + "x" * 900)
     daemon.stop()
-    overwrite_page(daemon.home)
+    _overwrite_page(daemon.home)
     daemon.cli("start", "--detach")
+    return daemon
+
+
+def test_damaged_page_makes_no_route_hang(tmp_path: Path) -> None:
+    daemon = started_with_damaged_page(tmp_path / "home")
     try:
         for path in ("/peers", "/outbox", "/tokens", "/threads", "/operator/status", "/readyz"):
             started = time.monotonic()

@@ -13,7 +13,7 @@ from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect
 
-from tests.rappd.test_lost_data import overwrite_page
+from tests.rappd.test_lost_data import started_with_damaged_page
 from twins.installer.quarantine import QuarantineList
 
 pytestmark = [
@@ -75,12 +75,7 @@ def test_quarantined_code_is_refused_undone_and_approved_by_keyboard(
 
 
 def test_damaged_database_is_told_with_what_to_do(page: Page, tmp_path: Path) -> None:
-    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
-    for number in range(40):
-        daemon.chat(f"message {number} " + "x" * 900)
-    daemon.stop()
-    overwrite_page(daemon.home)
-    daemon.cli("start", "--detach")
+    daemon = started_with_damaged_page(tmp_path / "home")
     try:
         opened(page, daemon)
         card = page.get_by_role("listitem").filter(has_text="This machine is not ready")
