@@ -104,7 +104,9 @@ def test_long_conversation_comes_in_pages(daemon: RunningDaemon) -> None:
 
 def test_title_is_what_was_asked_without_the_attached_text(daemon: RunningDaemon) -> None:
     say(daemon, "what is\non my list?\n\nAttached file note.txt:\n\n~~~~\nmilk\n~~~~", "list")
-    assert row_of(daemon, "list")["title"] == "what is on my list?"  # type: ignore[index]
+    row = row_of(daemon, "list")
+    assert row is not None
+    assert row["title"] == "what is on my list?"
 
 
 def test_title_stays_and_an_empty_one_gives_the_first_words_back(
