@@ -10,6 +10,7 @@ import { speak } from "./voice.js";
 const WAITS_MS = [500, 1000, 2000, 4000, 8000];
 const STOP_MS = 4000;
 const EMPTY_ENDS = 4;
+const SEEN_BY_ALL_MS = 1000; // what one tab stores reaches the others later than a lock that it gives up
 
 const reading = new Map(); // turn id → AbortController of the stream being read
 
@@ -53,7 +54,9 @@ async function carry(conversation, turn) {
   return navigator.locks.request(`rappd turn ${turn.id}`, async () => {
     conversation.reread(); // the tab that read until now may have stored the end only there
     const now = conversation.turns.find((known) => known.id === turn.id);
-    if (now && now === conversation.current) await read(conversation, now);
+    if (!now || now !== conversation.current) return;
+    await read(conversation, now);
+    await pause(SEEN_BY_ALL_MS);
   });
 }
 
