@@ -13,11 +13,10 @@ import msgspec
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.operations.session_packing import SESSION_FORM, SessionPacking
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
-from twins.eggs.writers.formats import EggFormat, EggMaker, PackedEgg
+from twins.eggs.writers.formats import SESSION_FORM, EggFormat, EggMaker, PackedEgg
 from twins.installer.quarantine import QuarantineList
 from twins.work_progress import SAVE, Progress
 from twins.workspace.listing import find
@@ -55,7 +54,6 @@ class EggPacking:
         self._machine = machine
         self._maker = EggMaker(version=__version__, host=machine)
         self._places = TwinLayout(home.root)
-        self._sessions = SessionPacking(home, host, identity, machine=machine)
 
     def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
         """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile.
@@ -65,8 +63,14 @@ class EggPacking:
         from twins.eggs.writers.pack import pack  # brings the archive writer along
 
         if order.form == SESSION_FORM:
-            return self._sessions.pack(order.item or order.twin, self._target(order), allow=order.allow,
-                                       overwrite=order.overwrite)  # fmt: skip
+            from rappd.operations.session_packing import (
+                SessionPacking,  # brings tenants and their brainstems along
+            )
+
+            sessions = SessionPacking(self._home, self._host, self._key, machine=self._machine)
+            return sessions.pack(
+                order.item or order.twin, self._target(order), allow=order.allow, overwrite=order.overwrite
+            )
         form = _form(order)
         workspace, name = self._workspace(order)
         if not order.twin and not form.needs_item:

@@ -19,10 +19,10 @@ from rappd.federation.service import FederationService
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.received_eggs import ReceivedEggs
-from rappd.operations.session_packing import SESSION_FORM
 from rappd.operations.uploaded_eggs import SUFFIX, is_sealed_file
 from rappd.store.egg_table import EggTable
 from twins.eggs.encryption import seal_file
+from twins.eggs.writers.formats import SESSION_FORM
 from twins.workspace.bonds import record_event
 
 TURN_SECONDS = 20.0

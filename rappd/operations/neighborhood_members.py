@@ -22,7 +22,6 @@ from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.daemon.home import Home, machine_name
-from rappd.member_source import DaemonPeerSource
 from rappd.operations.member_eggs import egg_maker
 from rappd.settings.load import Settings
 
@@ -63,13 +62,20 @@ class NeighborhoodMembers:
             make = egg_maker(scratch, home.identity(), name)  # only then a key is made
             return make(archive, twin, archived=archived, is_signed=is_signed)
 
+        def source_of(member: Member) -> PeerSource:
+            from rappd.member_source import (
+                DaemonPeerSource,  # aiohttp takes long to load: only for who needs it
+            )
+
+            return DaemonPeerSource(home, member.name, member.fingerprint)
+
         return cls(
             home,
             listing,
             ssh_config=settings.text("neighborhood.ssh_config"),
             github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
             make_egg=make_egg,
-            source_of=lambda member: DaemonPeerSource(home, member.name, member.fingerprint),
+            source_of=source_of,
         )
 
     def to_read(self, names: Sequence[str] = ()) -> list[SnapshotPeer]:

@@ -19,6 +19,7 @@ from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, sess
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs import integrity
+from twins.eggs.writers.formats import SESSION_FORM
 from twins.errors import TwinError
 from twins.fs.atomic_file import atomic_file
 from twins.workspace.identity_file import utc
@@ -29,7 +30,6 @@ from twins.workspace.workspace import TwinLayout, Workspace
 if TYPE_CHECKING:
     from rappd.tether.session_export import Cast
 
-SESSION_FORM = "session"
 _MOST_RECORDS = 200_000
 """Records of a thread that are read: far more than make the events of one egg."""
 

@@ -32,7 +32,7 @@ def _imported(daemon: RunningDaemon, *arguments: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", program], env=daemon.environment, capture_output=True, text=True, check=False
     )
-    return {name.split(".")[0] for name in done.stderr.partition("imported ")[2].split()}
+    return set(done.stderr.partition("imported ")[2].split())
 
 
 @pytest.mark.parametrize("arguments", [("--help",), (), ("--version",), ("nonsense",)], ids=str)
@@ -45,3 +45,12 @@ def test_help_imports_nothing_heavy(idle: RunningDaemon, arguments: tuple[str, .
 def test_verbs_that_only_ask_import_no_server(busy: RunningDaemon) -> None:
     for verb in (("status",), ("agents", "list"), ("config", "show")):
         assert not _imported(busy, *verb) & {"aiohttp", "rich", "msgspec", "openai", "uvloop"}
+
+
+@pytest.mark.parametrize("verb", [("members",), ("snapshot", "--no-drill")], ids=str)
+def test_neighborhood_over_ssh_loads_neither_http_nor_brainstems(
+    idle: RunningDaemon, verb: tuple[str, ...]
+) -> None:
+    found = _imported(idle, "neighborhood", *verb)
+    assert "neighborhoods.snapshot.transports.ssh" in found
+    assert not found & {"aiohttp", "rappd.tenants.tenant", "agents.brainstem.turn"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,10 @@ class EggFormat(StrEnum):
     def needs_item(self) -> bool:
         """True when it packs one thing out of a workspace, which must be named."""
         return self in (EggFormat.AGENT, EggFormat.RAPPLICATION, EggFormat.RAPP1_RAPPLICATION)
+
+
+SESSION_FORM: Final = "session"
+"""Asked for like these shapes, but made of a session's records and of no workspace."""
 
 
 class EggMaker(msgspec.Struct, frozen=True):
