@@ -25,7 +25,7 @@ _PEERS = 5
 _EACH = 30 * _MB
 """Octets of a peer's only twin: sources, JSON lines and noise, a third each."""
 _ROUNDS = 2
-_SLOW = 5
+_SLOW = 10
 """Mbit/s of a slow line: there the lines bound all, not the two processors that everything here shares."""
 _RAPPD = Path(sys.executable).with_name("rappd")
 

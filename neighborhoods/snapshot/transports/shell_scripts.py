@@ -121,7 +121,7 @@ err done
 set -- EXCLUDES
 tar "$@" -cf /dev/null /dev/null >/dev/null 2>&1 || set --
 out begin $G
-if [ -n "$G" ]; then archive $X "$@" | gzip -1; else archive $X "$@"; fi
+if [ -n "$G" ]; then archive $X "$@" | gzip -4; else archive $X "$@"; fi
 err files
 files >&2
 err done
