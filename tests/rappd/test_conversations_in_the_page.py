@@ -13,7 +13,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.loopback_server import FakeModel, calls
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
@@ -101,6 +101,26 @@ def test_old_conversation_is_opened_continued_and_still_there_after_a_reload(
     expect(page.locator(".turn")).to_have_count(0)
     ask(page, "something else")
     expect(rows(page, "something else")).to_have_attribute("aria-current", "page")
+
+
+def test_new_conversation_stays_when_one_that_was_opened_before_comes_late(
+    fake_daemon: RunningDaemon, open_page: Callable[..., Page]
+) -> None:
+    say(fake_daemon, "late", "what comes late?")
+    page = open_page(fake_daemon)
+    ask(page, "what comes first?")
+    expect(page.locator(".answer")).to_have_text("fake-llm: what comes first?")
+    expect(page.locator(".turns.busy")).to_have_count(0)
+    held: list[Route] = []
+    page.route("**/conversations/*", lambda route: held.append(route))
+    with page.expect_request("**/conversations/*"):
+        rows(page, "what comes late?").click()
+    page.get_by_role("button", name="New", exact=True).click()
+    expect(page.locator(".turn")).to_have_count(0)
+    with page.expect_response("**/conversations/*"):
+        held[0].continue_()
+    ask(page, "and what is new?")
+    expect(page.locator(".written")).to_have_text(["and what is new?"])
 
 
 def test_twin_conversation_opens_with_that_twin(

@@ -53,7 +53,7 @@ export function mount(main, { tryIt }) {
       if (mine === address && !known) show(problemView(problem));
       return;
     }
-    if (mine !== address) return;
+    if (found === null || mine !== address) return;
     talk(found);
     if (at) shown.reveal(at);
   };

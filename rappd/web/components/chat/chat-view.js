@@ -85,7 +85,7 @@ export function chatView(main, key) {
   };
 
   function startAnew() {
-    if (conversation.turns.length) conversation.renew();
+    conversation.renew(); // of an empty one, too: what is being opened comes no more
     go("chat", ...(key ? [key] : []));
     writing.focus();
   }

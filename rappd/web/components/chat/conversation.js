@@ -20,6 +20,11 @@ const SAVE_MS = 250;
 const keeping = () => import("../attachments/turn-pictures.js"); // few conversations have pictures
 const UNDER_WAY = new Set(["sending", "answering", "stopping"]);
 
+let renewals = 0;
+
+/** The number of times that a new conversation was begun in this tab. */
+export const newConversations = () => renewals;
+
 class Conversation extends EventTarget {
   session = crypto.randomUUID();
   node = "";
@@ -45,7 +50,7 @@ class Conversation extends EventTarget {
 
   /** Puts an old conversation away when another machine answers here: its turns were never sent to this one. */
   adopt(node) {
-    if (this.node && node && this.node !== node) this.renew();
+    if (this.node && node && this.node !== node) this.#empty();
     this.node = node || this.node;
   }
 
@@ -170,16 +175,21 @@ class Conversation extends EventTarget {
 
   /** Starts anew; returns what brings the old conversation back. */
   renew() {
+    renewals += 1;
     const { session, node, turns, others, earlier, thread } = this;
     const old = { session, node, turns, others, earlier, thread };
-    this.#take({ session: crypto.randomUUID(), node: this.node, turns: [] });
-    this.#save();
-    this.dispatchEvent(new Event("replaced"));
+    this.#empty();
     return () => {
       this.#take(old);
       this.#save();
       this.dispatchEvent(new Event("replaced"));
     };
+  }
+
+  #empty() {
+    this.#take({ session: crypto.randomUUID(), node: this.node, turns: [] });
+    this.#save();
+    this.dispatchEvent(new Event("replaced"));
   }
 
   /** Takes over what is stored where it differs. */

@@ -1,7 +1,7 @@
 /** Conversations that this machine recorded: the list, the search, and opening one. For the operator. */
 
 import { get, post } from "../../lib/api.js";
-import { conversationWith } from "../chat/conversation.js";
+import { conversationWith, newConversations } from "../chat/conversation.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { moment } from "../../lib/format.js";
@@ -108,12 +108,17 @@ export function search(words, below = null) {
   return get(`/conversations/search?${query}`);
 }
 
+let asked = 0; // conversations that were to be opened
+
 /**
- * Opens a recorded conversation, on the course that has the turn `at`, and returns the key of its chat target. An
- * answer under way is read on. Raises `Problem`.
+ * Opens a recorded conversation, on the course that has the turn `at`, and returns the key of its chat target; null where
+ * another one was chosen, or a new one begun, before it came. An answer under way is read on. Raises `Problem`.
  */
 export async function openConversation(id, at = "") {
+  const mine = (asked += 1);
+  const before = newConversations();
   const found = await get(path(id, at && `?at=${encodeURIComponent(at)}`));
+  if (mine !== asked || before !== newConversations()) return null;
   const row = found.conversation;
   const conversation = conversationWith(keyOf(row));
   conversation.adopt(daemon.health?.node ?? "");

@@ -20,7 +20,7 @@ export function conversationsView(main, key) {
     "Chat",
   );
   const renew = () => {
-    if (conversation.turns.length) conversation.renew();
+    conversation.renew(); // of an empty one, too: what is being opened comes no more
     go("chat", ...chatTarget.rest);
   };
   let list = null;
