@@ -31,6 +31,11 @@ SEEN_BELOW = """top => {
     return [seen.textContent, seen.getBoundingClientRect().top];
 }"""
 """Scrolls there; the first sentence to be seen, and where it is."""
+SCROLLED_TO = """([top, text]) => {
+    document.querySelector(".chat-scroll").scrollTop = top;
+    return [...document.querySelectorAll(".written")].at(top && -1).textContent === text;
+}"""
+"""Scrolls on and on, to the top or the end, until the sentence is the first or the last one drawn."""
 SLOW = agent_source(
     "Slow", "import time\n        time.sleep(30)\n        return 'late'", "Waits for a long time."
 )
@@ -214,6 +219,7 @@ def test_editing_and_answering_again_keep_the_older_versions(
     rows(page, "first words").click()
     expect(page.locator(".versions")).to_contain_text("3 of 3")
     page.get_by_role("button", name="Older version").click()
+    expect(page.locator(".versions")).to_contain_text("2 of 3")  # asked of the daemon
     page.get_by_role("button", name="Older version").click()
     expect(page.locator(".written")).to_have_text(["first words", "second words", "third words"])
     ask(page, "fourth words")
@@ -265,18 +271,12 @@ def test_long_conversation_loads_earlier_turns_where_one_scrolls(
     page.wait_for_timeout(500)
     seen = page.locator(".written", has_text=re.compile(f"^{text}$"))
     assert abs(seen.evaluate("it => it.getBoundingClientRect().top") - top) <= 1, "nothing jumps"
-    for _ in range(30):
-        page.evaluate("document.querySelector('.chat-scroll').scrollTop = 0")
-        page.wait_for_timeout(50)
-    expect(page.locator(".written").first).to_have_text("sentence 0")
+    page.wait_for_function(SCROLLED_TO, arg=[0, "sentence 0"])
     expect(page.locator(".earlier").first).to_be_hidden()
     assert page.locator(".turn").count() <= 128
     written = page.locator(".written").all_text_contents()
     assert written == [f"sentence {number}" for number in range(len(written))]
-    for _ in range(30):
-        page.evaluate("document.querySelector('.chat-scroll').scrollTop = 1e9")
-        page.wait_for_timeout(50)
-    expect(page.locator(".written").last).to_have_text("sentence 149")
+    page.wait_for_function(SCROLLED_TO, arg=[1e9, "sentence 149"])
     written = page.locator(".written").all_text_contents()
     assert written == [f"sentence {number}" for number in range(150 - len(written), 150)]
 
