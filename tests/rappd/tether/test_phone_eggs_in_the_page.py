@@ -74,6 +74,7 @@ async def test_owner_sends_a_twin_to_a_phone_from_the_page(desk: RunningDaemon, 
         await dialog.get_by_role("button", name="Send", exact=True).click()
         await page.get_by_text("waits for Anna").wait_for()
         await browser.close()
+    await anna.sees(lambda: anna.eggs["offers"])  # the owner's page knows of it before she is told
     (offer,) = anna.eggs["offers"]
     status, body = await anna.fetch(offer["id"], await anna.egg_token())
     assert status == 200 and body.startswith(b"PK")
