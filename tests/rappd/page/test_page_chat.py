@@ -159,6 +159,7 @@ async def test_voice_in_and_out(site: Any) -> None:
     async with site.opened(script=SPEECH) as page:
         await page.click("[aria-label=Speak]")
         await expect(page.locator(".answer")).to_have_text("It is noon.")
+        await page.wait_for_function("() => said.length")  # at the end of the answer, after its words
         assert await page.evaluate("window.said") == ["Noon."]
     async with site.opened(
         script="delete window.webkitSpeechRecognition; delete window.SpeechRecognition"
