@@ -264,7 +264,7 @@ def test_long_conversation_loads_earlier_turns_where_one_scrolls(
     expect(page.locator(".written").last).to_have_text("sentence 149")
     expect(page.locator(".written").last).to_be_in_viewport()
     drawn = "all => all.map(one => one.checkVisibility({ contentVisibilityAuto: true }))"
-    page.wait_for_function("document.querySelector('.turn.measured')")
+    page.wait_for_function("() => document.querySelector('.turn.measured')")
     assert page.locator(".written").evaluate_all(drawn)[::39] == [False, True], "out of sight costs nothing"
     text, top = page.evaluate(SEEN_BELOW, 900)
     expect(page.locator(".written").first).not_to_have_text("sentence 110")

@@ -250,11 +250,11 @@ def test_page_of_another_site_reaches_no_service_in_a_browser(
     )
     with _other_site(html) as port:
         page.goto(f"http://{site}:{port}/")
-        page.wait_for_function("document.title === 'over'")
+        page.wait_for_function("() => document.title === 'over'")
         page.wait_for_load_state("load")
         page.click("#a")
         page.goto(f"http://{site}:{port}/")
-        page.wait_for_function("document.title === 'over'")
+        page.wait_for_function("() => document.title === 'over'")
         page.evaluate("document.forms[0].submit()")
         page.wait_for_timeout(500)
     assert [path for path in daemon.get("/api/counts/seen").json()["seen"] if path.endswith(tag)] == []

@@ -149,11 +149,15 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
     assert bodies(site, "/devices/window/answer") == [{"id": ID, "same": True}]
 
 
+COMPLETE = """() => {
+    const { src, complete } = document.querySelector(".qr-code");
+    return src && complete;
+}"""
+
+
 async def drawn(page: Page) -> bool:
     # Without an address a picture counts as complete, too.
-    await page.wait_for_function(
-        "[document.querySelector('.qr-code')].every(({src, complete}) => src && complete)"
-    )
+    await page.wait_for_function(COMPLETE)
     found: bool = await page.evaluate("document.querySelector('.qr-code').naturalWidth > 0")
     return found
 
