@@ -141,6 +141,14 @@ async def test_hostile_names_stay_words(site: Any, width: int) -> None:
         assert "\u202e" not in await page.locator("dialog").inner_text()
 
 
+TO_THE_END = """() => {
+    const more = [...document.querySelectorAll(".more-rows")].filter(one => one.checkVisibility());
+    more.forEach(one => one.scrollIntoView());
+    return more.length === 0;
+}"""
+"""Scrolls on and on: more rows come a moment after the end of those before is seen."""
+
+
 async def test_a_thousand_machines_come_in_pieces(site: Any) -> None:
     rows = [paired(f"peer-{at:04}", f"{at:064x}", presence="away") for at in range(1000)]
     sent(site, "GET", "/peers", 200, listing(*rows))
@@ -155,9 +163,7 @@ async def test_a_thousand_machines_come_in_pieces(site: Any) -> None:
         await page.locator(".more-rows:visible").press("Enter")
         await expect(page.locator(".machine a:focus")).to_have_count(1)
         assert await page.locator(".machine").count() > before
-        while await page.locator(".more-rows:visible").count():
-            await page.locator(".more-rows:visible").evaluate("more => more.scrollIntoView()")
-            await page.wait_for_timeout(50)
+        await page.wait_for_function(TO_THE_END, polling=50)
         await expect(page.locator(".machine", has_text="peer-0999")).to_have_count(1)
 
 
