@@ -22,7 +22,9 @@ pytestmark = [
 ]
 
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
-DRAWN = "all => all.every(image => image.complete && image.naturalWidth > 0)"
+DRAWN = """() => [...document.querySelectorAll(".sent-picture img")]
+    .every(image => image.complete && image.naturalWidth > 0)"""
+"""A picture is read after its element is there."""
 DROP = """([name, type, data]) => {
     const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
     const dataTransfer = new DataTransfer();
@@ -118,7 +120,7 @@ def test_picture_is_made_smaller_seen_and_kept_over_reload_edit_and_second_answe
 
     page.reload()
     expect(page.locator(".sent-picture img")).to_have_count(1)
-    assert page.locator(".sent-picture img").evaluate_all(DRAWN)
+    page.wait_for_function(DRAWN)
     ask(page, "which colours?")
     expect(page.locator(".answer").nth(1)).to_have_text("red to blue")
     assert sent(fake_model) == [first], "an earlier picture goes along"
@@ -137,7 +139,7 @@ def test_picture_is_made_smaller_seen_and_kept_over_reload_edit_and_second_answe
     thread = daemon.get("/conversations", control=True).json()["conversations"][0]["id"]
     other.goto(f"http://127.0.0.1:{daemon.port}/#/chat/conversation/{thread}")
     expect(other.locator(".sent-picture img")).to_have_count(1)
-    assert other.locator(".sent-picture img").evaluate_all(DRAWN)
+    other.wait_for_function(DRAWN)
     assert not other.evaluate(SIDEWAYS)
     other.get_by_role("button", name="Show large.png large").click()
     expect(other.get_by_role("dialog")).to_be_visible()
