@@ -13,6 +13,7 @@ import msgspec
 import orjson
 import pytest
 from aiohttp import web
+from fixtures.running_daemon import free_port
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
@@ -143,7 +144,8 @@ class FarMachine:
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
-        self.port = 0
+        self.port = free_port()
+        """The same each time it comes."""
         self.mood: str | int = ""
         self.retry_after = ""
         self.distrusts = False
@@ -169,7 +171,6 @@ class FarMachine:
         self._runner = web.AppRunner(app, shutdown_timeout=0.2)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
 
     async def leave(self) -> None:
         if self._runner is not None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from fixtures.running_daemon import free_port
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
 
 import rappd
@@ -228,12 +229,12 @@ class Site:
         self._runner = web.AppRunner(self.daemon.app(), handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         try:
-            port = self.port or self._tab.port
+            port = self.port or self._tab.port or free_port()
             await web.TCPSite(self._runner, "127.0.0.1", port, reuse_address=True).start()
         except OSError:
             if self.port:
                 raise
-            await web.TCPSite(self._runner, "127.0.0.1", 0).start()  # another program has the tab's
+            await web.TCPSite(self._runner, "127.0.0.1", free_port()).start()  # another program has the tab's
         self.port = self._runner.addresses[0][1]
 
     async def close(self) -> None:
