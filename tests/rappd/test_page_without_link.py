@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Page, Response, expect, sync_playwright
+from playwright.sync_api import Page, Request, Response, expect, sync_playwright
 
 from twins.cartridges import json_documents, lispy_file
 
@@ -50,9 +50,22 @@ def controls(page: Page) -> list[str]:
     return found
 
 
-def settled(page: Page) -> None:
-    page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(150)
+class Quiet:
+    """Waits until a page has nothing under way. Playwright's ``networkidle`` is reached once, when the page was loaded."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._requests: set[Request] = set()
+        page.on("request", lambda request: self._requests.add(request))
+        page.on("requestfinished", lambda request: self._requests.discard(request))
+        page.on("requestfailed", lambda request: self._requests.discard(request))
+
+    def wait(self) -> None:
+        looks = 0
+        while looks < 3:  # in a row: what came may ask for more
+            self._page.wait_for_timeout(50)
+            under_way = [one.url for one in self._requests if not one.url.endswith("/activity/stream")]
+            looks = 0 if under_way else looks + 1
 
 
 def test_page_without_operator_offers_nothing_that_is_refused(
@@ -73,6 +86,7 @@ def test_page_without_operator_offers_nothing_that_is_refused(
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
+        quiet = Quiet(page)
         page.on("response", seen)
         page.on("pageerror", lambda error: thrown.append(str(error)))
         page.on("filechooser", lambda _: None)
@@ -81,7 +95,7 @@ def test_page_without_operator_offers_nothing_that_is_refused(
             page.goto(f"http://127.0.0.1:{daemon.port}/#/{view}")
             page.reload()
             page.locator("#main h1").first.wait_for(state="attached")
-            settled(page)
+            quiet.wait()
             for control in controls(page):
                 doing[0] = f"{view}: {control}"
                 at = int(control.split(" ", 1)[0])
@@ -89,17 +103,17 @@ def test_page_without_operator_offers_nothing_that_is_refused(
                 if not one.is_visible():
                     continue  # another one closed what it stood in
                 one.click(timeout=5000)
-                settled(page)
+                quiet.wait()
                 while page.locator("dialog[open]").count():
                     for button in page.locator("dialog[open] .dialog-actions button:not(.secondary)").all():
                         if button.is_enabled():
                             button.click()
-                            settled(page)
+                            quiet.wait()
                     page.keyboard.press("Escape")
-                    settled(page)
+                    quiet.wait()
                 if page.url.rpartition("#/")[2] != view:
                     page.goto(f"http://127.0.0.1:{daemon.port}/#/{view}")
-                    settled(page)
+                    quiet.wait()
         doing[0] = "a cartridge"
         page.goto(f"http://127.0.0.1:{daemon.port}/#/twins/cartridges")
         content = json_documents.encode(lispy_file.new("sum", {"main": "(+ 40 2)"}, description="Adds."))
@@ -110,13 +124,13 @@ def test_page_without_operator_offers_nothing_that_is_refused(
         expect(page.locator(".cartridge-status")).to_contain_text("Done in")
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.get_by_role("button", name="Save its signature")).to_have_count(0)
-        settled(page)
+        quiet.wait()
         doing[0] = "what is written"
         page.goto(f"http://127.0.0.1:{daemon.port}/#/chat")
         page.get_by_role("textbox", name="Ask").fill("what can you do?")
         page.get_by_role("textbox", name="Ask").press("Enter")
         expect(page.locator(".answer").last).not_to_be_empty()
-        settled(page)
+        quiet.wait()
         browser.close()
     assert refused == []
     assert thrown == []
