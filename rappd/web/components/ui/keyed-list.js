@@ -45,7 +45,12 @@ export function keyedList(tag, className, keyOf, make) {
     return list.children[next];
   };
   const watcher = new IntersectionObserver(
-    (seen) => seen.some(({ isIntersecting }) => isIntersecting) && grow(),
+    (seen) => {
+      if (!seen.some(({ isIntersecting }) => isIntersecting)) return;
+      grow();
+      watcher.unobserve(more); // where it is still near, another piece is wanted, and nothing would tell
+      watcher.observe(more);
+    },
     {
       rootMargin: "600px",
     },
