@@ -93,6 +93,8 @@ def hatch_snapshot(
     file: str, given: dict[str, Any], *, approved: str = "", yes: bool = False, as_json: bool = False
 ) -> int:
     """Brings a snapshot back, after a yes where other machines would be written to. Returns the exit code."""
+    from rappd.operations.snapshot_view import writes_elsewhere
+
     verbs, options = snapshots_here(), _options(given)
     path = _path(verbs.folder.find(file))
     if not approved and not yes:
@@ -100,7 +102,7 @@ def hatch_snapshot(
             line(f"Reading {path.name}…")
             verbs.recover()
             planned = asyncio.run(verbs.plan(path, options, ways_here()))["plan"]
-        if _writes_elsewhere(planned):
+        if writes_elsewhere(planned):
             if as_json or not interactive():
                 raise UnconfirmedError(
                     "Other machines would be written to; nothing was.",
@@ -162,14 +164,6 @@ def _options(given: dict[str, Any]) -> RestoreOptions:
 
 def _path(found: Path) -> Path:
     return egg_at(found).absolute()
-
-
-def _writes_elsewhere(planned: dict[str, Any]) -> bool:
-    if planned["target"] != "in-place":
-        return False
-    return any(
-        step["action"] in ("create", "overwrite") for peer in planned["peers"] for step in peer["twins"]
-    )
 
 
 class _LocalPart:

@@ -14,6 +14,7 @@ from typing import Any
 from neighborhoods.snapshot.errors import NoSuchSnapshotError
 from rappd.errors import NotFoundError
 from rappd.operations.daemon_snapshots import DaemonSnapshots, ended_line
+from rappd.operations.snapshot_view import writes_elsewhere
 from rappd.operations.snapshot_work import SnapshotWork
 
 WAIT_SECONDS = 15.0
@@ -75,7 +76,7 @@ class NeighborhoodHostApi:
     ) -> dict[str, Any]:
         planned = (await self._snapshots.plan(str(path), options))["plan"]
         key = _key(path, planned)
-        if not approved and _touches_others(planned):
+        if not approved and writes_elsewhere(planned):
             if not confirm or key not in self._shown:
                 self._shown[key] = planned["digest"]
                 return {"plan": planned, "needs_yes": True}
@@ -93,9 +94,3 @@ class NeighborhoodHostApi:
 
 def _key(path: Path, plan: dict[str, Any]) -> tuple[str, str]:
     return str(path), repr(sorted(plan["options"].items()))
-
-
-def _touches_others(plan: dict[str, Any]) -> bool:
-    return plan["target"] == "in-place" and any(
-        step["action"] in ("create", "overwrite") for peer in plan["peers"] for step in peer["twins"]
-    )

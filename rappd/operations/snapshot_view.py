@@ -61,3 +61,12 @@ def snapshot_view(
                 "drill": record.as_json()["drill"] if record else None,
             }
         }
+
+
+def writes_elsewhere(plan: dict[str, Any]) -> bool:
+    """True when this plan, as JSON, would write twins or agents to another machine: only after a yes to it."""
+    return plan["target"] == "in-place" and any(
+        step["action"] in ("create", "overwrite")
+        for peer in plan["peers"]
+        for step in (*peer["twins"], *peer["agents"])
+    )

@@ -73,6 +73,19 @@ def test_restore_that_writes_elsewhere_needs_a_yes_to_the_plan_that_was_shown(
     assert (cook / "soul.md").read_text() == "You are cook.\n"
 
 
+def test_restore_that_writes_only_agents_elsewhere_needs_a_yes(desk: RunningDaemon, stick: Path) -> None:
+    agent = stick / "brainstem" / "agents" / "clock_agent.py"
+    agent.parent.mkdir(parents=True)
+    agent.write_text("clock = 1\n")
+    said(desk, "snapshot my machines")
+    agent.unlink()
+    name = newest(desk)
+    assert f'"yes, restore {name}" does it' in said(desk, f"restore {name}")
+    assert not agent.exists()
+    assert "is restored." in said(desk, f"yes, restore {name}")
+    assert agent.exists()
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", ""), ("GET", "/work"), *(("POST", f"/{verb}") for verb in

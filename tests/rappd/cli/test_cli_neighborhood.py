@@ -147,3 +147,21 @@ def test_hatch_asks_before_another_machine_is_written_to(idle: RunningDaemon, tm
         hatch.type(f"{answer}\n")
         assert ("Nothing was written." in hatch.to_end().text) is not is_written
         assert (twin / "soul.md").exists() is is_written
+
+
+def test_hatch_asks_before_only_agents_of_another_machine_are_written(
+    idle: RunningDaemon, tmp_path: Path
+) -> None:
+    agents = tmp_path / "stick/brainstem/agents"
+    agents.mkdir(parents=True)
+    homes.fill_twin(tmp_path / "stick/twins" / homes.TWIN)
+    (agents / "clock_agent.py").write_text("clock = 1\n")
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    entry = {"name": "stick", "folder": str(tmp_path / "stick")}
+    (idle.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    assert idle.cli("neighborhood", "snapshot", "--name", "one", "--no-drill").returncode == 0
+    (agents / "clock_agent.py").unlink()
+    assert idle.cli("neighborhood", "hatch", "one").returncode == 6
+    assert not (agents / "clock_agent.py").exists()
+    assert idle.cli("neighborhood", "hatch", "one", "--yes").returncode == 0
+    assert (agents / "clock_agent.py").exists()
