@@ -61,6 +61,7 @@ DO = {
     "member_disk_full": "Free space on that machine, rerun.",
     "member_busy": "Wait until the other snapshot is done, then rerun.",
     "no_such_snapshot": "`rappd neighborhood snapshots` lists them; or give the file's path.",
+    "bad_snapshot_name": "Take a name without slashes and signs that Windows allows in no file name.",
     "not_a_snapshot": "Hatch it with `rappd egg hatch`.",
     "partial_snapshot": "Do what the message says; the next one tries again, or `rappd neighborhood snapshot`.",
     "drill_failed": "`rappd neighborhood drill NAME` says which file; take another.",

@@ -20,7 +20,7 @@ from neighborhoods.snapshot.local_capture import LocalCapture, LocalMachine, cap
 from neighborhoods.snapshot.manifest import OVERSIZE, SnapshotOptions, default_name, manifest, peer_folders
 from neighborhoods.snapshot.peer_capture import TRIES, PeerCapture, PeerReader, PeerTell, SnapshotPeer
 from neighborhoods.snapshot.previous import PreviousSnapshot
-from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord, check_name
 from neighborhoods.snapshot.staged_parts import PeerParts, discard
 from twins.fs.atomic_file import atomic_file, settled
 from twins.work_progress import Cancellation
@@ -81,8 +81,10 @@ async def take_snapshot(
     """Takes a snapshot into ``target``, or among the home's eggs. The caller holds ``folder`` alone.
 
     Machines that fail are named in the result and the others are taken. Raises ``TwinConflictError`` when
-    the file cannot be written; parts that were read stay for the next try.
+    the file cannot be written, ``BadSnapshotNameError``; parts that were read stay for the next try.
     """
+    if name:
+        check_name(name)
     options = options or SnapshotOptions()
     at = (now or datetime.now(UTC)).astimezone()
     name = name or await asyncio.to_thread(folder.free_name, default_name(at))

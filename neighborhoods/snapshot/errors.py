@@ -21,6 +21,14 @@ class NoSuchSnapshotError(NeighborhoodError):
     exit_code = 4
 
 
+class BadSnapshotNameError(NeighborhoodError):
+    """A name that no snapshot can have: its file is called like it. Nothing was read or written."""
+
+    code = "bad_snapshot_name"
+    status = 400
+    exit_code = 2
+
+
 class NotASnapshotError(NeighborhoodError):
     """An egg that holds no neighborhood."""
 

@@ -18,10 +18,26 @@ from typing import Any
 import msgspec
 
 from agents.storage.atomic_write import write_atomically
-from neighborhoods.snapshot.errors import NoSuchSnapshotError, SnapshotRunningError
-from twins.errors import BadFileError
+from neighborhoods.snapshot.errors import BadSnapshotNameError, NoSuchSnapshotError, SnapshotRunningError
+from twins.errors import BadFileError, HostileEggError
+from twins.fs.untrusted_names import safe_component, shown
 
 _SCHEMA = "rappd-snapshots/1.0"
+_LONGEST_NAME = 120
+
+
+def check_name(name: str) -> None:
+    """Raises ``BadSnapshotNameError`` for a name that is no plain file name on every system."""
+    try:
+        safe_component(name, windows=True)
+        fits = name.isprintable() and len(name.encode()) <= _LONGEST_NAME and not name.startswith(".")
+    except HostileEggError:
+        fits = False
+    if not fits:
+        raise BadSnapshotNameError(
+            f'A snapshot cannot be called "{shown(name)}"; nothing was copied.',
+            do='Take a name without / \\ : * ? " < > |, not begun with a dot, of at most 120 bytes.',
+        )
 
 
 class DrillResult(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
 from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.diff import compare_snapshots
 from neighborhoods.snapshot.drill import drill
-from neighborhoods.snapshot.errors import SnapshotRunningError
+from neighborhoods.snapshot.errors import BadSnapshotNameError, SnapshotRunningError
 from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine
@@ -121,6 +121,16 @@ def test_two_snapshots_of_one_second_have_names_of_their_own(desk: Machine) -> N
     assert second.name == f"{first.name}-2"
     assert Path(first.path).exists()
     assert Path(second.path).name == f"{second.name}.egg"
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../elsewhere", "a/b", ".hidden", "red\x1b[31m", 'say "hi"', "x" * 200]
+)
+def test_name_that_is_no_plain_file_name_is_refused(desk: Machine, tmp_path: Path, name: str) -> None:
+    before = sorted(tmp_path.rglob("*.egg"))
+    with pytest.raises(BadSnapshotNameError):
+        desk.take([], name=name)
+    assert sorted(tmp_path.rglob("*.egg")) == before
 
 
 def test_unchanged_twin_is_not_read_again_and_changed_one_is(desk: Machine, pi: Machine) -> None:
