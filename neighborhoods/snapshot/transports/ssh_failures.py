@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 
 from neighborhoods.errors import (
     MemberDiskFullError,
@@ -14,11 +16,16 @@ from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from twins.fs.untrusted_names import shown
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large", re.IGNORECASE)
+_CHANGED = re.compile(r"IDENTIFICATION HAS CHANGED|host key.*has changed|revoked", re.IGNORECASE)
+_KNOWN_AS = re.compile(r"^Host key for (\S+) has changed", re.MULTILINE)
+_KNOWN_IN = re.compile(r"^Offending \S+ key in (.+):[0-9]+\r?$", re.MULTILINE)
 _NOISE = re.compile(r"^(?:\s*|@+.*|Warning: Permanently added .*|Connection to .* closed\.?)$")
 
 
 def ssh_failure(member: str, destination: SshDestination, errors: str) -> MemberError:
     """The error for an ``ssh`` that failed by itself: its exit code is 255."""
+    if _CHANGED.search(errors):
+        return _changed(member, destination, errors)
     for pattern, make in _CAUSES:
         if pattern.search(errors):
             return make(member, destination)
@@ -43,10 +50,10 @@ def last_line(errors: str) -> str:
     return shown(lines[-1].strip()).rstrip(".") if lines else ""
 
 
-def _changed(member: str, destination: SshDestination) -> MemberError:
+def _changed(member: str, destination: SshDestination, errors: str) -> MemberError:
     return MemberRefusedError(
         f"{member} answers with another SSH host key than the known one; nothing was sent.",
-        do=f"Reinstalled? ssh-keygen -R {_known_as(destination)}, then ssh {destination} once. Else keep away.",
+        do=f"Reinstalled? {_forget(destination, errors)}, then ssh {destination} once. Else keep away.",
     )
 
 
@@ -91,12 +98,17 @@ def _configuration(member: str, destination: SshDestination) -> MemberError:
     )
 
 
-def _known_as(destination: SshDestination) -> str:
-    return f"'[{destination.host}]:{destination.port}'" if destination.port else destination.host
+def _forget(destination: SshDestination, errors: str) -> str:
+    """The command that forgets the old key: as ``ssh`` knows the machine, which may be called otherwise here."""
+    name, file = _KNOWN_AS.search(errors), _KNOWN_IN.search(errors)
+    known = f"[{destination.host}]:{destination.port}" if destination.port else destination.host
+    words = ["ssh-keygen", "-R", name[1] if name and name[1].isprintable() else known]
+    if file and file[1].isprintable() and Path(file[1]) != Path("~/.ssh/known_hosts").expanduser():
+        words += ["-f", file[1]]
+    return shlex.join(words)
 
 
 _CAUSES = (
-    (re.compile(r"IDENTIFICATION HAS CHANGED|host key.*has changed|revoked", re.IGNORECASE), _changed),
     (re.compile(r"Host key verification failed|host key is known"), _unknown),
     (re.compile(r"Permission denied \(|Too many authentication failures|Authentication failed"), _denied),
     (re.compile(r"Could not resolve hostname"), _no_such_host),

@@ -53,7 +53,8 @@ async def test_list_changed_host_key_refuses_and_sends_nothing(pi: SshServer) ->
     error = await refusal(pi.transport())
     assert isinstance(error, MemberRefusedError)
     assert str(error) == "pi answers with another SSH host key than the known one; nothing was sent."
-    assert "ssh-keygen -R" in error.do
+    forget = f"ssh-keygen -R '[127.0.0.1]:{pi.port}' -f {pi.folder}/known_hosts"
+    assert error.do == f"Reinstalled? {forget}, then ssh 127.0.0.1 once. Else keep away."
 
 
 async def test_list_unknown_host_key_refuses_and_says_how_to_compare(pi: SshServer) -> None:
