@@ -200,7 +200,7 @@ def _reader_of_zip(found: DetectedEgg) -> str:
             do=f"rappd rapps install ./{found.file}",
         )
     kind = manifest.get("type")
-    raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
+    raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}", schema=schema)
 
 
 def _reader_of_json(found: DetectedEgg) -> str:
@@ -227,7 +227,7 @@ def _reader_of_json(found: DetectedEgg) -> str:
             do="Open the file that it is of, and keep both together.",
         )
     kind = document.get("type", document.get("_format", kind))
-    raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}")
+    raise unknown(found.file, f"says schema {quoted(schema)}, type {quoted(kind)}", schema=schema)
 
 
 def _imported(name: str) -> Reader:

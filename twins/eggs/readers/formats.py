@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from twins.eggs.parsed_egg import Family
@@ -88,6 +89,9 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
+_VERSIONED = re.compile(r"([a-z-]+)/([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
+
+
 def table(families: Iterable[Family] = FAMILIES) -> list[str]:
     """The family table as lines of at most 80 columns, the heading first."""
     rows = [("SCHEMA", "KIND", "FILE", "HATCHES TO")]
@@ -113,17 +117,32 @@ def spoken(kind: str) -> str:
     return f"{'an' if word[:1] in 'aeio' else 'a'} {word}"
 
 
-def unknown(file: str, what: str) -> UnknownEggError:
+def unknown(file: str, what: str, *, schema: object = None) -> UnknownEggError:
     """The error for what is no egg of a known kind, with the family table, in the words of §18.10.2.
 
-    ``what``: a clause that says what was found.
+    ``what``: a clause that says what was found. ``schema``: the egg's, which a newer rappd may know.
     """
     lines = "\n".join(table())
+    do = "Ask its maker for one of these kinds."
+    if _is_newer(schema):
+        do = "It was made by a newer rappd: update this one, or ask its maker for one of these kinds."
     return UnknownEggError(
         f"I don't know how to hatch this: {file} {what}. Refused whole; nothing was written.\n"
         f"The cartridge family:\n{lines}",
-        do="Ask its maker for one of these kinds.",
+        do=do,
     )
+
+
+def _is_newer(schema: object) -> bool:
+    """True when ``schema`` is a known one but for its version, which is above all that are known."""
+    said = _version(schema)
+    known = [found for family in FAMILIES if (found := _version(family.tag)) and said and found[0] == said[0]]
+    return said is not None and bool(known) and said[1] > max(version for _, version in known)
+
+
+def _version(schema: object) -> tuple[str, tuple[int, int]] | None:
+    found = _VERSIONED.match(schema) if isinstance(schema, str) else None
+    return (found[1], (int(found[2]), int(found[3]))) if found else None
 
 
 def no_egg(file: str, octets: bytes) -> UnknownEggError:
