@@ -26,6 +26,7 @@ from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine
 from twins.eggs.readers.detect import open_egg
+from twins.eggs.readers.inspect import lines
 from twins.workspace.workspace import Workspace
 
 SECRET = b"token = 'ghp_" + b"A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8'\n"
@@ -342,6 +343,12 @@ def test_two_machines_with_the_same_twin_keep_each_its_own(
     assert packed[0] != packed[1]
 
 
+def test_inspected_snapshot_says_that_it_hatches(desk: Machine) -> None:
+    with open_egg(Path(desk.take().record.path)) as opened:
+        texts = [line.text for line in lines(opened)]
+    assert "rapp-egg/2.0, ZIP; hatches to the machines it came from" in texts
+
+
 def test_snapshot_of_a_newer_schema_is_refused_in_a_sentence(desk: Machine, tmp_path: Path) -> None:
     done = desk.take()
     newer = tmp_path / "newer.egg"
@@ -356,7 +363,7 @@ def test_snapshot_of_a_newer_schema_is_refused_in_a_sentence(desk: Machine, tmp_
         SnapshotContents.open(newer)
     assert refused.value.exit_code == 5
     assert "rapp-egg/9.0" in str(refused.value)
-    assert refused.value.do
+    assert refused.value.do.startswith("It was made by a newer rappd: update this one")
 
 
 def _key(machine: Machine) -> str:

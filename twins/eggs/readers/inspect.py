@@ -141,6 +141,8 @@ def verdict(opened: ParsedEgg, *, signed: ReportLine | None = None) -> list[Repo
 
 
 def _hatches(opened: ParsedEgg) -> str:
+    if (opened.family.tag, opened.family.kind) == ("rapp-egg/2.0", "neighborhood"):
+        return "hatches to the machines it came from"
     if opened.destination is Destination.ANSWER:
         return "does not hatch by itself"
     return f"{'unpacks' if opened.destination is Destination.INERT else 'hatches'} to {opened.folder}"
