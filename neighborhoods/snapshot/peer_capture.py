@@ -40,7 +40,7 @@ _MOST_BESIDE = 2 << 30
 
 @dataclass(slots=True, frozen=True)
 class SnapshotPeer:
-    """One machine of the roster. ``transport`` None: nothing but its address is known."""
+    """One machine of the roster. ``transport`` None: there is no way to read it, and ``no_way`` says why."""
 
     name: str
     transport: MemberTransport | None = None
@@ -49,6 +49,7 @@ class SnapshotPeer:
     ssh_host: str = ""
     reachable_http: bool | None = None
     health: dict[str, Any] | None = None
+    no_way: str = "no way to read it is known"
 
 
 @dataclass(slots=True)
@@ -136,7 +137,7 @@ class PeerReader:
         }
         done = PeerCapture(row, self._name)
         if peer.transport is None:
-            done.failed.append(Omission(peer.name, "no way to read it is known"))
+            done.failed.append(Omission(peer.name, peer.no_way))
             return done
         self._tell("asking", 0, 0, 0)
         probe = await self._probed(peer.transport)

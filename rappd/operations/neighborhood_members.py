@@ -93,6 +93,7 @@ class NeighborhoodMembers:
                     url=row["url"],
                     ssh_user=row["ssh_user"],
                     ssh_host=row["ssh_host"],
+                    no_way=no_way(member),
                 )
             )
         return found

@@ -121,6 +121,26 @@ def test_probe_one_machine_away_ends_partly_done(run: Run) -> None:
     assert (unknown.returncode, "No member “attic”" in unknown.stderr) == (4, True)
 
 
+def test_machine_that_cannot_be_asked_is_named_once_and_with_its_reason(tmp_path: Path) -> None:
+    entries = [
+        {"name": "nix", "ssh_host": "nowhere.invalid"},
+        {"name": "bad", "ssh_host": "-oProxyCommand=x"},
+    ]
+    (tmp_path / "peers.json").write_text(json.dumps({"peers": entries}))
+    tmp_path.chmod(0o700)
+
+    def rappd(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "RAPP_HOME": str(tmp_path)}
+        return subprocess.run(
+            [RAPPD, "neighborhood", *words], env=environment, capture_output=True, text=True, timeout=120
+        )
+
+    assert "✗ nix: no machine is called nowhere.invalid." in rappd("probe", "nix").stdout
+    done = rappd("snapshot", "--no-drill")
+    assert done.returncode == 7
+    assert "✗ bad: peers.json: “-oProxyCommand=x” is no host that SSH can be asked for." in done.stdout
+
+
 def test_probe_names_the_repository_that_cannot_be_cloned(tmp_path: Path) -> None:
     tree, desk = tmp_path / "tree", RunningDaemon(tmp_path / "desk")
     homes.fill_twin(tree / "twins" / homes.TWIN)
