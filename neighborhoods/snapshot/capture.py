@@ -255,7 +255,11 @@ def _result(
         *((f"{peer['name']}/", peer["twins"]) for peer in members["peers"]),
     ]:
         done.oversize += [
-            Omission(f"{owner}{row['name']}", f"{row['workspace_bytes']} bytes")
+            Omission(
+                f"{owner}{row['name']}",
+                f"{row['workspace_bytes']} bytes",
+                do=f"--max-twin-bytes {row['workspace_bytes']}",
+            )
             for row in rows
             if row.get("reason") == OVERSIZE
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from rappd.cli.egg_options import JSON
 from rappd.cli.egg_peers import send_egg
 from rappd.cli.formatting import count
 from rappd.cli.names import peer_names
-from rappd.cli.neighborhood_home import members_here
+from rappd.cli.neighborhood_home import members_here, snapshots_here
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from twins.byte_sizes import format_bytes
@@ -62,15 +61,15 @@ def probe(machine: tuple[str, ...], as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @click.argument("peer", shell_complete=peer_names)
 @JSON
-def send(file: Path, peer: str, as_json: bool) -> None:
-    """Send the snapshot FILE to PEER, sealed for it. There it waits until its owner hatches it.
+def send(file: str, peer: str, as_json: bool) -> None:
+    """Send the snapshot FILE, or of that name, to PEER, sealed for it. There it waits until its owner hatches it.
 
     Cut off, it goes on where it stopped: rappd outbox list.
     """
-    send_egg(file, peer, as_json=as_json)
+    send_egg(snapshots_here(writes=False).folder.find(file), peer, as_json=as_json)
 
 
 def _member_row(row: dict[str, Any]) -> list[str]:
@@ -88,7 +87,8 @@ def _member_row(row: dict[str, Any]) -> list[str]:
 def _show_probe(row: dict[str, Any]) -> None:
     name, probe = strip_control(row["name"]), row["probe"]
     if not probe["reachable"]:
-        print_out(f"{status_mark('bad')} {name}: {strip_control(probe['detail'])}")
+        why = strip_control(probe["detail"]).removeprefix(f"{name}: ")
+        print_out(f"{status_mark('bad')} {name}: {why}")
         return
     said = [strip_control(probe["detail"])] if probe["detail"] else []
     if "twins" in probe:

@@ -85,7 +85,7 @@ def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        show_restore_plan(found["plan"], file=file)
+        show_restore_plan(found["plan"], path=path)
         show_way_on(found["plan"], file=file)
 
 
@@ -106,9 +106,9 @@ def hatch_snapshot(
             if as_json or not interactive():
                 raise UnconfirmedError(
                     "Other machines would be written to; nothing was.",
-                    do="Look at the plan, then add --yes, or --approved with its digest.",
+                    do="Look at the plan, then add --yes, or --approved with the digest that plan --json shows.",
                 )
-            show_restore_plan(planned, file=file)
+            show_restore_plan(planned, path=path)
             if not click.confirm("Write to these machines?", default=False, err=True):
                 print_out("Nothing was written.")
                 return 0
@@ -133,7 +133,7 @@ def hatch_snapshot(
     if as_json:
         print_json(found)
     else:
-        show_restored(found["hatched"])
+        show_restored(found["hatched"], path=path)
         show_open_calls(here.open_calls)
     return _PARTIAL if found["hatched"]["partial"] else 0
 

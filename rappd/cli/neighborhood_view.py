@@ -41,7 +41,14 @@ def show_snapshot(done: SnapshotResult) -> None:
     if done.failed:
         print_out(f"  {arrow()} rerun; only what is missing or changed is copied")
     for one in done.oversize[:_SHOWN]:
-        print_out(dim(f"  Left out: {strip_control(one.path)} (larger than --max-twin-bytes)"))
+        print_out(
+            wrapped(
+                f"  {status_mark('note')} left out, too large: {strip_control(one.path)}, {one.why}  {dim(one.do)}",
+                4,
+            )
+        )
+    if len(done.oversize) > _SHOWN:
+        print_out(f"    and {len(done.oversize) - _SHOWN} more (--json)")
     for one in done.unstable[:_SHOWN]:
         text = f"{strip_control(one.path)} {one.why} {arrow()} {one.do}"
         print_out(wrapped(f"  {status_mark('note')} {text}", 4))
@@ -81,13 +88,13 @@ def show_apart(record: SnapshotRecord) -> None:
         print_out(f"    and {len(apart) - _SHOWN} more (--json)")
 
 
-def show_restore_plan(plan: dict[str, Any], *, file: str) -> None:
-    """The plan: who packed it, the counts per category, one block for each other machine. ``file``: as it was typed."""
+def show_restore_plan(plan: dict[str, Any], *, path: Path) -> None:
+    """The plan: who packed it, the counts per category, one block for each other machine. ``path``: the egg's."""
     egg, seal = plan["egg"], plan["seal"]
     print_out(f"{strip_control(egg['name'])}, {format_bytes(egg['size'])}, {_signed(seal)}")
     _categories(plan)
     for peer in plan["peers"]:
-        _peer(peer, file)
+        _peer(peer, path)
     if plan["left_archived"]:
         print_out(
             dim(f"  {count(plan['left_archived'], 'archived twin')} stay in the egg (--restore-archived)")
@@ -105,13 +112,13 @@ def show_way_on(plan: dict[str, Any], *, file: str) -> None:
     print_out(f"Nothing was written. {arrow()} {onward}")
 
 
-def show_restored(done: dict[str, Any]) -> None:
-    """Shows the result of a restore, and how to undo it."""
+def show_restored(done: dict[str, Any], *, path: Path) -> None:
+    """Shows the result of a restore, and how to undo it. ``path``: the egg's."""
     mark = status_mark("note" if done["partial"] else "good")
     print_out(f"{mark} {strip_control(done['egg']['name'])} hatched.")
     _categories(done)
     for peer in done["peers"]:
-        _peer(peer, done["egg"]["file"])
+        _peer(peer, path)
     if done["booted"]:
         print_out(f"  {count(len(done['booted']), 'twin')} woke, or wakes with the next start")
     held = sum(one.get("quarantined", 0) for one in done["local"])
@@ -144,7 +151,7 @@ def _categories(plan: dict[str, Any]) -> None:
             )
 
 
-def _peer(peer: dict[str, Any], file: str) -> None:
+def _peer(peer: dict[str, Any], path: Path) -> None:
     way = f" {arrow()} {tilde(peer['way'])}" if peer["way"] else ""
     print_out(f"  {strip_control(peer['name'])}{way}")
     if not peer["twins"] and not peer["agents"] and not peer["agents_kept"]:
@@ -165,7 +172,7 @@ def _peer(peer: dict[str, Any], file: str) -> None:
         text = (
             f"{count(kept, 'file')} beside its agents {'stay' if kept > 1 else 'stays'} in the egg {arrow()} "
         )
-        print_out(dim(wrapped(f"    {text}rappd egg extract {shlex.quote(file)} FOLDER", 4)))
+        print_out(dim(wrapped(f"    {text}rappd egg extract {shlex.quote(str(path))} FOLDER", 4)))
 
 
 def _problems(problems: list[str]) -> None:

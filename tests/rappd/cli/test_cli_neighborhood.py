@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -165,3 +167,47 @@ def test_hatch_asks_before_only_agents_of_another_machine_are_written(
     assert not (agents / "clock_agent.py").exists()
     assert idle.cli("neighborhood", "hatch", "one", "--yes").returncode == 0
     assert (agents / "clock_agent.py").exists()
+
+
+def test_send_names_a_snapshot_as_plan_does(idle: RunningDaemon) -> None:
+    idle.start()
+    assert idle.cli("neighborhood", "snapshot", "--name", "one", "--no-drill").returncode == 0
+    assert 'No peer "pi"' in idle.cli("neighborhood", "send", "one", "pi").stderr
+    assert 'No snapshot "two"' in idle.cli("neighborhood", "send", "two", "pi").stderr
+
+
+def test_twin_left_out_for_its_size_is_named_with_the_option_that_takes_it(
+    idle: RunningDaemon, tmp_path: Path
+) -> None:
+    homes.fill_twin(tmp_path / "stick/twins" / homes.TWIN)
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    entry = {"name": "stick", "folder": str(tmp_path / "stick")}
+    (idle.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    done = idle.cli("neighborhood", "snapshot", "--name", "one", "--no-drill", "--max-twin-bytes", "10")
+    assert done.returncode == 0
+    option = re.search(
+        r"left out, too large: stick/gardener, \d+ bytes  (--max-twin-bytes \d+)$", done.stdout, re.M
+    )
+    assert option, done.stdout
+    done = idle.cli("neighborhood", "snapshot", "--name", "two", "--no-drill", *option[1].split())
+    assert "too large" not in done.stdout
+
+
+def test_kept_files_of_another_machine_are_named_with_a_command_that_gets_them(
+    idle: RunningDaemon, tmp_path: Path
+) -> None:
+    agents = tmp_path / "stick/brainstem/agents"
+    homes.fill_twin(tmp_path / "stick/twins" / homes.TWIN)
+    (agents / "weather").mkdir(parents=True)
+    (agents / "clock_agent.py").write_text("clock = 1\n")
+    (agents / "weather/rain.py").write_text("mine")
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    entry = {"name": "stick", "folder": str(tmp_path / "stick")}
+    (idle.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    assert idle.cli("neighborhood", "snapshot", "--name", "one", "--no-drill").returncode == 0
+    for words in (["plan", "one"], ["hatch", "one", "--yes"]):
+        told = idle.cli("neighborhood", *words).stdout
+        command = shlex.split(told.partition("rappd egg extract ")[2].splitlines()[0])
+        into = tmp_path / words[0]
+        assert idle.cli("egg", "extract", command[0], str(into)).returncode == 0
+        assert [file.read_text() for file in into.rglob("rain.py")] == ["mine"]
