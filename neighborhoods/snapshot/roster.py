@@ -87,9 +87,9 @@ def members(
 ) -> list[Member]:
     """Joins the rows of ``GET /peers`` with the entries of ``peers.json``.
 
-    The same fingerprint or the same address is one machine, and so is the same name, unless two fingerprints say
-    otherwise. An entry with no more than an SSH host joins the machine whose address has that host, if it is the
-    only one. ``own_names``: what this machine is called.
+    The same fingerprint or the same address is one machine, and so is the same name, unless two fingerprints, or two
+    entries with different hosts or folders, say otherwise. An entry with no more than an SSH host joins
+    the machine whose address has that host, if it is the only one. ``own_names``: what this machine is called.
     """
     found = _each_once([_of_row(row) for row in rows])
     for entry in written:
@@ -109,7 +109,7 @@ def members(
             known = found[place]
             found[place] = msgspec.structs.replace(
                 known,
-                coordinates=entry,
+                coordinates=entry if _way_of(entry) or known.coordinates is None else known.coordinates,
                 url=entry.url or known.url,
                 name=known.name if known.paired else entry.name or known.name,
             )
@@ -161,13 +161,25 @@ def _place_of(entry: MemberCoordinates, found: Sequence[Member]) -> int | None:
         elif entry.address and one.address == entry.address:
             return place
     for place, one in enumerate(found):
-        apart = entry.fingerprint and one.fingerprint
+        apart = (entry.fingerprint and one.fingerprint) or _reached_otherwise(entry, one)
         if entry.name and one.name.casefold() == entry.name.casefold() and not apart:
             return place
     if not entry.ssh_host or entry.address or entry.fingerprint:
         return None
     there = [place for place, one in enumerate(found) if _host(one.address) == entry.ssh_host.casefold()]
     return there[0] if len(there) == 1 else None
+
+
+def _way_of(entry: MemberCoordinates) -> tuple[str, ...]:
+    """The coordinates that files are read by; empty when it has none."""
+    found = (entry.ssh_host, entry.folder, entry.github_neighborhood)
+    return found if any(found) else ()
+
+
+def _reached_otherwise(entry: MemberCoordinates, one: Member) -> bool:
+    """True when an earlier entry of that name leads to other files: two machines, of which none may be lost."""
+    known = _way_of(one.coordinates) if one.coordinates is not None else ()
+    return bool(known) and bool(_way_of(entry)) and known != _way_of(entry)
 
 
 def _each_once(found: Sequence[Member]) -> list[Member]:

@@ -43,6 +43,21 @@ def test_members_paired_and_written_down_is_one_row(tmp_path: Path, entry: dict[
     assert found["pi"].way == "ssh"
 
 
+def test_entries_of_one_name_and_two_hosts_are_two_machines(tmp_path: Path) -> None:
+    found = roster(
+        tmp_path, [], {"name": "pi", "ssh_host": "attic.local"}, {"name": "Pi", "ssh_host": "shed.local"}
+    )
+    ways = {name: one.coordinates.ssh_host for name, one in found.items() if one.coordinates}
+    assert ways == {"pi": "attic.local", "Pi_2": "shed.local"}
+
+
+def test_second_entry_with_an_address_alone_keeps_the_ssh_host_of_the_first(tmp_path: Path) -> None:
+    found = roster(
+        tmp_path, [], {"name": "pi", "ssh_host": "pi.local"}, {"name": "pi", "url": "https://10.0.0.2"}
+    )
+    assert {name: one.way for name, one in found.items()} == {"pi": "ssh"}
+
+
 def test_members_same_name_with_two_keys_are_two(tmp_path: Path) -> None:
     found = roster(
         tmp_path,
