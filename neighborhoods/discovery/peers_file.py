@@ -218,15 +218,15 @@ def _document(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {"peers": []}
     except OSError as error:
-        raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO) from None
+        raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO_ALL) from None
     if len(content) > MOST_OCTETS:
-        raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO)
+        raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO_ALL)
     try:
         found = orjson.loads(content) if content.strip() else {"peers": []}
     except orjson.JSONDecodeError as error:
-        raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO) from None
+        raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO_ALL) from None
     if not isinstance(found, dict):
-        raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO)
+        raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO_ALL)
     return found
 
 
@@ -238,7 +238,7 @@ def _is_reached_otherwise(raw: object) -> bool:
 def _listed(document: dict[str, Any]) -> list[Any]:
     peers = document.get("peers", [])
     if not isinstance(peers, list):
-        raise BadPeersFileError("peers.json: “peers” is not a list.", do=_DO)
+        raise BadPeersFileError("peers.json: “peers” is not a list.", do=_DO_ALL)
     return list(peers)
 
 
@@ -294,3 +294,4 @@ def _is(raw: object, wanted: Entry, *, any_kind: bool) -> bool:
 
 
 _DO = "Correct the file; the other entries work meanwhile."
+_DO_ALL = "Correct the file; until then none of its entries counts."

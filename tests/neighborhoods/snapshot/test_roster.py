@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from neighborhoods.discovery.peers_file import PeersFile
-from neighborhoods.errors import BadMemberError, NoSuchMemberError
+from neighborhoods.errors import BadMemberError, BadPeersFileError, NoSuchMemberError
 from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.roster import Member, find_member, members
 
@@ -125,3 +125,12 @@ def test_find_member_by_name_or_key(tmp_path: Path) -> None:
         find_member(found, "attic")
     with pytest.raises(BadMemberError):
         find_member([*found, Member("PI")], "pi")
+
+
+@pytest.mark.parametrize("content", ['{"peers":[', "[]", '{"peers": {}}'])
+def test_damaged_list_says_that_none_of_its_entries_counts(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "peers.json"
+    path.write_text(content)
+    with pytest.raises(BadPeersFileError) as refused:
+        read_coordinates(path)
+    assert "none of its entries counts" in refused.value.do
