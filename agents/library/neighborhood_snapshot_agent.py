@@ -167,7 +167,8 @@ def _state(row: dict[str, Any]) -> str:
         return "not tried yet"
     if not row["restorable"]:
         return f"cannot be restored: {drill['problem']}"
-    lacks = f", without {', '.join(row['missing'][:5])}" if row["missing"] else ""
+    absent = [*row["missing"], *row.get("left_behind", ())]
+    lacks = f", without {', '.join(absent[:5])}" if absent else ""
     return f"restorable, tried {drill['at'][:10]}{lacks}"
 
 

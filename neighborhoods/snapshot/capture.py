@@ -101,6 +101,10 @@ async def take_snapshot(
         size, digest = await _to_its_end(partial(_finish, writer, taken, previous, said, key, file))
     away = {bad.path for one in taken for bad in one.failed}
     captured = [one.row["name"] for one in taken if one.row["name"] not in away]
+    missing = (
+        *(f"{machine.name}/{one.path}" for one in local.failed),
+        *(bad.path for one in taken for bad in one.failed),
+    )
     record = SnapshotRecord(
         path=str(target),
         name=name,
@@ -109,12 +113,10 @@ async def take_snapshot(
         sha256=digest,
         machines=1 + len(captured),
         twins=_captured(members),
-        missing=(
-            *(f"{machine.name}/{one.path}" for one in local.failed),
-            *(bad.path for one in taken for bad in one.failed),
-        ),
+        missing=missing,
         holds=(machine.name, *captured),
         scheduled=scheduled,
+        left_behind=tuple(path for path in _uncaptured(machine.name, members) if path not in missing),
     )
     try:
         await asyncio.to_thread(folder.put, record)
@@ -239,6 +241,17 @@ def _finish(
 def _captured(members: dict[str, Any]) -> int:
     rows = [*members["local"]["twins"], *(row for peer in members["peers"] for row in peer["twins"])]
     return sum(row.get("captured", True) for row in rows)
+
+
+def _uncaptured(machine: str, members: dict[str, Any]) -> list[str]:
+    """Twins that are listed in an egg without their files, each with its machine."""
+    owners = [(machine, members["local"]), *((peer["name"], peer) for peer in members["peers"])]
+    return [
+        f"{owner}/{row['name']}"
+        for owner, part in owners
+        for row in part["twins"]
+        if not row.get("captured", True)
+    ]
 
 
 def _result(

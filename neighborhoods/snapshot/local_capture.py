@@ -17,7 +17,7 @@ from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter
-from neighborhoods.snapshot.manifest import CORE_FILES, OVERSIZE, UNREADABLE, SnapshotOptions
+from neighborhoods.snapshot.manifest import CORE_FILES, NOT_WANTED, OVERSIZE, UNREADABLE, SnapshotOptions
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
 from twins.eggs.frames import ConversationSource
@@ -192,7 +192,7 @@ class _Capture:
             "lifecycle": "archived" if archived else "active",
         }
         if not self._options.include_twin_workspaces:
-            return row
+            return row | {"captured": False, "reason": NOT_WANTED}
         if seen.octets > self._options.max_twin_bytes:
             return row | {"captured": False, "reason": OVERSIZE}
         prefix = f"twins/.archive/{twin.key}/" if archived else f"twins/{twin.key}/"

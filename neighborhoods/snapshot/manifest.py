@@ -23,6 +23,7 @@ CORE_FILES: Final = (
 """Kernel files that a published brainstem has beside its agents."""
 
 OVERSIZE, UNREADABLE, UNSTABLE, TAR_FAILED = "oversize", "unreadable", "unstable", "tar_failed"
+NOT_WANTED = "not wanted"
 """Values of a twin's ``reason`` when it was not captured."""
 
 

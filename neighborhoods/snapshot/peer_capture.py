@@ -16,7 +16,7 @@ from envelopes.errors import ReportableError
 from neighborhoods.errors import MemberError, UnstableMemberError
 from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
-from neighborhoods.snapshot.manifest import OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
+from neighborhoods.snapshot.manifest import NOT_WANTED, OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin, TwinActivity
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
@@ -213,7 +213,7 @@ class PeerReader:
         if twin.failure:
             return self._failed(twin, twin.failure)
         if not self._options.include_twin_workspaces:
-            return _TwinCapture(row | {"captured": False, "reason": "not wanted"})
+            return _TwinCapture(row | {"captured": False, "reason": NOT_WANTED})
         if twin.workspace_bytes > self._options.max_twin_bytes:
             return _TwinCapture(row | {"captured": False, "reason": OVERSIZE})
         lifecycle = "archived" if twin.lifecycle == "archived" else "active"

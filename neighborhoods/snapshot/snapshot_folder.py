@@ -60,6 +60,7 @@ class DrillResult(msgspec.Struct, frozen=True):
 class SnapshotRecord(msgspec.Struct, frozen=True):
     """One snapshot. ``missing`` names the machines and twins that it lacks, ``holds`` the machines that it has.
 
+    ``left_behind`` names the twins that its options left behind, as those above ``max_twin_bytes``.
     ``scheduled``: the schedule took it, and may remove it again. ``number`` grows with each that is noted: a clock that
     was wrong does not change which is the newest.
     """
@@ -76,6 +77,7 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
     holds: tuple[str, ...] = ()
     scheduled: bool = False
     number: int = 0
+    left_behind: tuple[str, ...] = ()
 
     @property
     def is_restorable(self) -> bool:
@@ -84,12 +86,13 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """True when it is restorable and lacks nothing."""
+        """True when it is restorable and lacks nothing that was wanted."""
         return self.is_restorable and not self.missing
 
     def holds_whole(self, machine: str) -> bool:
         """True when it has that machine, with every twin."""
-        lacks = any(one == machine or one.startswith(f"{machine}/") for one in self.missing)
+        absent = (*self.missing, *self.left_behind)
+        lacks = any(one == machine or one.startswith(f"{machine}/") for one in absent)
         return machine in self.holds and not lacks
 
     def as_json(self) -> dict[str, Any]:

@@ -151,6 +151,6 @@ def _state(one: dict[str, object]) -> str:
         return "not tried"
     if not one["restorable"]:
         return f"cannot be restored: {strip_control(str(drilled['problem']))}"
-    missing = one["missing"]
-    lacks = f", lacks {len(missing)}" if isinstance(missing, list | tuple) and missing else ""
+    absent = sum(len(rows) for rows in (one["missing"], one["left_behind"]) if isinstance(rows, list | tuple))
+    lacks = f", lacks {absent}" if absent else ""
     return f"restorable, {str(drilled['at'])[:10]}{lacks}"

@@ -52,5 +52,10 @@ def check_snapshots(visit: CheckContext) -> Iterator[Finding]:
     elif newest.missing:
         what = f"{newest.name} lacks {', '.join(newest.missing[:3])}"
         yield Finding("Snapshot", "note", what, "wake what is missing, then rappd neighborhood snapshot")
+    elif newest.left_behind:
+        what = f"{newest.name} left {', '.join(newest.left_behind[:3])} behind"
+        yield Finding(
+            "Snapshot", "note", what, "rappd neighborhood snapshot --max-twin-bytes BYTES takes larger twins"
+        )
     else:
         yield Finding("Snapshot", "good", f"{newest.name}, restorable, tried {newest.drill.at[:10]}")

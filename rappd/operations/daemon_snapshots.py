@@ -236,7 +236,8 @@ def ended_line(done: dict[str, Any]) -> str:
         where = " as a simulation" if restored["target"] == "local-simulate" else ""
         return f"{restored['egg']['name']} is restored{where}{failed}."
     row = done["snapshot"]
-    lacks = f", without {', '.join(row['missing'])}" if row["missing"] else ""
+    absent = [*row["missing"], *row["left_behind"]]
+    lacks = f", without {', '.join(absent)}" if absent else ""
     state = "restorable" if row["restorable"] else "not restorable"
     if row["drill"] and row["drill"]["problem"]:
         state += f": {row['drill']['problem']}"

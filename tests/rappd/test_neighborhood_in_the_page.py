@@ -157,6 +157,22 @@ def test_snapshot_is_taken_compared_planned_and_restored_as_a_simulation(
     assert len(list((desk.home / "simulated" / "pi" / "twins").glob("*/soul.md"))) == 2
 
 
+def test_twin_that_is_too_large_is_not_called_backed_up(
+    desk: RunningDaemon, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    without_shed(desk)
+    map_file = tmp_path / "stick" / "twins" / homes.OTHER / "map.bin"
+    with map_file.open("wb") as file:
+        file.truncate(60_000_000)
+    page = open_page(desk)
+    taken(page)
+    expect(page.locator(".nb-outcome")).to_contain_text("left out, too large: stick/cook (60 MB)")
+    expect(page.locator(".nb-snapshot")).to_contain_text("without stick/cook")
+    other = page.locator(".nb-other", has=page.get_by_text("stick", exact=True))
+    expect(other).to_contain_text("! only partly backed up")
+    expect(page.locator(".nb-glance")).not_to_contain_text("All is backed up")
+
+
 def test_restore_of_a_plan_that_changed_is_planned_anew(
     desk: RunningDaemon, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:

@@ -185,6 +185,15 @@ def test_oversize_twin_is_recorded_with_its_reason(desk: Machine, pi: Machine) -
     rows = [*members["local"]["twins"], *members["peers"][0]["twins"]]
     assert [row["reason"] for row in rows if row.get("captured") is False] == ["oversize", "oversize"]
     assert not done.is_partial
+    assert done.record.left_behind == ("desk/atlas", "pi/globe")
+    assert not done.record.holds_whole("desk") and not done.record.holds_whole("pi")
+
+
+def test_twins_without_their_files_are_left_behind_and_not_counted(desk: Machine, pi: Machine) -> None:
+    options = SnapshotOptions(include_twin_workspaces=False)
+    record = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], options=options).record
+    assert record.twins == 0
+    assert {path.partition("/")[0] for path in record.left_behind} == {"desk", "pi"}
 
 
 def test_likely_secret_stays_behind_until_it_is_allowed(desk: Machine, pi: Machine) -> None:

@@ -16,18 +16,19 @@ export const wayOf = ({ way, paired }) => WAYS[way] ?? (paired ? "paired" : "no 
 export const when = (at) => `${onDay(at)} ${clock(at)}`;
 
 /** Drill state of a snapshot: `[mark, kind, words]`. */
-export function drillState({ there, drill, restorable, missing }) {
+export function drillState({ there, drill, restorable, missing, left_behind: left = [] }) {
   if (!there) return ["✗", "bad", "its file is gone"];
   if (!drill) return ["!", "warn", "not tried yet"];
   if (!restorable) return ["✗", "bad", `cannot be restored: ${stripControl(drill.problem)}`];
-  const lacks = missing.length ? `, without ${joinNames(missing.map(stripControl))}` : "";
-  return [missing.length ? "!" : "✓", missing.length ? "warn" : "good", `restorable, tried ${when(drill.at)}${lacks}`];
+  const absent = [...missing, ...left];
+  const lacks = absent.length ? `, without ${joinNames(absent.map(stripControl))}` : "";
+  return [absent.length ? "!" : "✓", absent.length ? "warn" : "good", `restorable, tried ${when(drill.at)}${lacks}`];
 }
 
 /** The newest restorable snapshot with all of a machine: `[mark, kind, words]`. `snapshots`: the newest first. */
 export function backup(name, snapshots) {
   const good = snapshots.filter(({ there, restorable, holds = [] }) => there && restorable && holds.includes(name));
-  const whole = good.find(({ missing }) => !missing.some((lost) => lost === name || lost.startsWith(`${name}/`)));
+  const whole = good.find(({ missing, left_behind: left = [] }) => ![...missing, ...left].some((lost) => lost === name || lost.startsWith(`${name}/`)));
   if (whole) return ["✓", "good", `backed up ${when(whole.taken_at)}`];
   return good.length ? ["!", "warn", "only partly backed up"] : ["!", "warn", "not backed up"];
 }

@@ -1,7 +1,7 @@
 /** Machines › Neighborhood: all machines as a picture, taking a snapshot of them, and the snapshots. */
 
 import { Problem } from "../../lib/api.js";
-import { count } from "../../lib/format.js";
+import { bytes, count } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { stripControl } from "../machines/labels.js";
@@ -132,7 +132,7 @@ function result({ snapshot, failed, oversize, left_out: left, partial }) {
   const secrets = left.filter(({ id }) => id);
   const lines = [
     ...failed.map(({ path, why }) => [sign("✗", "bad"), `${stripControl(path)}: ${stripControl(why)}`]),
-    ...oversize.map(({ path, why }) => [sign("!", "warn"), `left out, too large: ${stripControl(path)} (${why})`]),
+    ...oversize.map(({ path, why }) => [sign("!", "warn"), `left out, too large: ${stripControl(path)} (${bytes(Number.parseInt(why, 10))})`]),
     ...secrets.map(({ path, why }) => [sign("!", "warn"), `left out: ${stripControl(path)}, ${stripControl(why)}`]),
   ];
   const more = lines.length - MOST;
@@ -141,6 +141,7 @@ function result({ snapshot, failed, oversize, left_out: left, partial }) {
     h("p", {}, sign(mark, kind), words),
     lines.length > 0 && h("ul", { class: "paths", role: "list" }, lines.slice(0, MOST).map((line) => h("li", {}, line))),
     more > 0 && h("p", { class: "soft" }, `and ${more} more`),
+    oversize.length > 0 && h("p", { class: "soft" }, "To take larger twins, too: ", h("code", {}, "rappd neighborhood snapshot --max-twin-bytes BYTES")),
     failed.length > 0 && h("p", { class: "soft" }, "Take another when they answer: only what is missing or changed is copied."),
     left.length > secrets.length &&
       h("p", { class: "soft" }, `Left out: ${count(left.length - secrets.length, "file")} (keys, .env, caches and the like).`),
