@@ -8,6 +8,7 @@ snapshot    takes one and tries at once whether it can be restored. `name`; `max
 inspect     the machines and twins in one, `egg_path` (a name or whole path; else the newest). While one is being
             taken and no `egg_path` is given: how far it is
 list_eggs   every snapshot, the newest first, and whether it can be restored
+schedule    the times at which snapshots are taken by themselves; sets none
 
 Long work goes on after the answer; its end is told in a later turn. Answers are JSON, or text that begins with
 "Error: ". It works for the owner of this machine only.
@@ -46,7 +47,7 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
-ACTIONS = ("snapshot", "inspect", "list_eggs")
+ACTIONS = ("snapshot", "inspect", "list_eggs", "schedule")
 _FLAGS = {
     "include_archived": "Archived twins, too",
     "include_twin_workspaces": "False lists the twins and leaves their files behind",
@@ -100,6 +101,8 @@ class NeighborhoodSnapshotAgent(BasicAgent):
         try:
             if action == "list_eggs":
                 answer = _listed(request("neighborhood.snapshots")["snapshots"])
+            elif action == "schedule":
+                answer = _scheduled(request("neighborhood.schedule")["schedule"])
             elif action == "inspect":
                 work = None if egg else request("neighborhood.status")["work"]
                 answer = (
@@ -157,6 +160,21 @@ def _listed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     text = "\n".join(f"- {line}" for line in lines[:_MOST])
     slush = {"snapshots": [row["name"] for row in rows], "restorable": [row["restorable"] for row in rows]}
     return {"message": f"Snapshots, the newest first:\n{text}", "data_slush": slush}
+
+
+def _scheduled(found: dict[str, Any] | None) -> dict[str, Any]:
+    """The schedule; its owner alone sets it, where a command is typed."""
+    if found is None:
+        told = "No snapshots are scheduled, and none was taken now."
+    else:
+        zone = f" ({found['zone']})" if found["zone"] else ""
+        told = f"Snapshots are taken by themselves: {found['rule']}{zone}; the next on {found['next'][:16].replace('T', ' ')} UTC."
+        if found["outcome"]:
+            told += f" They fail since {found['failed_since'][:10]}: {found['outcome']}"
+    return {
+        "message": f"{told}\nTo set the times: rappd neighborhood schedule daily 03:00",
+        "data_slush": found or {},
+    }
 
 
 def _state(row: dict[str, Any]) -> str:

@@ -206,7 +206,7 @@ class Daemon:
             self.twins,
             twin_api,
             self.eggs,
-            NeighborhoodHostApi(self.snapshots),
+            NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show),
             self.fleet,
         )
         self.services.perform = operations.perform

@@ -7,7 +7,7 @@ end becomes a notice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ class NeighborhoodHostApi:
     ``confirm`` is true: what is approved is the digest of the plan that was shown.
     """
 
-    def __init__(self, snapshots: DaemonSnapshots) -> None:
+    def __init__(self, snapshots: DaemonSnapshots, schedule: Callable[[], dict[str, Any]]) -> None:
+        """``schedule`` gives the schedule of snapshots as screens show it."""
         self._snapshots = snapshots
+        self._schedule = schedule
         self._shown: dict[tuple[str, str], str] = {}
         """Digests of the plans that were shown, by snapshot and options."""
 
@@ -44,6 +46,8 @@ class NeighborhoodHostApi:
                 return await self._so_far(work)
             case "status":
                 return {"work": self._snapshots.under_way()}
+            case "schedule":
+                return self._schedule()
             case "snapshots":
                 return await asyncio.to_thread(self._snapshots.verbs.snapshots)
             case "inspect":

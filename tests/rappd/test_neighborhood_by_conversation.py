@@ -101,6 +101,32 @@ def test_snapshot_in_an_everyday_turn_is_not_taken(desk: RunningDaemon) -> None:
     assert desk.get("/neighborhood", control=True).json()["snapshots"] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("take a snapshot every day at 3", "No snapshots are scheduled, and none was taken now."),
+        ("when is the next snapshot?", "To set the times: rappd neighborhood schedule daily 03:00"),
+        ("compare the last two snapshots", "There is no snapshot yet."),
+        ("is everything backed up?", "There is no snapshot yet."),
+    ],
+)
+def test_question_or_wish_about_times_takes_no_snapshot(desk: RunningDaemon, text: str, words: str) -> None:
+    assert words in said(desk, text)
+    assert desk.get("/neighborhood", control=True).json()["snapshots"] == []
+
+
+def test_schedule_is_told_by_conversation(desk: RunningDaemon) -> None:
+    rule = {"rule": "daily 03:00", "zone": "Europe/Berlin"}
+    assert desk.request("PUT", "/neighborhood/schedule", rule, control=True).status == 200
+    assert "daily 03:00 (Europe/Berlin); the next on" in said(desk, "when is the next snapshot?")
+
+
+def test_number_in_a_sentence_is_no_limit_of_bytes(desk: RunningDaemon) -> None:
+    said(desk, "neighborhood snapshot number 3 please")
+    taken = desk.get("/neighborhood", control=True).json()["snapshots"]
+    assert [row["twins"] for row in taken] == [2]
+
+
 def test_request_for_what_is_not_there_is_named(desk: RunningDaemon) -> None:
     bad = desk.post("/neighborhood/plan", {"snapshot": "x", "options": {"target": "moon"}}, control=True)
     assert (bad.status, bad.json()["code"]) == (400, "mistyped")

@@ -16,6 +16,7 @@ _ALL = r"(?:(?:all|of|all of|every one of)\s+)*(?:my|the|our|these)?\s*"
 _MACHINES = rf"{_ALL}(?:machines|computers|neighbou?rhood|fleet)"
 _EGG = r'(?:(?:the\s+)?(?:(?:last|latest|newest)\s+)?(?:snapshot|egg)\b\s*)?(?:(?:called|named)\s+)?(?P<egg>"[^"]{1,200}"|[\w./~-]*[\w-])?'
 _SIMULATED = r"(?P<simulated>\s+(?:as\s+a\s+simulation|in\s+(?:a\s+)?simulation|simulated|locally))?"
+_TIMES = r"(?:every|each|daily|weekly|nightly|hourly|on\s+\w+days?|at\s+\d|at\s+(?:night|noon|midnight))\b.*"
 _DEEDS: tuple[tuple[str, str, str], ...] = (
     (TAKING, "snapshot", rf"(?:take|make|create)\s+a\s+(?:new\s+)?snapshot(?:\s+of\s+{_MACHINES})?"),
     (
@@ -23,6 +24,33 @@ _DEEDS: tuple[tuple[str, str, str], ...] = (
         "snapshot",
         rf"(?:snapshot|back\s*up|copy)\s+{_MACHINES}(?:\s+into\s+(?:one|a)\s+(?:file|egg))?",
     ),
+    (
+        TAKING,
+        "schedule",
+        rf"(?:(?:take|make|create)\s+(?:a\s+|the\s+)?(?:new\s+)?snapshots?(?:\s+of\s+{_MACHINES})?|(?:snapshot|back\s*up|copy)\s+{_MACHINES})\s+{_TIMES}",
+    ),
+    (
+        TAKING,
+        "schedule",
+        rf"(?:schedule|plan)\s+(?:a\s+|the\s+|my\s+)?(?:\w+\s+)?(?:snapshots?|backups?)\b(?:\s+{_TIMES})?",
+    ),
+    (
+        TAKING,
+        "schedule",
+        r"when\s+(?:is|will)\s+(?:the|my)\s+next\s+(?:snapshot|backup)(?:\s+be)?(?:\s+taken)?",
+    ),
+    (
+        TAKING,
+        "list_eggs",
+        r"when\s+was\s+(?:the|my)\s+(?:last|latest|newest)\s+(?:snapshot|backup)(?:\s+taken)?",
+    ),
+    (TAKING, "list_eggs", r"(?:is|are)\s+(?:everything|all|(?:all\s+)?my\s+machines)\s+backed\s+up"),
+    (
+        TAKING,
+        "inspect",
+        r"(?:is|can)\s+(?:the|my)\s+(?:last|latest|newest)\s+snapshot\s+(?:restorable|be\s+restored)",
+    ),
+    (TAKING, "list_eggs", r"compare\s+(?:the\s+|my\s+)?(?:\w+\s+){0,2}snapshots"),
     (TAKING, "list_eggs", r"(?:what|which)\s+snapshots\s+(?:are\s+there|do\s+(?:i|we)\s+have|exist)"),
     (TAKING, "list_eggs", r"(?:list|show)(?:\s+me)?\s+(?:all\s+)?(?:the\s+|my\s+)?snapshots"),
     (TAKING, "inspect", r"how\s+far\s+is\s+(?:the|my)\s+(?:snapshot|restore)"),
@@ -33,7 +61,7 @@ _DEEDS: tuple[tuple[str, str, str], ...] = (
     (RESTORING, "hatch", rf"(?:restore|simulate\s+the\s+restore\s+of)\s+{_EGG}{_SIMULATED}"),
 )
 _FIRST = re.compile(
-    rf"{_POLITE}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|inspect|plan|restore|simulate)\b",
+    rf"{_POLITE}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|when|is|are|can|compare|schedule|inspect|plan|restore|simulate)\b",
     re.IGNORECASE,
 )
 

@@ -21,6 +21,7 @@ _COUNTS = frozenset(
         ),
     )
 )
+_BYTES = stem("bytes")  # no count of things: a number without that word is none
 _YEARLIKE = 1_000  # from here a number that nothing explains is no count of things
 _PERCENT = frozenset(stem(word) for word in ("percent", "percentage", "brightness", "volume", "%"))
 
@@ -48,7 +49,7 @@ def assign(
                     break
     eats_text = any(param.kind == "text" and not param.choices for param in profile.required())
     for param in waiting:
-        if not param.required and (eats_text or not param.stems & _COUNTS):
+        if not param.required and (eats_text or not param.stems & _COUNTS or _BYTES in param.stems):
             continue
         for number in free:
             unfit = number.weak or number.dice or (not param.required and number.value >= _YEARLIKE)
