@@ -125,6 +125,14 @@ class SnapshotFolder:
         self.parts = self.root / ".parts"
         self._index = self.root / "snapshots.json"
 
+    @property
+    def version(self) -> int:
+        """Another number whenever the list is another one, whichever process wrote it."""
+        try:
+            return self._index.stat().st_mtime_ns
+        except OSError:
+            return 0
+
     def free_name(self, wanted: str) -> str:
         """``wanted``, or with a number where a snapshot has that name already: two may be taken in one second."""
         name, number = wanted, 1

@@ -194,6 +194,8 @@ class Daemon:
         )
         self.tether.workflows = self.coordinator
         self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.members)
+        self.snapshots.schedule = self.snapshot_schedule.show
+        self.activity.watched["neighborhood"] = self.snapshots.looks
         self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")
         self._background: set[asyncio.Task[Any]] = set()
         twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)

@@ -57,6 +57,8 @@ class DaemonSnapshots:
         self._watched = False
         self.open_calls: Callable[[], Awaitable[int]] = _none
         """Counts the calls that came back with a snapshot, unanswered."""
+        self.schedule: Callable[[], dict[str, Any]] = lambda: {"schedule": None}
+        """Gives the schedule of snapshots, as screens show it."""
 
     async def close(self) -> None:
         """Cancels a snapshot, whose finished parts stay; a restore comes to its end."""
@@ -69,12 +71,17 @@ class DaemonSnapshots:
         """The state of the work that is under way."""
         return self._work.as_json() if self._work is not None else None
 
+    def looks(self) -> object:
+        """Another value whenever a screen would show other snapshots, other work or another schedule."""
+        work = self._work.id if self._work is not None else ""
+        return work, self.verbs.folder.version, repr(self.schedule())
+
     async def overview(self) -> dict[str, Any]:
-        """``{"members", "snapshots", "work"}``. Asks no machine anything."""
+        """``{"members", "snapshots", "work", "schedule"}``. Asks no machine anything."""
         roster = await self.roster()
         found = await asyncio.to_thread(self.verbs.snapshots)
         rows = [member.as_json() for member in roster.roster]
-        return {"members": rows, **found, "work": self.under_way()}
+        return {"members": rows, **found, "work": self.under_way(), **self.schedule()}
 
     async def probe(self) -> dict[str, Any]:
         """Asks every machine whether it can be read now."""

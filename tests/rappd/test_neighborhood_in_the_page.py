@@ -173,6 +173,36 @@ def test_twin_that_is_too_large_is_not_called_backed_up(
     expect(page.locator(".nb-glance")).not_to_contain_text("All is backed up")
 
 
+def test_second_tab_follows_what_another_one_or_a_command_began(
+    desk: RunningDaemon, open_page: Callable[..., Page], pi: SshServer
+) -> None:
+    without_shed(desk)
+    (pi.home / "twins" / homes.TWIN / "seeds.bin").write_bytes(random.Random(1).randbytes(BIG))
+    first, second = open_page(desk), open_page(desk)
+    expect(second.get_by_text("There is no snapshot yet.")).to_be_visible()
+    first.get_by_role("button", name="Take a snapshot").click()
+    expect(second.get_by_role("group", name="Progress")).to_contain_text("pi")
+    expect(second.get_by_role("button", name="Take a snapshot")).to_be_disabled()
+    expect(second.locator(".nb-snapshot")).to_contain_text("restorable, tried today")
+    assert desk.cli("neighborhood", "snapshot").returncode == 0
+    expect(second.locator(".nb-snapshot")).to_have_count(2)
+    expect(second.get_by_role("button", name="Take a snapshot")).to_be_enabled()
+
+
+def test_schedule_and_its_failure_stay_on_the_page(
+    desk: RunningDaemon, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(desk)
+    assert desk.cli("neighborhood", "schedule", "every", "1", "minute", "--keep", "2").returncode == 0
+    snapshots = page.locator("section.group", has=page.get_by_role("heading", name="Snapshots", exact=True))
+    expect(snapshots).to_contain_text("Taken by itself: every 1 minute, next today")
+    expect(snapshots).to_contain_text("✗ Fails since today", timeout=120_000)
+    expect(snapshots).to_contain_text("shed")
+    desk.post("/notices/dismiss", {"all": True}, control=True)
+    page.reload()
+    expect(snapshots).to_contain_text("✗ Fails since today")
+
+
 def test_restore_of_a_plan_that_changed_is_planned_anew(
     desk: RunningDaemon, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ routes = web.RouteTableDef()
 @routes.get("/neighborhood")
 @operator_only
 async def overview(request: web.Request) -> web.Response:
-    """The machines, the snapshots, the newest first, and the `work` that is under way. Asks no machine."""
+    """The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine."""
     return ok(await request.app[DAEMON].snapshots.overview())
 
 

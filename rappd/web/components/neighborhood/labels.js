@@ -38,3 +38,12 @@ export function sizes({ machines, twins, size, missing }) {
   const all = machines + missing.filter((path) => !path.includes("/")).length;
   return `${all > machines ? `${machines} of ` : ""}${count(all, "machine")}, ${count(twins, "twin")}, ${bytes(size)}`;
 }
+
+/** Lines on snapshots that are taken by themselves, and since when that fails. */
+export function scheduleLines(found) {
+  if (!found) return [];
+  const zone = found.zone && ` (${stripControl(found.zone)})`;
+  const rule = `Taken by itself: ${stripControl(found.rule)}${zone}, next ${when(found.next)}; the last ${count(found.keep, "whole one")} stay.`;
+  const failing = found.outcome && h("p", {}, sign("✗", "bad"), `Fails since ${when(found.failed_since)}: ${stripControl(found.outcome)}`);
+  return [h("p", { class: "soft" }, rule), failing];
+}

@@ -8,6 +8,8 @@ const FRESH_MS = 60_000;
 class Neighborhood extends EventTarget {
   members = [];
   snapshots = [];
+  /** When snapshots are taken by themselves; null when never. */
+  schedule = null;
   /** By the name of a machine; empty before the first probe. */
   probes = new Map();
   probing = false;
@@ -19,8 +21,8 @@ class Neighborhood extends EventTarget {
 
   /** Reads the machines and the snapshots; asks no machine. Raises `Problem`. */
   async look() {
-    const { members, snapshots, work } = await get("/neighborhood");
-    Object.assign(this, { members, snapshots });
+    const { members, snapshots, schedule, work } = await get("/neighborhood");
+    Object.assign(this, { members, snapshots, schedule });
     if (!this.#own) this.#take(work);
     return { members, snapshots };
   }

@@ -5,6 +5,7 @@ import { bytes, count } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { stripControl } from "../machines/labels.js";
+import { daemonEvents } from "../../lib/event-stream.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "../outbox/outbox-state.js";
 import { twins } from "../twins/twins-state.js";
@@ -12,7 +13,7 @@ import { waiting } from "../waiting/waiting-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
 import { announce } from "../../lib/live-region.js";
-import { drillState, sign, sizes } from "./labels.js";
+import { drillState, scheduleLines, sign, sizes } from "./labels.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { neighborhoodPicture } from "./neighborhood-picture.js";
 import { snapshotList } from "./snapshot-list.js";
@@ -28,6 +29,7 @@ export function neighborhoodView(place) {
   const workError = h("div", {});
   const outcome = h("div", { class: "nb-outcome", role: "status" });
   const snapshots = h("div", {});
+  const schedule = h("div", {});
   const bars = workProgress({ cancel: () => attemptIn(workError, () => neighborhood.cancel()) });
   const archived = h("input", { type: "checkbox", id: "snapshot-archived" });
   const begin = h("button", { type: "button", class: "primary", onclick: take }, "Take a snapshot");
@@ -56,7 +58,7 @@ export function neighborhoodView(place) {
       bars.element,
       outcome,
     ),
-    h("section", { class: "group" }, h("h2", {}, "Snapshots"), snapshots),
+    h("section", { class: "group" }, h("h2", {}, "Snapshots"), schedule, snapshots),
   );
 
   const lists = [
@@ -78,12 +80,14 @@ export function neighborhoodView(place) {
   const draw = () => {
     picture.draw();
     bars.show(neighborhood.work?.kind === "restore" && document.querySelector("dialog[open]") ? null : neighborhood.work);
+    fill(schedule, scheduleLines(neighborhood.schedule));
     begin.disabled = neighborhood.work !== null;
     ask.disabled = neighborhood.probing;
   };
   const listeners = [
     listen("change", [neighborhood, machines, twins, outbox, waiting], draw),
     listen("ended", [neighborhood], refresh),
+    listen("neighborhood", [daemonEvents], refresh),
   ];
   draw();
   probe();
