@@ -35,6 +35,11 @@ class SnapshotWriter:
         self._archive.__exit__(*error)
 
     @property
+    def is_usable(self) -> bool:
+        """False once something could not be written: the egg cannot be finished."""
+        return self._archive.is_usable
+
+    @property
     def files(self) -> int:
         """The number of members up to now."""
         return len(self._hashes)

@@ -152,6 +152,8 @@ class _Capture:
             memory = self._options.include_brainstem_data
             taken = self._workspace(host, "brainstem/", memory=memory, rename=str)
         except (TwinError, OSError) as problem:
+            if not self._writer.is_usable:
+                raise
             self._done.failed.append(Omission("brainstem", _said(problem)))
             return [], {}
         self._note("brainstem", taken)
@@ -199,6 +201,8 @@ class _Capture:
         try:
             taken = self._workspace(twin.workspace, prefix, memory=True, rename=_in_twin, key=twin.key)
         except (TwinError, OSError) as problem:
+            if not self._writer.is_usable:
+                raise
             self._done.failed.append(Omission(twin.name, _said(problem)))
             return row | {"captured": False, "reason": UNREADABLE}
         self._note(twin.name, taken)

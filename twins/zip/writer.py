@@ -120,6 +120,11 @@ class ArchiveWriter:
         self._usable = True
         return written
 
+    @property
+    def is_usable(self) -> bool:
+        """False once something could not be written, and when the archive is finished: it takes no more."""
+        return self._usable
+
     def finish(self) -> int:
         """Writes the list of files and hands everything to the file, unsynced; returns the bytes in all."""
         self._begin()

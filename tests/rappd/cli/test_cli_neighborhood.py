@@ -9,6 +9,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,56 @@ def test_kept_files_of_another_machine_are_named_with_a_command_that_gets_them(
         into = tmp_path / words[0]
         assert idle.cli("egg", "extract", command[0], str(into)).returncode == 0
         assert [file.read_text() for file in into.rglob("rain.py")] == ["mine"]
+
+
+@pytest.fixture
+def small_home(tmp_path: Path) -> Iterator[Path]:
+    """A home with three twins of 8 MB each, on a disk of its own."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", disk], check=True)
+    try:
+        home = disk / "home"
+        home.mkdir(mode=0o700)
+        for key in "abc":
+            twin = home / "twins" / (key * 64)
+            homes.fill_twin(twin)
+            (twin / "map.bin").write_bytes(os.urandom(8_000_000))
+        yield home
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def resize(home: Path, megabytes: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={megabytes}m", home.parent], check=True)
+
+
+@pytest.mark.needs_root
+def test_snapshot_that_no_room_is_left_to_try_is_not_called_unrestorable(
+    idle: RunningDaemon, small_home: Path
+) -> None:
+    resize(small_home, 65)
+    taken = idle.cli("neighborhood", "snapshot", RAPP_HOME=str(small_home))
+    told = " ".join(taken.stdout.split())
+    assert (taken.returncode, "cannot be restored" in told) == (1, False), taken.stderr
+    assert "is not tried: this machine's disk is full. Free " in told
+    assert "not tried" in idle.cli("neighborhood", "snapshots", RAPP_HOME=str(small_home)).stdout
+    name = next((small_home / "eggs/neighborhood").glob("*.egg")).stem
+    again = idle.cli("neighborhood", "drill", name, RAPP_HOME=str(small_home))
+    assert (again.returncode, "is not tried" in again.stderr) == (1, True), again.stderr
+    resize(small_home, 200)
+    assert idle.cli("neighborhood", "drill", name, RAPP_HOME=str(small_home)).returncode == 0
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("megabytes", [30, 38, 45])
+def test_disk_that_fills_up_with_this_machines_part_is_told_in_words(
+    idle: RunningDaemon, small_home: Path, megabytes: int
+) -> None:
+    resize(small_home, megabytes)
+    taken = idle.cli("neighborhood", "snapshot", RAPP_HOME=str(small_home))
+    said = " ".join((taken.stdout + taken.stderr).split())
+    assert taken.returncode in (1, 7, 9), said
+    assert "Traceback" not in said
+    assert "disk is full" in said or "No space left on device" in said, said
+    assert list(small_home.rglob("*.tmp")) == []
