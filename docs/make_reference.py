@@ -64,6 +64,7 @@ DO = {
     "bad_snapshot_name": "Take a name without slashes and signs that Windows allows in no file name.",
     "not_a_snapshot": "Hatch it with `rappd egg hatch`.",
     "partial_snapshot": "Do what the message says; the next one tries again, or `rappd neighborhood snapshot`.",
+    "drill_untried": "Make room on this machine, then `rappd neighborhood drill NAME`.",
     "drill_failed": "`rappd neighborhood drill NAME` says which file; take another.",
     "snapshot_running": "Wait until the other snapshot or restore is done, then rerun.",
     "bad_estate": "Put a good `estate.json` there, or make a new one: `rappd estate rebuild`.",

@@ -36,7 +36,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(slots=True)
 class SnapshotResult:
-    """A snapshot that lies on disk, whole, and what it lacks."""
+    """A snapshot that lies on disk, whole, and what it lacks. ``untried``: why it was not tried, if it should have been."""
 
     record: SnapshotRecord
     left_out: list[Omission] = field(default_factory=list)
@@ -44,6 +44,7 @@ class SnapshotResult:
     failed: list[Omission] = field(default_factory=list)
     unstable: list[Omission] = field(default_factory=list)
     reused: int = 0
+    untried: str = ""
 
     @property
     def is_partial(self) -> bool:
@@ -60,6 +61,7 @@ class SnapshotResult:
             "unstable": [one.as_json() for one in self.unstable],
             "reused": self.reused,
             "partial": self.is_partial,
+            "untried": self.untried,
         }
 
 

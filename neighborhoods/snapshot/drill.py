@@ -13,6 +13,7 @@ from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.disk_problem import disk_problem
+from neighborhoods.snapshot.errors import DrillUntriedError
 from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
 from neighborhoods.snapshot.peer_trees import as_egg, spooled
 from neighborhoods.snapshot.plan import (
@@ -26,11 +27,13 @@ from neighborhoods.snapshot.plan import (
 from neighborhoods.snapshot.snapshot_folder import DrillResult
 from neighborhoods.snapshot.spool import Spool
 from twins.eggs.parsed_egg import ParsedEgg
+from twins.installer.errors import DiskFullError
 from twins.installer.installer import Installer
 from twins.installer.placement import to_threads
 from twins.installer.planning import Action
 from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
+from twins.installer.staging import check_disk_space
 from twins.workspace.identity_file import utc
 
 _WITH_NOTES = ("rappid.json", "bonds.json")
@@ -40,14 +43,20 @@ _WITH_NOTES = ("rappid.json", "bonds.json")
 async def drill(path: Path, beside: Path, fingerprint: str, *, now: datetime | None = None) -> DrillResult:
     """Hatches the snapshot at ``path`` into a folder made in ``beside`` and removed afterwards.
 
-    Nothing of the home is read or touched. ``problem`` names the first file that would not come back.
+    Nothing of the home is read or touched. ``problem`` names the first file that would not come back. Raises
+    ``DrillUntriedError`` when the disk has no room for it.
     """
     at = utc(now or datetime.now(UTC))
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, "", ".drill-", beside))
     try:
         with (await asyncio.to_thread(SnapshotContents.open, path)).opened as opened:
             contents = SnapshotContents.of(opened)
+            check_disk_space(scratch, _octets(contents), path.stem)
             result = await _hatched(contents, scratch, fingerprint)
+    except DiskFullError as error:
+        raise DrillUntriedError(
+            f"{path.stem} is not tried: this machine's disk is full.", do=error.do
+        ) from error
     except ReportableError as error:
         return DrillResult(at, 0, str(error))
     except OSError as error:
@@ -55,6 +64,14 @@ async def drill(path: Path, beside: Path, fingerprint: str, *, now: datetime | N
     finally:
         await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
     return DrillResult(at, *result)
+
+
+def _octets(contents: SnapshotContents) -> int:
+    """Bytes that a hatching takes at its height: all files, and the largest twin of another machine once more."""
+    here = sum(part.size for unit in contents.local for part in unit.opened.parts)
+    rows = [row for block in contents.peers for row in block.row["twins"] if row["captured"]]
+    elsewhere = [int(row["workspace_bytes"]) for row in rows]
+    return here + sum(elsewhere) + max(elsewhere, default=0)
 
 
 async def _hatched(

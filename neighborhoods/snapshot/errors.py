@@ -45,6 +45,14 @@ class PartialSnapshotError(NeighborhoodError):
     exit_code = 7
 
 
+class DrillUntriedError(NeighborhoodError):
+    """A snapshot that was not tried, because this machine's disk has no room for it. Nothing is known of it."""
+
+    code = "drill_untried"
+    status = 507
+    exit_code = 1
+
+
 class DrillFailedError(NeighborhoodError):
     """A scheduled snapshot was taken and cannot be restored."""
 

@@ -78,7 +78,7 @@ def snapshot(
     drilled = done.record.drill
     if done.is_partial:
         return _PARTIAL
-    return 1 if drilled is not None and not drilled.passed else 0
+    return 1 if done.untried or (drilled is not None and not drilled.passed) else 0
 
 
 @click.command()

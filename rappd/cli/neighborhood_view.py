@@ -69,7 +69,9 @@ def show_snapshot(done: SnapshotResult) -> None:
             dim(f"  Left out: {count(others, 'file')} (keys, .env, caches and the like; all with --json)")
         )
     drilled = record.drill
-    if drilled is None:
+    if done.untried:
+        print_out(wrapped(f"  {status_mark('note')} {strip_control(done.untried)}", 4))
+    elif drilled is None:
         print_out(dim(f"  Not tried yet. {arrow()} rappd neighborhood drill {record.name}"))
     elif drilled.passed:
         print_out(f"{status_mark('good')} Restorable: {count(drilled.files, 'file')} hatched and compared.")

@@ -245,9 +245,10 @@ def ended_line(done: dict[str, Any]) -> str:
     row = done["snapshot"]
     absent = [*row["missing"], *row["left_behind"]]
     lacks = f", without {', '.join(absent)}" if absent else ""
-    state = "restorable" if row["restorable"] else "not restorable"
-    if row["drill"] and row["drill"]["problem"]:
-        state += f": {row['drill']['problem']}"
+    if row["drill"] is None:
+        state = "not tried"
+    else:
+        state = "restorable" if row["restorable"] else f"not restorable: {row['drill']['problem']}"
     return f"The snapshot {row['name']} holds {row['machines']} machines and {row['twins']} twins{lacks}; it is {state}."
 
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neighborhoods.snapshot.errors import DrillUntriedError
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotFolder, SnapshotRecord
 from rappd.daemon.home import Home
 from rappd.operations.eggs import EggOperations
@@ -97,11 +98,14 @@ class NeighborhoodSnapshots:
             )
             if drill:
                 tell({"event": "drill", "state": "hatching", "path": done.record.path})
-                done.record = await self._drill(done.record)
+                try:
+                    done.record = await self._drill(done.record)
+                except DrillUntriedError as error:
+                    done.untried = error.with_advice()
         return done
 
     async def drill(self, text: str) -> SnapshotRecord:
-        """Drills a snapshot that is there, anew. Raises ``NoSuchSnapshotError``."""
+        """Drills a snapshot that is there, anew. Raises ``NoSuchSnapshotError``, ``DrillUntriedError``."""
         with self.folder.alone():
             path = str(self.folder.find(text))
             for record in self.folder.listing():

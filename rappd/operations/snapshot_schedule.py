@@ -8,7 +8,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from neighborhoods.snapshot.errors import DrillFailedError, PartialSnapshotError, SnapshotRunningError
+from neighborhoods.snapshot.errors import (
+    DrillFailedError,
+    DrillUntriedError,
+    PartialSnapshotError,
+    SnapshotRunningError,
+)
 from neighborhoods.snapshot.retention import remove_old
 from rappd.errors import UsageProblemError
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
@@ -94,6 +99,10 @@ def _require_whole(done: SnapshotResult) -> None:
         raise PartialSnapshotError(
             f"{name} is partial. {said.rstrip('.')}{more}.", do="Put that right; the next one tries again."
         )
-    if drill is None or not drill.passed:
-        why = drill.problem.rstrip(".") if drill else "it was never tried"
+    if drill is None:
+        raise DrillUntriedError(
+            done.untried or f"{name} was never tried.", do=f"rappd neighborhood drill {name}"
+        )
+    if not drill.passed:
+        why = drill.problem.rstrip(".")
         raise DrillFailedError(f"{name} cannot be restored: {why}.", do=f"rappd neighborhood drill {name}")

@@ -131,7 +131,7 @@ export function neighborhoodView(place) {
 }
 
 /** The contents of a snapshot, and the machines that it lacks. */
-function result({ snapshot, failed, oversize, left_out: left, partial }) {
+function result({ snapshot, failed, oversize, left_out: left, partial, untried }) {
   const [mark, kind, words] = drillState(snapshot);
   const secrets = left.filter(({ id }) => id);
   const lines = [
@@ -142,7 +142,7 @@ function result({ snapshot, failed, oversize, left_out: left, partial }) {
   const more = lines.length - MOST;
   return [
     h("p", {}, sign(partial ? "!" : "✓", partial ? "warn" : "good"), `${stripControl(snapshot.name)}: ${sizes(snapshot)}.`),
-    h("p", {}, sign(mark, kind), words),
+    h("p", {}, sign(mark, kind), untried ? stripControl(untried) : words),
     lines.length > 0 && h("ul", { class: "paths", role: "list" }, lines.slice(0, MOST).map((line) => h("li", {}, line))),
     more > 0 && h("p", { class: "soft" }, `and ${more} more`),
     oversize.length > 0 && h("p", { class: "soft" }, "To take larger twins, too: ", h("code", {}, "rappd neighborhood snapshot --max-twin-bytes BYTES")),
