@@ -125,10 +125,10 @@ def why_not_used(name: str) -> str:
     elsewhere = None if find(name) else shutil.which(name)
     if elsewhere is None:
         return ""
-    folder = os.path.dirname(elsewhere)
+    folder = os.path.dirname(os.path.abspath(elsewhere))
     home = str(Path.home())
     shown = f"~{folder.removeprefix(home)}" if folder.startswith(f"{home}/") else folder
-    return f"{name} in {shown} is not used: agents could replace it"
+    return f"{os.path.basename(name)} in {shown} is not used: agents could replace it"
 
 
 def known_to_shell(name: str) -> str | None:

@@ -80,6 +80,8 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
     else:
         shown = "set" if setting.secret else check(setting, text)
         print_out(f"{status_mark('good')} {setting.name} = {strip_control(shown)}  {dim(tilde(where))}")
+    if setting.name == "notify.command":
+        _warn_of_command(effective.text)
     if effective.source != where.name:
         print_err(
             f"{status_mark('note', sys.stderr)} {setting.variable} in {_place(effective)} wins over it."
@@ -173,6 +175,15 @@ def _place(value: Value) -> str:
 
 def _origin(value: Value) -> str:
     return "the default" if value.source == "default" else f"from {_place(value)}"
+
+
+def _warn_of_command(command: str) -> None:
+    from rappd.notices.command import obstacle_to  # only who sets it needs it
+
+    if (found := obstacle_to(command)) is not None:
+        print_status(
+            "note", f"It cannot be run now: {strip_control(found.what)}.", found.do, stream=sys.stderr
+        )
 
 
 def _asked(setting: Setting) -> str:

@@ -26,6 +26,7 @@ from rappd.diagnostics.home import (
     check_store,
 )
 from rappd.diagnostics.network import check_listener, check_nearby, check_peers
+from rappd.diagnostics.notices import check_notify_command
 from rappd.diagnostics.phones import check_phones
 from rappd.diagnostics.snapshots import check_schedule, check_snapshots
 
@@ -66,6 +67,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Thinking", check_thinking),
     ("Workers", check_sandbox),
     ("Programs", check_programs),
+    ("Notices", check_notify_command),
     ("Listener", check_listener),
     ("Nearby", check_nearby),
     ("Peers", check_peers),

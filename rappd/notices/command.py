@@ -6,8 +6,10 @@ import asyncio
 import logging
 import shlex
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
-from agents.runtime.programs import DESKTOP, ProgramNotFoundError, from_owner, run
+from agents.runtime.programs import DESKTOP, ProgramNotFoundError, find, from_owner, run, why_not_used
 from rappd.errors import UsageProblemError
 from rappd.store.notice_table import Notice
 
@@ -49,6 +51,51 @@ class NotifyCommand:
         else:
             if ended.code:
                 log.warning("notify.command ended with %d: %s", ended.code, ended.text[-200:])
+
+
+class Obstacle(NamedTuple):
+    """``what`` keeps a command from being run, as a sentence without its stop, and what to ``do``.
+
+    ``replaceable``: its program lies where agents could write, so it is never run. ``missing``: it may be installed later.
+    """
+
+    what: str
+    do: str
+    replaceable: bool = False
+    missing: bool = False
+
+
+def obstacle_to(command: str) -> Obstacle | None:
+    """Returns what keeps a command from being run here and now; None for one that can be run, or is empty."""
+    if not command.strip():
+        return None
+    try:
+        program = arguments_of(command)[0]
+    except UsageProblemError as problem:
+        return Obstacle(str(problem).rstrip("."), problem.do)
+    if find(program) is not None:
+        return None
+    if why := why_not_used(program):
+        name = Path(program).name
+        do = f"put {name} where only root can write, such as /usr/local/bin; then set notify.command anew"
+        return Obstacle(why, do, replaceable=True)
+    if Path(program).is_file():
+        return Obstacle(f"{program} is no program", f"chmod +x {shlex.quote(program)}")
+    do = "install it for the whole system, or name the program by its full path"
+    return Obstacle(f"there is no program {program}", do, missing=True)
+
+
+def refuse_unusable(command: str) -> None:
+    """Raises ``UsageProblemError`` for a command that cannot be read or would never be run.
+
+    One whose program is merely not there passes: it may be installed later.
+    """
+    if not command.strip():
+        return
+    arguments_of(command)
+    found = obstacle_to(command)
+    if found is not None and found.replaceable:
+        raise UsageProblemError(f"notify.command would never run: {found.what}.", do=found.do)
 
 
 def arguments_of(command: str) -> list[str]:

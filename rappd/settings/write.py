@@ -35,6 +35,10 @@ def write(home: Home, name: str, text: str) -> Setting:
     """Checks and stores one setting; comments and order of ``rappd.toml`` stay."""
     setting = find(name)
     text = check(setting, text)
+    if setting.name == "notify.command":
+        from rappd.notices.command import refuse_unusable  # only who sets it needs it
+
+        refuse_unusable(text)
     home.create()
     if setting.secret:
         _write_secret(home, setting, text)
