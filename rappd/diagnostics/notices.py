@@ -1,4 +1,4 @@
-"""The check of ``notify.command``, the program that is told of each notice."""
+"""Checks the setting ``notify.command``."""
 
 from __future__ import annotations
 

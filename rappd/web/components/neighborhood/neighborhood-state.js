@@ -8,7 +8,7 @@ const FRESH_MS = 60_000;
 class Neighborhood extends EventTarget {
   members = [];
   snapshots = [];
-  /** When snapshots are taken by themselves; null when never. */
+  /** The schedule of snapshots; null without one. */
   schedule = null;
   /** By the name of a machine; empty before the first probe. */
   probes = new Map();
