@@ -125,7 +125,6 @@ class SnapshotFolder:
         self.parts = self.root / ".parts"
         self._index = self.root / "snapshots.json"
 
-    @property
     def version(self) -> int:
         """Another number whenever the list is another one, whichever process wrote it."""
         try:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -33,7 +33,7 @@ class ActivityFeed:
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
-        self.watched: dict[str, Callable[[], object]] = {}
+        self.watched: dict[str, Callable[[], Awaitable[object]]] = {}
         """By type of news: gives a value that is another one whenever the subject looks different on screens."""
         self._seen: dict[str, object] = {}
         self._looked = 0.0
@@ -68,7 +68,7 @@ class ActivityFeed:
         self._listeners.add(queue)
         try:
             while True:
-                self._look()
+                await self._look()
                 try:
                     async with asyncio.timeout(_LOOK_SECONDS):
                         line = await queue.get()
@@ -84,15 +84,17 @@ class ActivityFeed:
         """Lets every listener go: an open page does not hold up the end."""
         self._put(None)
 
-    def _look(self) -> None:
+    async def _look(self) -> None:
         """Looks at what is watched, only while somebody listens, at most once a second for all of them."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS * 0.9:
             return
-        self._looked, before = now, self._seen
-        self._seen = {kind: look() for kind, look in self.watched.items()}
-        for kind, found in self._seen.items():
-            if kind in before and before[kind] != found:
+        self._looked = now
+        for kind, look in self.watched.items():
+            found = await look()
+            before = self._seen.get(kind, found)
+            self._seen[kind] = found
+            if before != found:
                 self._tell({"type": kind})
 
     def _tell(self, news: dict[str, Any]) -> None:

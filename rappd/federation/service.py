@@ -355,7 +355,7 @@ class FederationService:
         if row.verb == EGG:
             self.spawn(asyncio.to_thread(self.outgoing_eggs.remove, row.id))
 
-    def looks(self) -> object:
+    async def looks(self) -> object:
         """Another value whenever a screen would show other machines differently: who is there, who asks."""
         if not self.ready.is_set():
             return ()

@@ -71,10 +71,10 @@ class DaemonSnapshots:
         """The state of the work that is under way."""
         return self._work.as_json() if self._work is not None else None
 
-    def looks(self) -> object:
+    async def looks(self) -> object:
         """Another value whenever a screen would show other snapshots, other work or another schedule."""
         work = self._work.id if self._work is not None else ""
-        return work, self.verbs.folder.version, repr(self.schedule())
+        return work, await asyncio.to_thread(self.verbs.folder.version), repr(self.schedule())
 
     async def overview(self) -> dict[str, Any]:
         """``{"members", "snapshots", "work", "schedule"}``. Asks no machine anything."""

@@ -170,7 +170,7 @@ class TetherService:
         way = "" if here is None else ("webrtc" if here.guest_print else "websocket")
         return {**device.shown(), "connected": here is not None, "way": way}
 
-    def looks(self) -> object:
+    async def looks(self) -> object:
         """Another value whenever a screen would show phones differently, or the code and the digits."""
         window = {**self.window_state(), "remaining": None} if self._open is not None else {}
         devices = [(one.id, one.name, one.caps, one.user) for one in self._registered()]
