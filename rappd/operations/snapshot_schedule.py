@@ -66,14 +66,14 @@ class SnapshotSchedule:
         return self.show()
 
     async def _run(self, row: TimerRow) -> None:
-        """Takes one, and then removes old ones. Raises what makes it fail; a partial one has failed."""
+        """Takes one and removes old ones. Raises what makes it fail; a partial one has failed."""
         members = await self._members()
         done = await _in_turn(lambda: self._snapshots.snapshot(members.to_read(), scheduled=True))
-        _require_whole(done)
         keep = row.detail.get("keep")
         folder = self._snapshots.folder
         with suppress(SnapshotRunningError):  # the next run removes them
             await asyncio.to_thread(remove_old, folder, keep if isinstance(keep, int) else KEEP)
+        _require_whole(done)
 
 
 async def _in_turn(take: Callable[[], Awaitable[SnapshotResult]]) -> SnapshotResult:

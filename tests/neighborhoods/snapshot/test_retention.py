@@ -26,12 +26,12 @@ def desk(tmp_path: Path) -> Machine:
 
 
 def take(
-    desk: Machine, hour: int, *, scheduled: bool = True, whole: bool = True, tried: bool = True
+    desk: Machine, hour: int, *, scheduled: bool = True, lacks: tuple[str, ...] = (), tried: bool = True
 ) -> SnapshotRecord:
-    """A snapshot of that hour; without ``whole``, one that lacks a machine."""
+    """A snapshot of that hour, without the machines that it ``lacks``."""
 
     async def work() -> SnapshotRecord:
-        peers = [] if whole else [SnapshotPeer("pi", None)]
+        peers = [SnapshotPeer(name, None) for name in lacks]
         at = NOW + timedelta(hours=hour)
         with desk.folder.alone():
             done = await take_snapshot(
@@ -51,7 +51,7 @@ def names(desk: Machine) -> list[str]:
 
 def test_remove_old_keeps_the_last_whole_ones_and_those_of_others(desk: Machine) -> None:
     by_hand = take(desk, 0, scheduled=False)
-    old = [take(desk, 1), take(desk, 2, whole=False), take(desk, 3), take(desk, 4, tried=False)]
+    old = [take(desk, 1), take(desk, 2, lacks=("pi",)), take(desk, 3), take(desk, 4, tried=False)]
     kept = [take(desk, 5), take(desk, 6)]
     assert {one.name for one in remove_old(desk.folder, 2)} == {one.name for one in old}
     assert names(desk) == [one.name for one in [by_hand, *kept]]
@@ -63,10 +63,24 @@ def test_remove_old_keeps_the_last_whole_ones_and_those_of_others(desk: Machine)
 
 def test_remove_old_without_a_newer_whole_one_removes_nothing(desk: Machine) -> None:
     take(desk, 1)
-    take(desk, 2, whole=False)
+    take(desk, 2, lacks=("pi",))
     take(desk, 3, tried=False)
     assert remove_old(desk.folder, 1) == []
     assert len(names(desk)) == 3
+
+
+def test_remove_old_keeps_partial_ones_only_as_far_as_they_have_something_of_their_own(desk: Machine) -> None:
+    first = take(desk, 1, lacks=("pi",))
+    own = take(desk, 2, lacks=("vm",))
+    others = [take(desk, hour, lacks=("pi", "phone")) for hour in range(3, 6)]
+    assert remove_old(desk.folder, 5) == []
+    assert [one.name for one in remove_old(desk.folder, 1)] == [one.name for one in reversed(others[:2])]
+    assert names(desk) == [one.name for one in (first, own, others[2])]
+    last = take(desk, 6, lacks=("pi",))
+    assert [one.name for one in remove_old(desk.folder, 1)] == [others[2].name, first.name]
+    take(desk, 7, lacks=("pi",), tried=False)
+    assert remove_old(desk.folder, 1) == []
+    assert names(desk)[:2] == [own.name, last.name]
 
 
 def test_remove_old_leaves_a_changed_file(desk: Machine) -> None:

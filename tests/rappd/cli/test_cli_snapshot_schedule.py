@@ -112,7 +112,7 @@ def test_scheduled_snapshot_waits_for_one_that_is_under_way(idle: RunningDaemon,
 
 def test_failed_schedule_stays_visible_until_one_succeeds(idle: RunningDaemon, stick: Path) -> None:
     idle.start()
-    idle.cli("neighborhood", "schedule", "every 6 hours")
+    idle.cli("neighborhood", "schedule", "every 6 hours", "--keep", "1")
     stick.rename(stick.with_name("away"))
     failed = miss_and_run(idle)
     assert "partial" in failed["outcome"]
@@ -126,6 +126,7 @@ def test_failed_schedule_stays_visible_until_one_succeeds(idle: RunningDaemon, s
         assert "stick" in shown, words
     again = miss_and_run(idle)
     assert again["failed_since"] == failed["failed_since"]
+    assert len(snapshots(idle)) == 1, "partial ones pile up"
     stick.with_name("away").rename(stick)
     well = miss_and_run(idle)
     assert (well["outcome"], well["failed_since"]) == ("", "")
