@@ -100,7 +100,8 @@ class FleetAgent(BasicAgent):
                 answer = _archived(done, chosen)
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
-        return json.dumps({"status": "ok", **answer}, ensure_ascii=False, default=str)
+        state = "ok" if answer.get("ok", True) else "partial"
+        return json.dumps({"status": state, **answer}, ensure_ascii=False, default=str)
 
 
 def _filter(given: object, text: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rappd.cli.egg_options import verbs_here
@@ -12,7 +12,6 @@ from rappd.daemon.home import Home, machine_name
 if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.member_transport import MemberTransport
-    from neighborhoods.snapshot.peer_capture import SnapshotPeer
     from rappd.operations.neighborhood_members import NeighborhoodMembers
     from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 
@@ -53,11 +52,6 @@ def members_here() -> NeighborhoodMembers:
 
         listing = peers_on_disk(home)
     return NeighborhoodMembers.of(home, Settings.load(home), listing)
-
-
-def peers_here(names: Sequence[str] = ()) -> list[SnapshotPeer]:
-    """The other machines of the roster that a snapshot can read; with ``names``, those, readable or not."""
-    return members_here().to_read(names)
 
 
 def ways_here() -> Callable[[PeerBlock], MemberTransport | None]:

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import click
 
-from rappd.cli.console import print_json, print_json_line, print_out, status_mark, strip_control
+from rappd.cli.console import (
+    print_json,
+    print_json_line,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import ago
-from rappd.cli.neighborhood_home import peers_here, snapshots_here
+from rappd.cli.neighborhood_home import members_here, snapshots_here
 from rappd.cli.neighborhood_progress import machine_bars
 from rappd.cli.neighborhood_schedule import schedule_here, show_failing
 from rappd.cli.neighborhood_view import show_apart, show_snapshot
@@ -50,6 +57,7 @@ def snapshot(
     Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
     """
     from neighborhoods.snapshot.manifest import MAX_TWIN_BYTES, SnapshotOptions
+    from rappd.operations.neighborhood_members import no_way
 
     options = SnapshotOptions(
         include_archived=include_archived,
@@ -57,11 +65,11 @@ def snapshot(
         include_stopped_twins=not awake_only,
         max_twin_bytes=MAX_TWIN_BYTES if max_twin_bytes is None else max_twin_bytes,
     )
-    verbs = snapshots_here()
+    verbs, members = snapshots_here(), members_here()
     with machine_bars(as_json=as_json) as tell:
         done = asyncio.run(
             verbs.snapshot(
-                peers_here(only),
+                members.to_read(only),
                 target=Path(out).expanduser().absolute() if out else None,
                 name=name,
                 options=options,
@@ -75,6 +83,8 @@ def snapshot(
         print_json_line({"event": "done", **done.as_json()})
     else:
         show_snapshot(done)
+        for one in () if only else members.without_a_way():
+            print_status("note", f"{one.name} is not in it: {no_way(one)}")
     drilled = done.record.drill
     if done.is_partial:
         return _PARTIAL

@@ -98,6 +98,10 @@ class NeighborhoodMembers:
             )
         return found
 
+    def without_a_way(self) -> list[Member]:
+        """The others that ``peers.json`` names with an address alone: ``to_read`` leaves them out."""
+        return [one for one in self.roster if one.coordinates and not (one.way or one.is_mine or one.is_self)]
+
     def way_to(self, block: PeerBlock) -> MemberTransport | None:
         """The way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
         for member in self.roster:

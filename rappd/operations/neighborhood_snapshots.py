@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neighborhoods.snapshot.errors import DrillUntriedError
+from neighborhoods.snapshot.errors import DrillUntriedError, NoSuchSnapshotError
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotFolder, SnapshotRecord
 from rappd.daemon.home import Home
 from rappd.operations.eggs import EggOperations
@@ -111,7 +111,10 @@ class NeighborhoodSnapshots:
             for record in self.folder.listing():
                 if record.path == path:
                     return await self._drill(record)
-        raise self.folder.unknown(text)
+        raise NoSuchSnapshotError(
+            f"{path} was not taken here, so no drill of it can be noted.",
+            do=f"rappd neighborhood plan {path}",
+        )
 
     async def _drill(self, record: SnapshotRecord) -> SnapshotRecord:
         import msgspec

@@ -191,6 +191,7 @@ def test_fleet_agent_works_by_conversation_for_the_operator_alone(
     assert "gone is there, and takes no SSH connections." in told
     dry = desk.cli("chat", "archive estate name_prefix=it's").stdout
     assert "Nothing was done yet" in dry
+    assert "failed" not in dry, "others did not answer; this machine and shed did"
     assert "shed: it's a twin" in dry
     everyday = desk.post("/chat", {"user_input": "archive estate name_prefix=it's confirm"}).json()
     assert "Fleet" not in json.dumps(everyday)

@@ -1,4 +1,4 @@
-"""A sentence about snapshots of the neighborhood: "snapshot my machines", "restore home as a simulation"."""
+"""A sentence about all machines: "snapshot my machines", "restore home as a simulation"."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import re
 from functools import cache
 from typing import Any
 
-TAKING, RESTORING = "NeighborhoodSnapshot", "NeighborhoodRun"
-"""The agents; ``action``, ``egg_path``, ``target`` and ``confirm`` are their parameters."""
+TAKING, RESTORING, KEEPING = "NeighborhoodSnapshot", "NeighborhoodRun", "Fleet"
+"""The agents; ``action``, ``name``, ``egg_path``, ``target``, ``filter`` and ``confirm`` are their parameters."""
 
 _LONGEST = 1000
 _POLITE = r"(?:(?:please|hey|hi|ok|okay|now|then|(?:can|could|would|will) you(?: please)?)[\s,]+)*"
 _YES = re.compile(r"\s*yes[\s,.!:]+", re.IGNORECASE)
 _ALL = r"(?:(?:all|of|all of|every one of)\s+)*(?:my|the|our|these)?\s*"
-_MACHINES = rf"{_ALL}(?:machines|computers|neighbou?rhood|fleet)"
+_MACHINES = rf"(?:{_ALL}(?:machines|computers|neighbou?rhood|fleet)|everything)"
+_NAME = r'(?:\s+(?:called|named)\s+(?P<name>"[^"]{1,120}"|[\w.-]*[\w-]))?'
 _EGG = r'(?:(?:the\s+)?(?:(?:last|latest|newest)\s+)?(?:snapshot|egg)\b\s*)?(?:(?:called|named)\s+)?(?P<egg>"[^"]{1,200}"|[\w./~-]*[\w-])?'
 _SIMULATED = r"(?P<simulated>\s+(?:as\s+a\s+simulation|in\s+(?:a\s+)?simulation|simulated|locally))?"
 _TIMES = r"(?:every|each|daily|weekly|nightly|hourly|on\s+\w+days?|at\s+\d|at\s+(?:night|noon|midnight))\b.*"
 _DEEDS: tuple[tuple[str, str, str], ...] = (
-    (TAKING, "snapshot", rf"(?:take|make|create)\s+a\s+(?:new\s+)?snapshot(?:\s+of\s+{_MACHINES})?"),
+    (TAKING, "snapshot", rf"(?:take|make|create)\s+a\s+(?:new\s+)?snapshot(?:\s+of\s+{_MACHINES})?{_NAME}"),
     (
         TAKING,
         "snapshot",
-        rf"(?:snapshot|back\s*up|copy)\s+{_MACHINES}(?:\s+into\s+(?:one|a)\s+(?:file|egg))?",
+        rf"(?:snapshot|back\s*up|copy)\s+{_MACHINES}(?:\s+into\s+(?:one|a)\s+(?:file|egg))?{_NAME}",
     ),
     (
         TAKING,
@@ -58,10 +59,15 @@ _DEEDS: tuple[tuple[str, str, str], ...] = (
     (TAKING, "inspect", rf"inspect\s+(?=the\s+(?:\w+\s+)?snapshot|snapshot){_EGG}"),
     (RESTORING, "plan", rf"plan\s+(?:the|a)\s+restore\s+of\s+{_EGG}{_SIMULATED}"),
     (RESTORING, "plan", rf"plan\s+to\s+restore\s+{_EGG}{_SIMULATED}"),
+    (
+        KEEPING,
+        "archive_estate",
+        rf"archive\s+(?:all\s+)?(?:the\s+|my\s+)?twins\s+of\s+(?:the\s+)?kind\s+(?P<kind>[\w-]{{1,60}})\s+(?:on|of)\s+{_MACHINES}",
+    ),
     (RESTORING, "hatch", rf"(?:restore|simulate\s+the\s+restore\s+of)\s+{_EGG}{_SIMULATED}"),
 )
 _FIRST = re.compile(
-    rf"{_POLITE}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|when|is|are|can|compare|schedule|inspect|plan|restore|simulate)\b",
+    rf"{_POLITE}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|when|is|are|can|compare|schedule|inspect|plan|archive|restore|simulate)\b",
     re.IGNORECASE,
 )
 
@@ -93,6 +99,10 @@ def neighborhood_deed(text: str) -> tuple[str, dict[str, Any]] | None:
         arguments: dict[str, Any] = {"action": action}
         if egg := (said.get("egg") or "").strip('"'):
             arguments["egg_path"] = egg
+        if name := (said.get("name") or "").strip('"'):
+            arguments["name"] = name
+        if kind := said.get("kind"):
+            arguments["filter"] = {"kind": kind}
         if said.get("simulated") or asked.lstrip().casefold().startswith("simulate"):
             arguments["target"] = "local-simulate"
         if action == "hatch" and not _is_plain(asked, arguments, yes=yes is not None):

@@ -70,8 +70,8 @@ def _parsed(text: str) -> Any:
 def _failure(value: dict[str, Any]) -> str | None:
     """The error message, if the object reports an error."""
     told = next((value[key] for key in _ERRORS if value.get(key)), None)
-    failed = value.get("success") is False or value.get("ok") is False
     status = value.get("status")
+    failed = status != "partial" and (value.get("success") is False or value.get("ok") is False)
     if told is None and not failed and not (isinstance(status, str) and status.casefold() in _FAILED):
         return None
     if isinstance(told, dict):

@@ -166,6 +166,18 @@ def understood() -> Callable[[str], Decision]:
         ("snapshot my machines", "NeighborhoodSnapshot", {"action": "snapshot"}),
         ("please take a snapshot of all my machines", "NeighborhoodSnapshot", {"action": "snapshot"}),
         ("back up my machines into one file", "NeighborhoodSnapshot", {"action": "snapshot"}),
+        ("back up everything", "NeighborhoodSnapshot", {"action": "snapshot"}),
+        ("take a snapshot called sunday", "NeighborhoodSnapshot", {"action": "snapshot", "name": "sunday"}),
+        (
+            'snapshot my machines named "before the move"',
+            "NeighborhoodSnapshot",
+            {"action": "snapshot", "name": "before the move"},
+        ),
+        (
+            "archive the twins of kind project on all machines",
+            "Fleet",
+            {"action": "archive_estate", "filter": {"kind": "project"}},
+        ),
         ("what snapshots are there?", "NeighborhoodSnapshot", {"action": "list_eggs"}),
         ("show me the snapshots", "NeighborhoodSnapshot", {"action": "list_eggs"}),
         ("how far is the snapshot?", "NeighborhoodSnapshot", {"action": "inspect"}),
@@ -199,10 +211,11 @@ def test_what_people_say_about_snapshots(
 
 @pytest.mark.parametrize(
     "text",
-    ["restore my faith in people", "make a checkpoint of Rose", "copy this text", "don't restore home-1",
+    ["back up everything I said about Rose", "archive the twins of kind people",
+     "restore my faith in people", "make a checkpoint of Rose", "copy this text", "don't restore home-1",
      "show me Rose", "restore calm", "pack this brainstem", "what is in the news?"],
 )  # fmt: skip
 def test_sentences_about_other_things_stay_elsewhere(
     understood: Callable[[str], Decision], text: str
 ) -> None:
-    assert not understood(text).name.startswith("Neighborhood")
+    assert not understood(text).name.startswith(("Neighborhood", "Fleet"))

@@ -170,6 +170,23 @@ def test_hatch_asks_before_only_agents_of_another_machine_are_written(
     assert (agents / "clock_agent.py").exists()
 
 
+def test_machine_written_down_without_a_way_to_read_it_is_named(idle: RunningDaemon) -> None:
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    entry = {"name": "attic", "url": "http://attic.invalid:7071"}
+    (idle.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    told = " ".join(idle.cli("neighborhood", "snapshot", "--no-drill").stdout.split())
+    assert "attic is not in it: no way to read it: add ssh_host to its entry in peers.json" in told
+
+
+def test_drill_of_a_file_from_elsewhere_says_what_can_be_done(idle: RunningDaemon, tmp_path: Path) -> None:
+    egg = tmp_path / "one.egg"
+    assert idle.cli("neighborhood", "snapshot", "--name", "one", "--no-drill").returncode == 0
+    shutil.copy(idle.home / "eggs/neighborhood/one.egg", egg)
+    said = " ".join(idle.cli("neighborhood", "drill", str(egg)).stderr.split())
+    assert "was not taken here, so no drill of it can be noted" in said
+    assert idle.cli("neighborhood", "plan", str(egg)).returncode == 0
+
+
 def test_send_names_a_snapshot_as_plan_does(idle: RunningDaemon) -> None:
     idle.start()
     assert idle.cli("neighborhood", "snapshot", "--name", "one", "--no-drill").returncode == 0
