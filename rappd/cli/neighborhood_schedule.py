@@ -32,7 +32,7 @@ def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json:
     text = " ".join(rule)
     if not text and keep is None and zone is None:
         found = schedule_here()
-    elif text == "off":
+    elif text.casefold() == "off":
         found = ControlClient(Home.here()).delete("/neighborhood/schedule")["schedule"]
     else:
         found = _set(text, keep, zone)

@@ -70,7 +70,7 @@ def test_schedule_is_shown_changed_and_switched_off(idle: RunningDaemon) -> None
     idle.stop()
     assert scheduled(idle)["rule"] == "daily 03:00"
     idle.start()
-    assert idle.cli("neighborhood", "schedule", "off").returncode == 0
+    assert idle.cli("neighborhood", "schedule", "OFF").returncode == 0
     assert scheduled(idle) is None
 
 
