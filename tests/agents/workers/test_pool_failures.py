@@ -178,7 +178,7 @@ async def test_what_is_cancelled_in_the_queue_is_never_started(pool: WorkerPool,
 
 async def test_a_deadline_passes_in_the_queue(pool: WorkerPool, home: Home) -> None:
     book = str(home.workspace / "book")
-    first = asyncio.create_task(outcome(pool, "append", path=book, line="first", pause=0.6))
+    first = asyncio.create_task(outcome(pool, "append", path=book, line="first", pause=2.0))
     await until(lambda: Path(book).exists())
     late = [outcome(pool, "append", timeout=0.2, path=book, line=f"late{n}") for n in range(300)]
     for problem in await asyncio.gather(*late):
