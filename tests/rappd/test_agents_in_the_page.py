@@ -273,6 +273,8 @@ def test_editor_is_accessible_and_fits_a_phone(opened: Open, daemon: RunningDaem
     for place in ("agents", "agents/Weather", "agents/edit/weather_agent.py"):
         page.keyboard.press("Escape")
         page.evaluate("place => { location.hash = `#/${place}` }", place)
+        if place == "agents":
+            expect(page.locator("#main h1")).to_be_visible()
         if place == "agents/Weather":  # not while axe looks
             expect(page.get_by_role("dialog", name="Weather")).to_be_visible()
         if "edit" in place:

@@ -9,7 +9,7 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon, free_port
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, TimeoutError, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -84,6 +84,21 @@ def test_server_is_tested_corrected_saved_and_answers(
     assert KEY not in page.content()
     assert form.get_by_label("Key").input_value() == ""
     assert "A key is kept here" in str(form.get_by_label("Key").get_attribute("placeholder"))
+
+
+def test_card_opens_only_with_what_is_set_up(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small").start()
+    held: list[Route] = []
+    page.route("**/models/servers", lambda route: held.append(route))
+    card = _card(_settings(page, daemon), "Another server")
+    with pytest.raises(TimeoutError):
+        card.locator("summary").click(timeout=500)
+    (asked,) = held
+    asked.continue_()
+    card.locator("summary").click()
+    assert card.get_by_label("Address").input_value() == fake_model.url
 
 
 def test_found_server_is_used_with_the_model_that_was_chosen(

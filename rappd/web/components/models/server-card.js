@@ -59,6 +59,7 @@ function serverCard({ kind, title, sentence, fields }) {
   );
   const fold = h("details", { class: "fold" }, h("summary", {}, "Set up"), form);
   const frame = cardFrame(title, sentence, fold);
+  fold.inert = true; // until update() has told what is set up: nobody tests an empty form
   let known = {};
   let trial = 0;
 
@@ -113,6 +114,7 @@ function serverCard({ kind, title, sentence, fields }) {
     element: frame.element,
     update(servers) {
       const now = servers[kind];
+      fold.inert = false;
       frame.mark(servers.used === kind ? "used" : now.url ? "ready" : "");
       fill(fold.firstElementChild, now.url ? "Change" : "Set up");
       for (const [name, { input }] of Object.entries(inputs)) {
