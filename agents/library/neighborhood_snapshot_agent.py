@@ -155,11 +155,16 @@ def _listed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     if not rows:
         return {"message": 'There is no snapshot yet. "Snapshot my machines" takes one.', "data_slush": {}}
     lines = [
-        f"{row['name']}: {row['machines']} machines, {row['twins']} twins, {_state(row)}" for row in rows
+        f"{row['name']}: {_many(row['machines'], 'machine')}, {_many(row['twins'], 'twin')}, {_state(row)}"
+        for row in rows
     ]
     text = "\n".join(f"- {line}" for line in lines[:_MOST])
     slush = {"snapshots": [row["name"] for row in rows], "restorable": [row["restorable"] for row in rows]}
     return {"message": f"Snapshots, the newest first:\n{text}", "data_slush": slush}
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"
 
 
 def _scheduled(found: dict[str, Any] | None) -> dict[str, Any]:

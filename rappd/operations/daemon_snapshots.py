@@ -249,7 +249,12 @@ def ended_line(done: dict[str, Any]) -> str:
         state = "not tried"
     else:
         state = "restorable" if row["restorable"] else f"not restorable: {row['drill']['problem']}"
-    return f"The snapshot {row['name']} holds {row['machines']} machines and {row['twins']} twins{lacks}; it is {state}."
+    held = f"{_many(row['machines'], 'machine')} and {_many(row['twins'], 'twin')}"
+    return f"The snapshot {row['name']} holds {held}{lacks}; it is {state}."
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"
 
 
 def snapshot_options(given: dict[str, Any]) -> SnapshotOptions:

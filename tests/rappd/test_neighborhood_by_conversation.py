@@ -56,6 +56,13 @@ def test_snapshot_plan_and_restore_by_conversation(desk: RunningDaemon, stick: P
     assert len(list((desk.home / "simulated" / "stick" / "twins").glob("*/soul.md"))) == 2
 
 
+def test_snapshot_is_called_as_it_was_asked_for(desk: RunningDaemon) -> None:
+    (desk.home / "peers.json").unlink()
+    told = said(desk, "take a snapshot called sunday")
+    assert "The snapshot sunday holds 1 machine and 0 twins; it is restorable." in told
+    assert "- sunday: 1 machine, 0 twins, restorable" in said(desk, "what snapshots are there?")
+
+
 def test_restore_that_writes_elsewhere_needs_a_yes_to_the_plan_that_was_shown(
     desk: RunningDaemon, stick: Path
 ) -> None:
