@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -167,6 +167,32 @@ def test_unknown_signers_egg_waits_and_second_fills_gaps(
     page.get_by_role("button", name="Hatch 1 file").click()
     expect(page.locator(".toast", has_text="hatched: 1 file")).to_be_visible()
     assert "Gardener" in soul.read_text()
+
+
+def test_egg_opened_again_at_once_hatches(
+    make_daemon: Callable[..., RunningDaemon], daemon: RunningDaemon, page: Page, tmp_path: Path
+) -> None:
+    stranger, egg = make_daemon("stranger"), tmp_path / "gardener.egg"
+    assert stranger.cli("twins", "new", "Gardener").returncode == 0
+    assert stranger.cli("egg", "pack", "Gardener", "-o", str(egg)).returncode == 0
+    held: list[Route] = []
+    _open(page, daemon)
+    page.route(
+        "**/eggs/*",
+        lambda route: held.append(route) if route.request.method == "DELETE" else route.continue_(),
+    )
+    chosen = page.locator("#main input[type=file]").first
+    with page.expect_request(lambda asked: asked.method == "DELETE"):
+        chosen.set_input_files(egg)
+        expect(page.get_by_role("button", name="Hatch")).to_be_visible()
+        page.keyboard.press("Escape")
+    chosen.set_input_files(egg)
+    page.wait_for_timeout(500)
+    with page.expect_response(lambda answer: answer.request.method == "DELETE"):
+        held[0].continue_()
+    page.get_by_role("button", name="Hatch").click()
+    expect(page.locator("dialog")).to_have_count(0)
+    expect(page.locator(".twin h3", has_text="Gardener")).to_be_visible()
 
 
 def test_a_damaged_egg_is_named_as_its_owner_names_it(

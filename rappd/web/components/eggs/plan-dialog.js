@@ -28,10 +28,14 @@ export function openPlan(file, decided, signature) {
   const dialog = openDialog({
     title: file.name,
     build: () => body,
-    closed: () => {
+    closed: async () => {
       control.abort();
-      if (ident && !hatching && !kept) discard(ident);
-      decided();
+      try {
+        // The next may be the same egg, which has the same id: it is not opened before this one is gone.
+        if (ident && !hatching && !kept) await discard(ident);
+      } finally {
+        decided();
+      }
     },
   });
   dialog.classList.add("plan-dialog");
