@@ -100,8 +100,7 @@ class FleetAgent(BasicAgent):
                 answer = _archived(done, chosen)
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
-        state = "ok" if answer.get("ok", True) else "partial"
-        return json.dumps({"status": state, **answer}, ensure_ascii=False, default=str)
+        return json.dumps({"status": "ok", **answer}, ensure_ascii=False, default=str)
 
 
 def _filter(given: object, text: str) -> dict[str, Any]:
@@ -160,8 +159,10 @@ def _archived(found: dict[str, Any], chosen: dict[str, Any]) -> dict[str, Any]:
     if is_dry:
         again = " ".join(f"{clause}={_word(value)}" for clause, value in chosen.items())
         head = f'Nothing was done yet: "archive estate {again} confirm" does it. It would be:'
+    answered = any("error" not in row for row in found["per_peer"])
     missing = "" if found["ok"] else "Not every machine could. "
-    return {"message": "\n".join([f"{missing}{head}", *lines]), **found}
+    state = "ok" if found["ok"] else "partial" if answered else "error"
+    return {"status": state, "message": "\n".join([f"{missing}{head}", *lines]), **found}
 
 
 def _word(value: object) -> str:

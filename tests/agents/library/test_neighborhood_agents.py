@@ -53,7 +53,7 @@ class FakeDaemon:
 
     def __init__(self, desk: Any) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.slow = self.others = self.busy = False
+        self.slow = self.others = self.busy = self.away = False
         desk.keeper.answer = self._answer
 
     def _answer(self, operation: str, given: dict[str, Any]) -> Any:
@@ -63,6 +63,10 @@ class FakeDaemon:
                 return {"work": WORK if self.busy else None}
             case "neighborhood.snapshots":
                 return {"snapshots": [ROW]}
+            case "fleet.archive_estate":
+                here = {"peer": "self", "ok": True, "would_archive": [], "errors": []}
+                rows = [*([] if self.away else [here]), {"peer": "pi", "ok": False, "error": "pi is away."}]
+                return {"ok": False, "action": "archive_estate", "mode": "dry-run", "per_peer": rows}
             case "neighborhood.inspect":
                 return {"snapshot": EGG}
             case "neighborhood.plan":
@@ -88,6 +92,20 @@ def daemon(desk: Any) -> FakeDaemon:
 @pytest.mark.parametrize("name", ["NeighborhoodSnapshot", "NeighborhoodRun"])
 def test_neighborhood_agents_are_the_operators_alone(name: str) -> None:
     assert is_structural(name)
+
+
+@pytest.mark.parametrize(
+    ("away", "state", "begin"), [(False, "partial", "Not every"), (True, "error", "Fleet failed")]
+)
+async def test_archiving_failed_only_where_no_machine_answers(
+    desk: Any, daemon: FakeDaemon, away: bool, state: str, begin: str
+) -> None:
+    daemon.away = away
+    told = await desk.text("fleet_agent.py", "Fleet", action="archive_estate", filter={"kind": "project"})
+    assert f'"status": "{state}"' in told
+    shown = present([("Fleet", told)])
+    assert shown.startswith(begin)
+    assert "pi is away." in shown
 
 
 async def test_snapshot_passes_published_flags_and_tells_what_is_missing(
