@@ -307,7 +307,8 @@ describes the same at `/openapi.json`.
 
 What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with
 all that lies below them answer for a twin, by its name or its rappid. A booted twin's own port (7081 to
-7199) answers what is below chat, health, agents, models, modes and services here, and nothing else.
+7199) answers what is below chat, health, agents, models, modes and services here, and nothing else. There the
+operator's routes are refused, also with the operator's session.
 
 {body}
 """

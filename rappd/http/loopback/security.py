@@ -94,8 +94,13 @@ def caller(request: web.Request) -> Caller:
 
 
 def is_operator(request: web.Request) -> bool:
-    """True for a request with the operator's session, over the control socket, or on an open surface."""
+    """True for a request with the operator's session, over the control socket, or on an open surface.
+
+    Never at a twin's own port: it has no page, so whoever shows a session there got it from elsewhere.
+    """
     daemon = request.app[DAEMON]
+    if request.app[TENANT] is not daemon.host:
+        return False
     if daemon.open_surface or from_control(request):
         return True
     proof = request.headers.get(PROOF)

@@ -14,7 +14,7 @@ from fixtures.loopback_server import calls, says
 from fixtures.running_daemon import on
 from fixtures.twin_farm import AGENT, Farm, closed
 
-from rappd.http.loopback import agent_files, chat
+from rappd.http.loopback import agent_files, chat, models, voice_routes
 from rappd.http.loopback import twins as twins_door
 from rappd.http.twin_listeners import PORTS
 
@@ -84,6 +84,30 @@ def test_a_twins_port_has_no_page_no_operator_and_no_other_twins(farm: Farm) -> 
         assert on(port, method, path, {}).status == 404, path
     for method, path in (("POST", "/agents/new"), ("POST", "/agents/run"), ("DELETE", "/agents/x_agent.py")):
         assert on(port, method, path, {}).json()["code"] == "not_operator", path
+
+
+def test_operators_session_opens_nothing_at_a_twins_port(farm: Farm) -> None:
+    key = farm.new("sealed")
+    source = farm.folder(key) / "agents" / "kettle_agent.py"
+    source.write_text(AGENT)
+    port = farm.boot(key)
+    daemon = farm.daemon
+    link = daemon.post("/operator/key", control=True).json()["url"]
+    opened = daemon.post("/operator/session", {"key": link.partition("#k=")[2]})
+    session = {
+        "Cookie": opened.headers["set-cookie"].split(";", 1)[0],
+        "X-Rappd-Proof": opened.json()["proof"],
+    }
+    assert daemon.get(f"/twins/{key}/agents/source/kettle_agent.py", headers=session).status == 200
+    for table in (agent_files, models, voice_routes):
+        for route in table.routes:
+            if not isinstance(route, web.RouteDef) or not getattr(route.handler, "operator_only", False):
+                continue
+            path = re.sub(r"\{filename:[^}]*\}", "kettle_agent.py", route.path)
+            answer = on(port, route.method, path, {"name": "Pot", "agent": "Kettle"}, **session)
+            assert answer.status in (403, 429), f"{route.method} {path}: {answer.status}"
+    assert source.read_text() == AGENT
+    assert [one.name for one in source.parent.glob("*.py")] == ["kettle_agent.py"]
 
 
 def test_pages_of_other_sites_may_not_use_a_twins_port(farm: Farm) -> None:
