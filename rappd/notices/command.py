@@ -42,7 +42,7 @@ class NotifyCommand:
 
     def _run(self, command: str, notice: Notice) -> None:
         try:
-            arguments = [*arguments_of(command), notice.what, notice.do]
+            arguments = [*arguments_of(command), as_argument(notice.what), as_argument(notice.do)]
             ended = run(arguments, environment=from_owner(*DESKTOP), home=True, seconds=_SECONDS)
         except ProgramNotFoundError as error:
             log.warning("notify.command: %s", error)
@@ -51,6 +51,15 @@ class NotifyCommand:
         else:
             if ended.code:
                 log.warning("notify.command ended with %d: %s", ended.code, ended.text[-200:])
+
+
+def as_argument(text: str) -> str:
+    """Returns a notice's text in a form that no program takes for anything but text.
+
+    It may begin with the name that a stranger's machine gives itself: ``--config=…`` would be an option, and
+    ``@/etc/passwd`` a file to send after ``curl -d``. ``--`` is no help: not every program knows it.
+    """
+    return text if not text or text[0].isalnum() or text[0] == "“" else f"Notice: {text}"
 
 
 class Obstacle(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 from pathlib import Path
 
 from agents.runtime import programs
@@ -69,7 +70,7 @@ class GitRepository:
                 do=f"{where} name its variable as auth_token_env in peers.json.",
             )
         return MemberUnreachableError(
-            f"{self.member}: git failed: {said}.", do=f"See why: git ls-remote {self.url}"
+            f"{self.member}: git failed: {said}.", do=f"See why: git ls-remote -- {shlex.quote(self.url)}"
         )
 
     def _environment(self) -> dict[str, str]:

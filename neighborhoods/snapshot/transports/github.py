@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import shutil
 import tempfile
 import time
@@ -275,7 +276,7 @@ class GithubTransport:
             done = await programs.run_async(["gh", *arguments], environment=token, home=True, seconds=60)
             if done.code == 0:
                 return f"proposed: {done.text.strip()}"
-        return f"pushed; propose it: gh pr create --repo {slug} --head {branch} --base {base} --fill"
+        return f"pushed; propose it: {shlex.join(['gh', 'pr', 'create', *where, '--fill'])}"
 
     def _repository(self, url: str) -> GitRepository:
         return GitRepository(self._member, url, token=self._token, auth_url=self._auth_url)

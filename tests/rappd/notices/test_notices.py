@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 
+from rappd.notices.command import NotifyCommand, as_argument
 from rappd.notices.notices import Notices
+from rappd.store.notice_table import Notice
 
 WEATHER = agent_source("Weather", 'return "rain"')
 
@@ -116,6 +119,30 @@ def test_notify_command_gets_words_and_no_shell(machines: Callable[..., Machine]
     assert told.read_text() == (
         "for me|$(id)|pi-id (127.0.0.1) wants to pair with this machine.|rappd peers pair pi-id|"
     )
+
+
+async def test_notify_command_gets_no_option_and_no_file_from_a_strangers_name(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    notifying = NotifyCommand(lambda: f"""sh -c 'printf "%s|" "$@" >> {told}' tell""")
+    running = asyncio.create_task(notifying.follow())
+    notifying.tell(Notice("1", "pairing", 0.0, "--config=/tmp/x (10.0.0.9) wants to pair.", "-rf", ""))
+    async with asyncio.timeout(60):
+        while not told.exists() or told.read_text().count("|") < 2:
+            await asyncio.sleep(0.02)
+    running.cancel()
+    assert told.read_text() == "Notice: --config=/tmp/x (10.0.0.9) wants to pair.|Notice: -rf|"
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("-x", "Notice: -x"), ("@/etc/passwd", "Notice: @/etc/passwd"), ("+x", "Notice: +x"), (":x", "Notice: :x"),
+        ("<img>", "Notice: <img>"), ("pi wants to pair.", "pi wants to pair."), ("Überall", "Überall"), ("", ""),
+        ("“pi” waits.", "“pi” waits."), ("7 eggs", "7 eggs"),
+    ],
+)  # fmt: skip
+def test_text_of_a_notice_is_text_to_any_program(text: str, argument: str) -> None:
+    assert as_argument(text) == argument
 
 
 async def test_notices_are_bounded_and_hold_no_control_signs() -> None:
