@@ -56,7 +56,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
 
     async def ready(daemon: Daemon) -> None:
         if not quiet:
-            show(await describe(daemon), first=first, as_json=as_json, attached=True)
+            show(await describe(daemon, with_link=True), first=first, as_json=as_json, attached=True)
             news.begin()
 
     server.run(home, settings, on_ready=ready)

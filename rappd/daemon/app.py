@@ -24,6 +24,7 @@ from rappd.daemon.local_models import WorkerServerCheck
 from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
+from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turn_stream import TurnStreams
 from rappd.federation.components import LocalNode
@@ -99,6 +100,7 @@ class Daemon:
         self.dispatcher.watch(self.activity.saw)
         self.notices.listeners += [self.activity.noticed, self.notify_command.tell]
         self.operators = OperatorSessions(home.secret("operator.key"))
+        self.request_signatures = RequestSignatures()
         self.failed_authentication = RateLimit(30, 60)
         self.sign_in = RateLimit(20, 60)
         self.imports = RateLimit(120, 60)

@@ -1,4 +1,4 @@
-"""The operator's sessions in the page, which may change structure; started by a key from the control socket."""
+"""The operator's sessions in the page, which may change structure; started by a link from the control socket."""
 
 from __future__ import annotations
 
@@ -8,50 +8,77 @@ import hmac
 import secrets
 import time
 
-KEY_SECONDS = 600
+from rappd.daemon.request_signatures import is_public_key
+
+LINK_SECONDS = 600
 SESSION_SECONDS = 30 * 24 * 3600
+
+_LINK_ID = b"rappd operator link\n"
+_LINK_PROOF = b"rappd operator session\n"
 
 
 class OperatorSessions:
-    """One-use keys that become sessions.
+    """One-use keys that become sessions of a browser's key pair.
 
-    A session is two tokens made from one nonce: a cookie (HttpOnly, never seen by scripts) and a
-    proof that the page keeps for its own origin. Cookies do not tell ports apart, origins do, so
-    another program's page on 127.0.0.1 that is sent the cookie still lacks the proof.
+    Nothing that travels is enough to use a session. The one-use key stays at both ends: the page names it by
+    its hash and proves it by a MAC over its public key, so that whoever reads the request, and is quicker, can only
+    start a session of that same public key. The cookie says which public key the session is of; the
+    private half signs each request (``request_signatures``).
     """
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self._keys: dict[bytes, float] = {}  # by digest, so that looking one up tells nothing of its text
+        self._links: dict[str, tuple[str, float]] = {}  # id -> key, end
 
     def mint_key(self) -> str:
         """A key for ``/#k=KEY``: one use, ten minutes."""
         now = time.monotonic()
-        self._keys = {key: until for key, until in self._keys.items() if until > now}
+        self._links = {id: link for id, link in self._links.items() if link[1] > now}
         key = secrets.token_urlsafe(18)
-        self._keys[self._digest(key)] = now + KEY_SECONDS
+        self._links[link_id(key)] = key, now + LINK_SECONDS
         return key
 
-    def trade(self, key: str) -> tuple[str, str] | None:
-        """The (cookie, proof) for a key that is still good, or None. The key is used up."""
-        until = self._keys.pop(self._digest(key), 0.0)
-        if until <= time.monotonic():
+    def trade(self, link: str, public: str, proof: str) -> str | None:
+        """The cookie of a session of the key ``public``, or None.
+
+        ``link`` is the id of a one-use key that is still good, ``proof`` its MAC over ``public``; the key is used up.
+        A wrong proof uses up nothing, so that whoever guesses keeps nobody out.
+        """
+        key, until = self._links.get(link, ("", 0.0))
+        if until <= time.monotonic() or not is_public_key(public):
             return None
-        claim = f"{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
-        return f"{claim}.{self._mark('cookie', claim)}", self._mark("proof", claim)
+        if not hmac.compare_digest(proof.encode("utf-8", "replace"), link_proof(key, public).encode()):
+            return None
+        del self._links[link]
+        claim = f"{int(time.time()) + SESSION_SECONDS}.{public}"
+        return f"{claim}.{self._mark(claim)}"
 
-    def holds(self, cookie: str, proof: str) -> bool:
-        """True when the two tokens belong together, were made here, and have not expired."""
+    def public_key(self, cookie: str) -> str | None:
+        """The public key of the session that ``cookie`` names; None unless it was made here and has not expired."""
         claim, _, mark = cookie.rpartition(".")
-        if not hmac.compare_digest(mark.encode(), self._mark("cookie", claim).encode()):
-            return False
-        if not hmac.compare_digest(proof.encode(), self._mark("proof", claim).encode()):
-            return False
-        return int(claim.split(".", 1)[0]) > time.time()
+        if not hmac.compare_digest(mark.encode("utf-8", "replace"), self._mark(claim).encode()):
+            return None
+        until, _, public = claim.partition(".")
+        return public if int(until) > time.time() else None
 
-    def _digest(self, key: str) -> bytes:
-        return hmac.digest(self._secret, b"key:" + key.encode("utf-8", "surrogatepass"), hashlib.sha256)
+    def _mark(self, claim: str) -> str:
+        text = b"session:" + claim.encode("utf-8", "surrogatepass")
+        return _text(hmac.digest(self._secret, text, hashlib.sha256))
 
-    def _mark(self, use: str, claim: str) -> str:
-        digest = hmac.digest(self._secret, f"{use}:{claim}".encode(), hashlib.sha256)
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+def link_id(key: str) -> str:
+    """The name under which a page speaks of a one-use key; tells nothing of it (144 random bits)."""
+    return _text(hashlib.sha256(_LINK_ID + key.encode("utf-8", "replace")).digest())
+
+
+def link_proof(key: str, public: str) -> str:
+    """Proves the one-use key for the public key ``public``, without showing it."""
+    return _text(
+        hmac.digest(
+            key.encode("utf-8", "replace"), _LINK_PROOF + public.encode("utf-8", "replace"), hashlib.sha256
+        )
+    )
+
+
+def _text(octets: bytes) -> str:
+    return base64.urlsafe_b64encode(octets).decode().rstrip("=")

@@ -11,15 +11,18 @@ from rappd.tenants.quarantine import held_everywhere
 from twins.errors import BadFileError
 
 
-async def describe(daemon: Daemon) -> dict[str, Any]:
-    """Returns the state that the start screen and ``rappd status`` show."""
+async def describe(daemon: Daemon, *, with_link: bool) -> dict[str, Any]:
+    """Returns the state that the start screen and ``rappd status`` show.
+
+    ``with_link`` adds ``url``, which makes an operator of whoever follows it.
+    """
     await daemon.readiness.examined()
     thinking = daemon.providers.describe()
     return {
         "name": daemon.name,
         "node": daemon.node,
         "port": daemon.port,
-        "url": f"http://127.0.0.1:{daemon.port}/#k={daemon.operators.mint_key()}",
+        **({"url": f"http://127.0.0.1:{daemon.port}/#k={daemon.operators.mint_key()}"} if with_link else {}),
         "provider": thinking.name,
         "model": thinking.model,
         "has_model": daemon.providers.has_model,

@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 import orjson
-from aiohttp import BodyPartReader, web
+from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
 
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, too_deep
@@ -106,8 +106,11 @@ async def upload(request: web.Request, *, fields: dict[str, str] | None = None) 
     name, content = "", b""
     found = False
     try:
-        reader = await request.multipart()
-        async for part in reader:
+        raw = await request.read()  # all of it: what a signature covers is what is read here
+        content_of = StreamReader(request.protocol, limit=len(raw) + 1)
+        content_of.feed_data(raw)
+        content_of.feed_eof()
+        async for part in MultipartReader(request.headers, content_of):
             if not isinstance(part, BodyPartReader):
                 raise InvalidBodyError("Nested multipart is not a file.", do="The field is called file.")
             if part.name == "file":

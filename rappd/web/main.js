@@ -2,7 +2,6 @@
 
 import { loadAll, loaded, pages } from "./pages/pages.js";
 import { Problem } from "./lib/api.js";
-import { banner } from "./components/layout/banner.js";
 import { allConversations, conversationWith } from "./components/chat/conversation.js";
 import { closeDetail } from "./components/ui/detail-panel.js";
 import { daemon } from "./lib/daemon-state.js";
@@ -33,17 +32,22 @@ const main = document.getElementById("main");
 let wanted = null; // {page, rest}, as the address says
 let shown = null; // {page, view}
 
-const keyWorked = await useKey();
+const keyProblem = await useKey();
 const frame = navigation(document.getElementById("navigation"), pages, search);
 banner(document.getElementById("banner"));
 localModelOffer(document.getElementById("offer"));
 startShortcuts(pages, { search, write, escape, visit });
+daemon.addEventListener("ended", () => keyProblem || failedFiles.add({ error: sessionEnded() }));
 await daemon.start();
-if (!keyWorked && !daemon.operator && daemon.awake) {
-  failedFiles.add({
-    error: "That link was used before, or is too old. You can still chat.",
-    todo: `for a new one: \`${daemon.command}\``,
-  });
+if (keyProblem && !daemon.operator && daemon.awake) {
+  failedFiles.add(
+    keyProblem.code === "no_key"
+      ? keyProblem
+      : {
+          error: "That link was used before, or is too old. You can still chat.",
+          todo: `for a new one: \`${daemon.command}\``,
+        },
+  );
 }
 route(pages, show);
 takeUp();
@@ -69,19 +73,36 @@ setTimeout(() => {
 
 /**
  * A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. `&go=` names
- * the page to begin with.
+ * the page to begin with. Resolves to the `Problem` with it, if any.
  */
 async function useKey() {
   const [, key, start] = /^#k=([^&]+)(?:&go=([\w/-]+))?$/.exec(location.hash) ?? [];
-  if (!key) return true;
+  if (!key) return null;
   history.replaceState(null, "", location.pathname + (start ? `#/${start}` : ""));
   try {
     await daemon.open(decodeURIComponent(key));
-    return true;
+    return null;
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
-    return false;
+    return found;
   }
+}
+
+/** A function, so that it is there while this module still waits for the daemon. */
+function sessionEnded() {
+  return `The operator's session of this browser has ended: open the page by the link of \`${daemon.command}\` again.`;
+}
+
+/** Keeps `element` (a status region) showing that the daemon doesn't answer, while it does not. */
+function banner(element) {
+  const draw = () => {
+    const shown = element.childElementCount > 0;
+    if (!daemon.awake && !shown)
+      fill(element, h("p", {}, `${daemon.name} isn't answering. Trying again; your text is kept.`));
+    if (daemon.awake && shown) fill(element);
+  };
+  daemon.addEventListener("change", draw);
+  draw();
 }
 
 /** Resumes turns that a reload or a restart interrupted, once the daemon's identity is known. */

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from fixtures.operator_page import OperatorPage, sign_in
 from fixtures.running_daemon import RunningDaemon, agent_source
 
 STRUCTURAL = [
@@ -48,41 +49,41 @@ def test_published_everyday_routes_need_no_operator(fake_daemon: RunningDaemon, 
     assert fake_daemon.post(path, b"{}").status != 403
 
 
-def _operator(daemon: RunningDaemon) -> dict[str, str]:
-    link = daemon.post("/operator/key", control=True).json()["url"]
-    key = link.partition("#k=")[2]
-    answer = daemon.post("/operator/session", {"key": key})
-    assert answer.status == 200
-    cookie = answer.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
-    return {"Cookie": cookie.split(";", 1)[0], "X-Rappd-Proof": answer.json()["proof"]}
-
-
 def test_a_link_becomes_a_session_once(fake_daemon: RunningDaemon) -> None:
-    key = fake_daemon.post("/operator/key", control=True).json()["key"]
-    assert fake_daemon.post("/operator/session", {"key": key}).status == 200
-    assert fake_daemon.post("/operator/session", {"key": key}).status == 403
-    assert fake_daemon.post("/operator/session", {"key": "guess"}).status == 403
+    link = fake_daemon.post("/operator/key", control=True).json()
+    assert link["url"].partition("#k=")[2] == link["key"]
+    opened = sign_in(fake_daemon, link["key"])
+    assert opened.status == 200
+    assert "HttpOnly" in opened.headers["set-cookie"]
+    assert "SameSite=Strict" in opened.headers["set-cookie"]
+    assert sign_in(fake_daemon, link["key"]).status == 403
+    assert sign_in(fake_daemon, "guess").status == 403
 
 
-def test_a_session_needs_both_its_tokens(fake_daemon: RunningDaemon) -> None:
-    session = _operator(fake_daemon)
-    assert fake_daemon.get("/settings", headers=session).status == 200
-    assert fake_daemon.get("/settings", headers={"Cookie": session["Cookie"]}).status == 403
-    other = _operator(fake_daemon)
-    mixed = {"Cookie": session["Cookie"], "X-Rappd-Proof": other["X-Rappd-Proof"]}
-    assert fake_daemon.get("/settings", headers=mixed).status == 403
-    forged = {"Cookie": "rappd_operator=9999999999.x.y", "X-Rappd-Proof": "y"}
-    assert fake_daemon.get("/settings", headers=forged).status == 403
+def test_a_session_needs_its_cookie_and_its_key(fake_daemon: RunningDaemon) -> None:
+    page, other = OperatorPage(fake_daemon), OperatorPage(fake_daemon)
+    assert page.get("/settings").status == 200
+    assert fake_daemon.get("/settings", headers={"Cookie": page.cookie}).status == 403
+    assert page.get("/settings", headers={"Cookie": other.cookie}).status == 403
+    claim, _, mark = page.cookie.rpartition(".")
+    lengthened = claim.replace("rappd_operator=", "rappd_operator=9")
+    exchanged = claim.replace(page.browser.public, other.browser.public)
+    for forged in (
+        "rappd_operator=",
+        "rappd_operator=9999999999.x.y",
+        f"{lengthened}.{mark}",
+        f"{exchanged}.{mark}",
+    ):
+        assert page.get("/settings", headers={"Cookie": forged}).status == 403
+        assert other.get("/settings", headers={"Cookie": forged}).status == 403
 
 
 def test_a_session_outlives_the_daemon(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
-    session = _operator(daemon)
+    page = OperatorPage(daemon)
     daemon.stop()
     daemon.start()
-    assert daemon.get("/operator/session", headers=session).json() == {"operator": True}
+    assert page.get("/operator/session").json() == {"operator": True}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "evil.example:7071", ""])

@@ -42,7 +42,7 @@ def test_servers_are_listed_tried_and_used_by_the_operator_alone(
         daemon.get("/models/servers"),
         daemon.post("/models/test", order),
         daemon.post("/models/use", order),
-        daemon.post("/models/test", order, headers={"Cookie": "rappd_operator=x", "X-Rappd-Proof": "x"}),
+        daemon.post("/models/test", order, headers={"Cookie": "rappd_operator=x", "X-Rappd-Signature": "x"}),
     ):
         assert (answer.status, answer.json()["code"]) == (403, "not_operator")
     assert fake_model.asked == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
 import time
 import traceback
@@ -17,12 +18,15 @@ import aiohttp
 import pytest
 from aiohttp import web
 from blockbuster import BlockingError, blockbuster_ctx
+from fixtures.operator_page import SIGNATURE, BrowserKey
 from fixtures.running_daemon import agent_source
 
 from rappd.daemon import log
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
+from rappd.daemon.request_signatures import body_hash
 from rappd.http.loopback import app as loopback
+from rappd.http.loopback.signed_requests import COOKIE
 from rappd.settings.load import Settings
 
 SERVICE = """
@@ -269,9 +273,17 @@ async def _health(visitor: Visitor) -> None:
 async def _session(visitor: Visitor) -> None:
     made = await visitor.ask("POST", "/operator/key")
     key = made.decode().split('"key":"')[1].split('"')[0]
-    await visitor.visit("POST", "/operator/session", json={"key": key})
+    browser, host = BrowserKey(), f"127.0.0.1:{visitor.daemon.port}"
+    async with visitor.anyone.post(f"{visitor.url}/operator/session", json=browser.entry(key)) as opened:
+        assert opened.status == 200
+        cookie = opened.cookies[COOKIE].OutputString().partition(";")[0]
     await visitor.visit("GET", "/operator/session")
     await visitor.visit("GET", "/settings", 403)
+    large = json.dumps({"user_input": "seen", "padding": "x" * (3 << 20)}).encode()
+    for method, path, raw in (("GET", "/settings", b""), ("POST", "/chat", large)):
+        signature = browser.signature(method, path, host=host, body=body_hash(raw))
+        headers = {"Cookie": cookie, SIGNATURE: signature}
+        await visitor.visit(method, path, data=raw, headers=headers, skip_auto_headers=["Content-Type"])
 
 
 async def test_no_request_blocks_the_event_loop(visitor: Visitor, blocked: list[str], tmp_path: Path) -> None:

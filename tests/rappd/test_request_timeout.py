@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
+from fixtures.operator_page import OperatorPage
 from fixtures.running_daemon import RunningDaemon
 
 from rappd.daemon.app import Daemon
@@ -164,10 +165,7 @@ class Meanwhile(threading.Thread):
 
     def _stream(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._daemon.port, timeout=30)
-        key = self._daemon.post("/operator/key", control=True).json()["key"]
-        opened = self._daemon.post("/operator/session", {"key": key})
-        cookie = opened.headers["set-cookie"].split(";", 1)[0]
-        headers = {"Cookie": cookie, "X-Rappd-Proof": opened.json()["proof"]}
+        headers = OperatorPage(self._daemon).headers("GET", "/activity/stream")
         connection.request("GET", "/activity/stream", headers=headers)
         response = connection.getresponse()
         assert response.status == 200

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fixtures.operator_page import SIGNATURE, BrowserKey, OperatorPage, sign_in
 from fixtures.running_daemon import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
@@ -23,7 +24,8 @@ def ask(method, path, body=None):
     connection.close()
     seen.setdefault(path.split("?")[0], []).append(status)
 for number in range(60):
-    ask("POST", "/operator/session", json.dumps({{"key": "guess%d" % number}}))
+    guess = {{"link": "guess%d" % number, "public_key": "x", "proof": "y"}}
+    ask("POST", "/operator/session", json.dumps(guess))
     ask("GET", "/threads")
     ask("GET", "/voice/config?password=guess%d" % number)
     ask("POST", "/login")
@@ -32,7 +34,7 @@ return json.dumps({{path: [found.count(403), found.count(429)] for path, found i
 
 
 def _session(daemon: RunningDaemon, key: str) -> int:
-    return daemon.post("/operator/session", {"key": key}).status
+    return sign_in(daemon, key).status
 
 
 def _key(daemon: RunningDaemon) -> str:
@@ -52,14 +54,12 @@ def test_right_key_signs_in_after_any_number_of_wrong_ones(make_daemon: Callable
 
 def test_session_is_held_while_others_are_refused(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
-    opened = daemon.post("/operator/session", {"key": _key(daemon)})
-    headers = {
-        "Cookie": opened.headers["set-cookie"].split(";", 1)[0],
-        "X-Rappd-Proof": opened.json()["proof"],
-    }
-    seen = {daemon.get("/threads", headers=headers | {"X-Rappd-Proof": "x"}).status for _ in range(60)}
-    assert seen == {403, 429}
-    assert daemon.get("/threads", headers=headers).status == 200
+    page = OperatorPage(daemon)
+    for wrong in ({SIGNATURE: "x"}, page.headers("GET", "/settings"), {"Cookie": "x"}):
+        seen = {page.get("/threads", headers=wrong).status for _ in range(60)}
+        assert seen <= {403, 429}
+    assert 429 in seen
+    assert page.get("/threads").status == 200
 
 
 def test_voice_guesses_never_lock_out_the_operator(make_daemon: Callable[..., RunningDaemon]) -> None:
@@ -111,7 +111,11 @@ def test_rate_limit_counts_failures_of_each_source_alone() -> None:
 def test_operator_key_of_odd_text_is_none() -> None:
     sessions = OperatorSessions(b"secret")
     key = sessions.mint_key()
-    for text in ("", "\ud800", "x" * 100_000, key[:-1], f"{key} "):
-        assert sessions.trade(text) is None
-    assert sessions.trade(key) is not None
-    assert sessions.trade(key) is None
+    browser = BrowserKey()
+    link, public, proof = browser.entry(key).values()
+    for text in ("", "\ud800", "x" * 100_000, key, BrowserKey().public, f"{link} ", public[:-1], proof[:-1]):
+        assert sessions.trade(text, public, proof) is None
+        assert sessions.trade(link, text, proof) is None
+        assert sessions.trade(link, public, text) is None
+    assert sessions.trade(link, public, proof) is not None
+    assert sessions.trade(link, public, proof) is None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.operator_page import OperatorPage, sign_in
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
 ECHO = """
@@ -58,13 +59,6 @@ def _write(daemon: RunningDaemon, name: str, text: str) -> None:
 
 def _page(daemon: RunningDaemon, path: str, host: str = "localhost", **headers: str) -> Answer:
     return daemon.get(path, headers={"Host": f"{host}:{daemon.port}", **headers})
-
-
-def _operator(daemon: RunningDaemon) -> dict[str, str]:
-    key = daemon.post("/operator/key", control=True).json()["key"]
-    answer = daemon.post("/operator/session", {"key": key})
-    cookie = answer.headers["set-cookie"].split(";", 1)[0]
-    return {"Cookie": cookie, "X-Rappd-Proof": answer.json()["proof"]}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
@@ -254,7 +248,7 @@ def test_what_one_says_through_the_service_the_agent_knows(daemon: RunningDaemon
 
 def test_rapp_page_and_operator_have_different_origins(daemon: RunningDaemon) -> None:
     daemon.post("/rapps/install", {"id": "kanban"}, control=True)
-    session = _operator(daemon)
+    page_of_operator = OperatorPage(daemon)
     for path in ("/rapps/kanban/", "/rapps/kanban/app.js?v=2"):
         moved = daemon.get(path)
         assert moved.status == 302
@@ -267,21 +261,23 @@ def test_rapp_page_and_operator_have_different_origins(daemon: RunningDaemon) ->
     assert "frame-ancestors http://127.0.0.1:*" in policy
     assert _page(daemon, "/rapps/kanban/app.js").headers["content-type"].startswith("text/javascript")
 
-    assert daemon.get("/settings", headers=session).status == 200
-    for host in ("localhost", "[::1]"):
-        assert _page(daemon, "/settings", host, **session).status == 403
-        assert _page(daemon, "/operator/session", host, **session).json() == {"operator": False}
+    assert page_of_operator.get("/settings").status == 200
+    for host in (f"localhost:{daemon.port}", f"[::1]:{daemon.port}"):
+        there = {"headers": {"Host": host}, "host": host}
+        assert page_of_operator.get("/settings", **there).status == 403
+        assert page_of_operator.get("/operator/session", **there).json() == {"operator": False}
     key = daemon.post("/operator/key", control=True).json()["key"]
     localhost = {"Host": f"localhost:{daemon.port}"}
-    assert daemon.post("/operator/session", {"key": key}, headers=localhost).status == 403
-    assert daemon.post("/operator/session", {"key": key}).status == 200, "the key was not used up by that"
+    assert sign_in(daemon, key, headers=localhost).status == 403
+    assert sign_in(daemon, key).status == 200, "the key was not used up by that"
     home = _page(daemon, "/")
     assert (home.status, home.headers["location"]) == (302, f"http://127.0.0.1:{daemon.port}/")
-    from_the_page = {**localhost, "Origin": f"http://localhost:{daemon.port}", **session}
-    assert daemon.post("/rapps/uninstall", {"id": "kanban"}, headers=from_the_page).status == 403
-    crossing = {"Host": f"127.0.0.1:{daemon.port}", "Origin": f"http://localhost:{daemon.port}", **session}
-    assert daemon.post("/rapps/uninstall", {"id": "kanban"}, headers=crossing).status == 403
-    assert daemon.post("/rapps/uninstall", {"id": "kanban"}, headers=session).status == 200
+    uninstall, board = "/rapps/uninstall", {"id": "kanban"}
+    crossing = {"Origin": f"http://localhost:{daemon.port}"}
+    there = localhost["Host"]
+    assert page_of_operator.post(uninstall, board, headers=localhost | crossing, host=there).status == 403
+    assert page_of_operator.post(uninstall, board, headers=crossing).status == 403
+    assert page_of_operator.post(uninstall, board).status == 200
 
 
 @pytest.mark.parametrize(

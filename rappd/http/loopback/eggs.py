@@ -15,10 +15,12 @@ from urllib.parse import quote
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
+from rappd.daemon.request_signatures import Signature
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.progress_sse import answering
 from rappd.http.loopback.security import operator_only
+from rappd.http.loopback.signed_requests import OPERATOR_KEY, streams_body
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
@@ -39,6 +41,7 @@ _LINK_KEY = secrets.token_bytes(32)
 
 @routes.post("/eggs")
 @operator_only
+@streams_body
 async def lay_down(request: web.Request) -> web.StreamResponse:
     """Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do.
 
@@ -136,9 +139,9 @@ async def pack(request: web.Request) -> web.StreamResponse:
 
     `to` seals it for that peer, and then there is no link. `work` is an id of your own, for `/eggs/cancel`.
 
-    `link` fetches the egg with a plain GET for an hour: dragging one out of the page lets the browser
-    ask, which sends no proof. With `Accept: text/event-stream` it tells how far each phase is before it
-    answers.
+    `link` is where the page that packed it lets the browser fetch the egg, for an hour: what is dragged out
+    of the page is asked for without headers, so the page signs that path, and puts the signature into it, once for
+    each drag. With `Accept: text/event-stream` it tells how far each phase is before it answers.
     """
     body = await json_object(request)
     text = {key: value for key, value in body.items() if isinstance(value, str)}
@@ -157,7 +160,10 @@ async def pack(request: web.Request) -> web.StreamResponse:
 
     async def work(progress: Progress | None) -> dict[str, Any]:
         done = await request.app[DAEMON].eggs.pack(order, progress, work=_work(body))
-        return done if order.into else {**done, "link": _link(Path(done["packed"]["path"]))}
+        public = request.get(OPERATOR_KEY)
+        if order.into or public is None:
+            return done
+        return {**done, "link": _link(Path(done["packed"]["path"]), public)}
 
     return await answering(request, work)
 
@@ -169,13 +175,25 @@ async def laid(request: web.Request) -> web.StreamResponse:
     return await _download(request)
 
 
-@routes.get("/eggs/out/{key}/{folder}/{name}")
+@routes.get("/eggs/out/{ticket}/{signed}/{folder}/{name}")
 async def dragged_out(request: web.Request) -> web.StreamResponse:
-    """The same by the link that packing gave."""
-    until, _, key = request.match_info["key"].partition("-")
+    """The same by the link that packing gave, signed by the page that it was given to; good once."""
+    until, _, mac = request.match_info["ticket"].partition("-")
+    public, _, signature = request.match_info["signed"].partition(".")
     place = f"{request.match_info['folder']}/{request.match_info['name']}"
-    if not hmac.compare_digest(key.encode(), _signed(place, until).encode()) or int(until) < time.time():
+    if (
+        not hmac.compare_digest(mac.encode(), _ticket(place, until, public).encode())
+        or int(until) < time.time()
+    ):
         raise NotFoundError("This link is too old.", do="Pack it again.")
+    request.app[DAEMON].request_signatures.check(
+        Signature.parse(signature),
+        public=public,
+        method=request.method,
+        host=request.headers["Host"],
+        target=request.raw_path.replace(f"/{request.match_info['signed']}/", "/", 1),
+        window=_LINK_SECONDS * 1000,
+    )
     return await _download(request)
 
 
@@ -305,13 +323,14 @@ async def _download(request: web.Request) -> web.FileResponse:
     )
 
 
-def _link(path: Path) -> str:
+def _link(path: Path, public: str) -> str:
     place, until = f"{path.parent.name}/{path.name}", str(int(time.time()) + _LINK_SECONDS)
-    return f"/eggs/out/{until}-{_signed(place, until)}/{quote(place)}"
+    return f"/eggs/out/{until}-{_ticket(place, until, public)}/{quote(place)}"
 
 
-def _signed(place: str, until: str) -> str:
-    return hmac.new(_LINK_KEY, f"{until} {place}".encode(), "sha256").hexdigest()
+def _ticket(place: str, until: str, public: str) -> str:
+    """Ties the path of an egg to the key of the session that packed it: another key signs nothing for it."""
+    return hmac.new(_LINK_KEY, f"{until} {public} {place}".encode("utf-8", "replace"), "sha256").hexdigest()
 
 
 async def _receive(request: web.Request, part: Path) -> str:

@@ -14,7 +14,8 @@ from rappd.daemon.status import describe
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.security import COOKIE, at_operator_origin, is_operator, operator_only
+from rappd.http.loopback.security import at_operator_origin, from_control, is_operator, operator_only
+from rappd.http.loopback.signed_requests import COOKIE
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.conversations import given_titles, pictures_of, titled, whole_thread
@@ -31,24 +32,33 @@ routes = web.RouteTableDef()
 
 @routes.post("/operator/session")
 async def open_session(request: web.Request) -> web.Response:
-    """Trades the key of `rappd open` for the operator's session. Only wrong keys are counted and limited."""
+    """Trades the key of `rappd open` for the operator's session of a browser's `public_key`.
+
+    `link` is the key's hash, `proof` its MAC over the public key. Only wrong ones are counted and limited.
+    """
     daemon = request.app[DAEMON]
     if not at_operator_origin(request):
         raise RefusedError("The operator's page is at 127.0.0.1.", do="rappd open")
-    traded = daemon.operators.trade(text_field(await json_object(request), "key"))
-    if traded is None:
+    body = await json_object(request)
+    cookie = daemon.operators.trade(*(text_field(body, name) for name in ("link", "public_key", "proof")))
+    if cookie is None:
         daemon.failed_authentication.take(await source_of(request))
         raise RefusedError("That link was used, or is too old.", do="rappd open")
-    cookie, proof = traded
-    response = ok({"operator": True, "proof": proof})
+    response = ok({"operator": True})
     response.set_cookie(COOKIE, cookie, max_age=SESSION_SECONDS, httponly=True, samesite="Strict", path="/")
     return response
 
 
 @routes.get("/operator/session")
 async def session(request: web.Request) -> web.Response:
-    """Tells if this page may change structure."""
-    return ok({"operator": is_operator(request)})
+    """Tells if this page may change structure; `ended` when it could, with the cookie that it sent, and can't now."""
+    operator, cookie = is_operator(request), request.cookies.get(COOKIE)
+    if operator or cookie is None or not at_operator_origin(request):
+        return ok({"operator": operator})
+    response = ok({"operator": False, "ended": True})
+    if request.app[DAEMON].operators.public_key(cookie) is None:  # of a former form, too: said once
+        response.del_cookie(COOKIE, path="/")
+    return response
 
 
 @routes.delete("/operator/session")
@@ -62,7 +72,9 @@ async def close_session(request: web.Request) -> web.Response:
 @routes.post("/operator/key")
 @operator_only
 async def key(request: web.Request) -> web.Response:
-    """A fresh one-use key, for `rappd open`."""
+    """A fresh one-use key, for `rappd open`; over the control socket alone, since others can read TCP on loopback."""
+    if not from_control(request):
+        raise RefusedError("Only the command gives a link for the page.", do="rappd open")
     daemon = request.app[DAEMON]
     made = daemon.operators.mint_key()
     return ok({"key": made, "url": f"http://127.0.0.1:{daemon.port}/#k={made}"})
@@ -71,9 +83,8 @@ async def key(request: web.Request) -> web.Response:
 @routes.get("/operator/status")
 @operator_only
 async def status(request: web.Request) -> web.Response:
-    """The state that the start screen and `rappd status` show."""
-    daemon = request.app[DAEMON]
-    return ok(await describe(daemon))
+    """The state that the start screen and `rappd status` show; `url`, a link for the page, over the control socket."""
+    return ok(await describe(request.app[DAEMON], with_link=from_control(request)))
 
 
 @routes.get("/activity")

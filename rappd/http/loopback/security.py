@@ -18,13 +18,11 @@ from rappd.dispatch.context import Caller
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
+from rappd.http.loopback.signed_requests import OPERATOR_KEY, check_signature, copy_streams_body
 from rappd.http.responses import plain, problem
 from rappd.tenants.tenant import Tenant
 
 log = logging.getLogger(__name__)
-
-COOKIE = "rappd_operator"
-PROOF = "X-Rappd-Proof"
 
 TENANT = web.AppKey("tenant", Tenant)
 _FROM_CONTROL = web.RequestKey("from_control", bool)
@@ -32,7 +30,7 @@ _NAMED = web.RequestKey("tenant", Tenant)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
-_ALLOWED_HEADERS = "Content-Type, Last-Event-ID, X-Rappd-Proof"
+_ALLOWED_HEADERS = "Content-Type, Last-Event-ID"
 
 
 class AllowedHosts(msgspec.Struct, frozen=True):
@@ -65,6 +63,8 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
                 _check_origin(request, origin)
                 if request.method == "OPTIONS":
                     return _with_cors(web.Response(status=204), origin)
+            if at_operator_origin(request):
+                await check_signature(request)
         response = await handler(request)
         if (
             origin is not None
@@ -94,20 +94,14 @@ def caller(request: web.Request) -> Caller:
 
 
 def is_operator(request: web.Request) -> bool:
-    """True for a request with the operator's session, over the control socket, or on an open surface.
+    """True for a request that the operator's session signed, over the control socket, or on an open surface.
 
     Never at a twin's own port: it has no page, so whoever shows a session there got it from elsewhere.
     """
     daemon = request.app[DAEMON]
     if request.app[TENANT] is not daemon.host:
         return False
-    if daemon.open_surface or from_control(request):
-        return True
-    proof = request.headers.get(PROOF)
-    if proof is None or not at_operator_origin(request):
-        return False
-    cookie = request.cookies.get(COOKIE, "")
-    return cookie.isascii() and proof.isascii() and daemon.operators.holds(cookie, proof)
+    return daemon.open_surface or from_control(request) or OPERATOR_KEY in request
 
 
 def at_operator_origin(request: web.Request) -> bool:
@@ -130,6 +124,7 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
 
     checked.__doc__ = handler.__doc__
     checked.operator_only = True  # type: ignore[attr-defined]  # read by /openapi.json
+    copy_streams_body(handler, checked)
     return checked
 
 
@@ -245,6 +240,7 @@ def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamRe
 
     named.__doc__ = f"For a twin: {handler.__doc__}"
     named.operator_only = getattr(handler, "operator_only", False)  # type: ignore[attr-defined]
+    copy_streams_body(handler, named)
     return named
 
 

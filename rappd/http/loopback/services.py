@@ -156,7 +156,7 @@ _OF_BROWSERS = frozenset(
             "x-webkit-csp",
             "x-content-security-policy",
         ),
-        *("x-accel-redirect", "x-sendfile", "x-rappd-proof"),
+        *("x-accel-redirect", "x-sendfile", "x-rappd-signature"),
     }
 )
 """``X-`` headers that tell a browser or a proxy what to do."""

@@ -1,7 +1,10 @@
 /** Requests to the daemon that served this page, and the one shape of everything that goes wrong. */
 
-import { store, stored } from "./storage.js";
+import { NoKeyError, linkProof, signAnew, signature } from "./operator-key.js";
 import { sse } from "./sse.js";
+
+const SIGNATURE = "X-Rappd-Signature";
+const RESIGNED = ["not_signed", "late_signature"];
 
 /** Says `answered` or `lost` after each request, so that the banner need not ask. */
 export const connection = new EventTarget();
@@ -25,27 +28,66 @@ export class Problem extends Error {
   }
 }
 
-/** The half of the operator's session that only this page's origin holds; a cookie is the other half. */
-export const proof = {
-  get: () => stored("proof", ""),
-  set: (value) => store("proof", value || null),
+const WITHOUT_KEY = {
+  error: "This window keeps no key for the operator's session, as some private windows do. You can still chat.",
+  code: "no_key",
 };
 
-/** `fetch` with the operator's proof. Raises `Problem` when the daemon cannot be reached. */
-export async function send(path, { method = "GET", json, form, headers = {}, signal } = {}) {
-  const all = { ...headers };
-  if (proof.get()) all["X-Rappd-Proof"] = proof.get();
-  if (json !== undefined) all["Content-Type"] = "application/json";
-  const body = json === undefined ? form : JSON.stringify(json);
-  let response;
+/**
+ * Trades the key of a start link for the operator's session of this browser. Raises `Problem` when it is too old, or
+ * the browser keeps no key.
+ */
+export async function openSession(key) {
+  let json;
   try {
-    response = await fetch(path, { method, headers: all, body, signal, cache: "no-store" });
+    json = await linkProof(key);
   } catch (found) {
-    if (found.name === "AbortError") throw found;
-    throw lost();
+    if (!(found instanceof NoKeyError)) throw found;
+    throw new Problem(WITHOUT_KEY);
   }
+  return ask("/operator/session", { method: "POST", json });
+}
+
+/** `fetch`, signed by the operator's key. Raises `Problem` when the daemon cannot be reached. */
+export async function send(path, { method = "GET", json, form, headers = {}, signal } = {}) {
+  const { type, body } = await bytesOf(json, form);
+  const all = { ...(type && { "Content-Type": type }), ...headers };
+  const once = async () => {
+    const signed = await signature({ method, path, type: all["Content-Type"], body });
+    if (signed) all[SIGNATURE] = signed;
+    else delete all[SIGNATURE];
+    try {
+      return await fetch(path, { method, headers: all, body, signal, cache: "no-store" });
+    } catch (found) {
+      if (found.name === "AbortError") throw found;
+      throw lost();
+    }
+  };
+  let response = await once();
+  if (await refusedToSign(response.status, () => response.clone().json())) response = await once();
   connection.dispatchEvent(new Event("answered"));
   return response;
+}
+
+/** A body as the bytes that are sent, so that just these are signed. */
+async function bytesOf(json, form) {
+  if (json !== undefined) return { type: "application/json", body: new TextEncoder().encode(JSON.stringify(json)) };
+  if (form === undefined) return {};
+  const packed = new Response(form);
+  try {
+    return { type: packed.headers.get("Content-Type") ?? "", body: new Uint8Array(await packed.arrayBuffer()) };
+  } catch {
+    throw new Problem({ error: "The file can't be read any more.", code: "unreadable" });
+  }
+}
+
+/** True when a request was refused unread for its signature, and a new one may be good: once. */
+async function refusedToSign(status, json) {
+  if (status !== 403) return false;
+  const { code, now } = await Promise.resolve().then(json).catch(() => ({}));
+  if (!RESIGNED.includes(code)) return false;
+  signAnew(now);
+  return true;
 }
 
 /** The JSON answer of a request; raises `Problem` for every answer that is not one. */
@@ -62,11 +104,25 @@ export const remove = (path) => ask(path, { method: "DELETE" });
  * "upload", then the phases of the daemon; `signal` breaks it off. Raises as `ask` does. (`fetch` cannot tell
  * how far an upload is.)
  */
-export function upload(path, file, { moved = () => undefined, signal } = {}) {
+export async function upload(path, file, options = {}) {
+  const request = await uploaded(path, file, options);
+  const again = await refusedToSign(request.status, () => JSON.parse(request.responseText));
+  const { isEvents, last, responseText, status } = again ? await uploaded(path, file, options) : request;
+  const body = isEvents ? last : parsed(responseText, status);
+  if (isEvents && !["done", "error"].includes(body?.type)) throw lost();
+  if (status < 400 && !body.error) return body;
+  throw refused(body, body.status ?? status);
+}
+
+async function uploaded(path, file, { moved = () => undefined, signal }) {
+  const type = "application/octet-stream";
+  const signed = await signature({ method: "POST", path, type, body: file });
+  signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
-    if (proof.get()) request.setRequestHeader("X-Rappd-Proof", proof.get());
+    request.setRequestHeader("Content-Type", type);
+    if (signed) request.setRequestHeader(SIGNATURE, signed);
     request.setRequestHeader("Accept", "text/event-stream");
     request.upload.addEventListener("progress", ({ loaded, total }) => moved("upload", loaded, total));
     let read = 0;
@@ -79,24 +135,22 @@ export function upload(path, file, { moved = () => undefined, signal } = {}) {
       }
       read = Math.max(read, end + 2);
     };
-    const isEvents = () => request.getResponseHeader("Content-Type")?.startsWith("text/event-stream");
+    const isEvents = () => Boolean(request.getResponseHeader("Content-Type")?.startsWith("text/event-stream"));
     request.addEventListener("progress", () => isEvents() && readEvents());
     request.addEventListener("error", () => reject(lost()));
     request.addEventListener("abort", () => reject(new DOMException("Cancelled.", "AbortError")));
     request.addEventListener("load", () => {
       connection.dispatchEvent(new Event("answered"));
       if (isEvents()) readEvents();
-      const body = isEvents() ? last : parsed(request);
-      if (isEvents() && !["done", "error"].includes(body?.type)) reject(lost());
-      else if (request.status < 400 && !body.error) resolve(body);
-      else reject(refused(body, body.status ?? request.status));
+      const { responseText, status } = request;
+      resolve({ isEvents: isEvents(), last, responseText, status });
     });
     signal?.addEventListener("abort", () => request.abort());
     request.send(file);
   });
 }
 
-/** Saves an answer as a file. (A plain link could not carry the operator's proof.) */
+/** Saves an answer as a file. (A plain link could not carry the signature.) */
 export async function download(path, filename) {
   const response = await send(path);
   if (!response.ok) throw refused(await readJson(response), response.status);
@@ -150,7 +204,7 @@ function lost() {
 
 function refused(body, status) {
   const problem = new Problem(body, status);
-  if (problem.code === "not_operator") connection.dispatchEvent(new Event("not-operator"));
+  if (["not_operator", "not_signed"].includes(problem.code)) connection.dispatchEvent(new Event("not-operator"));
   return problem;
 }
 
@@ -169,11 +223,11 @@ async function readJson(response) {
   }
 }
 
-function parsed(request) {
+function parsed(text, status) {
   try {
-    return JSON.parse(request.responseText) ?? {};
+    return JSON.parse(text) ?? {};
   } catch {
-    return wordless(request.status);
+    return wordless(status);
   }
 }
 

@@ -1,6 +1,6 @@
 /** State of the daemon: its name, whether it answers, whether this page may change things. */
 
-import { ask, connection, post, proof, remove } from "./api.js";
+import { ask, connection, openSession, remove } from "./api.js";
 import { store, stored } from "./storage.js";
 
 const CALM_MS = 15_000;
@@ -14,6 +14,7 @@ class DaemonState extends EventTarget {
   operator = false;
   #timer = 0;
   #looking = null;
+  #ended = false;
 
   /** The first look; resolves when the daemon answered or plainly does not. */
   async start() {
@@ -21,12 +22,15 @@ class DaemonState extends EventTarget {
     connection.addEventListener("answered", () => this.awake || this.look());
     connection.addEventListener("not-operator", () => this.#set({ operator: false }));
     document.addEventListener("visibilitychange", () => document.hidden || this.look());
+    const former = stored("proof"); // what a session was before it had a key
+    store("proof", null);
     await this.look();
+    if (former && this.awake && !this.operator) this.#end();
   }
 
   /**
    * Asks how the daemon is, now and then again. Says `change`; `operator` when that right came or
-   * went; `back` when it answers again.
+   * went; `ended` when it went, or was gone, without being given up here; `back` when it answers again.
    */
   look() {
     this.#looking ??= this.#look().finally(() => {
@@ -43,6 +47,7 @@ class DaemonState extends EventTarget {
       );
       store("name", health.name || this.name);
       this.#set({ awake: true, health, name: health.name || this.name, operator: Boolean(session.operator) });
+      if (session.ended) this.#end();
     } catch (found) {
       if (found.code === undefined) throw found;
       this.#set({ awake: !found.away });
@@ -51,15 +56,13 @@ class DaemonState extends EventTarget {
 
   /** Trades the key of a start link for the operator's session. Raises `Problem` when it is too old. */
   async open(key) {
-    const session = await post("/operator/session", { key });
-    if (session.proof) proof.set(session.proof);
+    const session = await openSession(key);
     this.#set({ operator: Boolean(session.operator) });
   }
 
   /** Ends the operator's session; the page still talks. */
   async close() {
     await remove("/operator/session");
-    proof.set("");
     this.#set({ operator: false });
   }
 
@@ -86,8 +89,15 @@ class DaemonState extends EventTarget {
     const was = { awake: this.awake, operator: this.operator, text: this.#text() };
     Object.assign(this, changes);
     if (this.#text() !== was.text) this.dispatchEvent(new Event("change"));
+    if (this.operator) this.#ended = false;
     if (this.operator !== was.operator) this.dispatchEvent(new Event("operator"));
     if (this.awake && !was.awake) this.dispatchEvent(new Event("back"));
+  }
+
+  /** Says `ended` once, until the page has the right again. */
+  #end() {
+    if (!this.#ended) this.dispatchEvent(new Event("ended"));
+    this.#ended = true;
   }
 
   #text() {

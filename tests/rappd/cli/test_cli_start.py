@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fixtures import prefork
+from fixtures.operator_page import sign_in
 from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from fixtures.terminal import BIN, Terminal, lives, on_terminal
 
@@ -267,9 +268,8 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     assert "url" not in told, "a status is no key"
     link = json.loads(busy.cli("open", "--json").stdout)["link"]
     assert busy.cli("open").stdout.startswith(f"http://127.0.0.1:{busy.port}/#k=")
-    entered = busy.post("/operator/session", {"key": link["key"]})
-    assert entered.status == 200
-    assert busy.post("/operator/session", {"key": link["key"]}).status == 403, "one use"
+    assert sign_in(busy, link["key"]).status == 200
+    assert sign_in(busy, link["key"]).status == 403, "one use"
 
 
 def test_an_open_page_does_not_hold_up_the_stop(newcomer: RunningDaemon) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from fixtures.operator_page import BrowserKey, OperatorPage
 from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.twin_workspace import KETTLE, Place, lies
 
@@ -60,14 +61,9 @@ def test_a_hostile_egg_by_its_path_leaves_no_trace_either(quiet: RunningDaemon, 
 
 
 def test_an_upload_that_breaks_off_leaves_nothing(quiet: RunningDaemon) -> None:
-    key = re.search(r"#k=([\w-]+)", quiet.cli("open").stdout)
-    assert key is not None
-    session = quiet.post("/operator/session", {"key": key[1]}, headers={"Host": f"127.0.0.1:{quiet.port}"})
-    cookie = session.headers["set-cookie"].partition(";")[0]
-    head = (
-        f"POST /eggs?name=x.egg HTTP/1.1\r\nHost: 127.0.0.1:{quiet.port}\r\nContent-Length: 9000000\r\n"
-        f"Cookie: {cookie}\r\nX-Rappd-Proof: {session.json()['proof']}\r\n\r\n"
-    )
+    signed = OperatorPage(quiet).headers("POST", "/eggs?name=x.egg", covers="length=9000000")
+    head = f"POST /eggs?name=x.egg HTTP/1.1\r\nHost: 127.0.0.1:{quiet.port}\r\nContent-Length: 9000000\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in signed.items()) + "\r\n"
     folder = quiet.home / "eggs" / ".waiting"
     with socket.create_connection(("127.0.0.1", quiet.port)) as line:
         line.sendall(head.encode() + b"PK\3\4" + bytes(3_000_000))
@@ -117,17 +113,27 @@ def test_eggs_are_the_operators_business(
 
 def test_packed_egg_is_fetched_by_its_link_only(two: tuple[Place, Place]) -> None:
     desk, _ = two
-    done = desk.post("/eggs/pack", {"twin": desk.new("Dragged")})
+    page, thief = OperatorPage(desk.daemon), BrowserKey()
+    done = page.post("/eggs/pack", {"twin": desk.new("Dragged")}).json()
     link = done["link"]
-    got = desk.daemon.get(link)
-    assert hashlib.sha256(got.body).hexdigest() == done["packed"]["sha256"]
     rest, folder, name = link.removeprefix("/eggs/out/").split("/")
     until, _, key = rest.partition("-")
+    signed = page.signed_path(link)
+    public = page.browser.public
+    stolen = thief.signature("GET", link, host=page.host)
     for wrong in (
-        f"/eggs/out/{int(until) + 3600}-{key}/{folder}/{name}",
-        f"/eggs/out/{until}-{'0' * 64}/{folder}/{name}",
-        f"/eggs/out/x/{folder}/{name}",
-        f"/eggs/out/{rest}/{folder}/..%2f..%2frappd.toml",
-        f"/eggs/out/{rest}/..%2fkeys/identity.pem",
+        f"/eggs/out/{int(until) + 3600}-{key}/{signed}/{folder}/{name}",
+        f"/eggs/out/{until}-{'0' * 64}/{signed}/{folder}/{name}",
+        f"/eggs/out/x/{signed}/{folder}/{name}",
+        f"/eggs/out/{rest}/{signed}/{folder}/..%2f..%2frappd.toml",
+        f"/eggs/out/{rest}/{signed}/..%2fkeys/identity.pem",
+        f"/eggs/out/{rest}/{thief.public}.{stolen}/{folder}/{name}",
+        link,
     ):
         assert desk.daemon.get(wrong).status == 404, wrong
+    for wrong in (f"{public}.{stolen}", f"{public}.", public):
+        assert desk.daemon.get(f"/eggs/out/{rest}/{wrong}/{folder}/{name}").status == 403, wrong
+    got = desk.daemon.get(f"/eggs/out/{rest}/{signed}/{folder}/{name}")
+    assert hashlib.sha256(got.body).hexdigest() == done["packed"]["sha256"]
+    assert desk.daemon.get(f"/eggs/out/{rest}/{signed}/{folder}/{name}").status == 403, "good once"
+    assert "link" not in desk.post("/eggs/pack", {"twin": desk.new("Dragged again")}), "no page to sign it"

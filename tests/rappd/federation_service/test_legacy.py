@@ -100,7 +100,7 @@ def test_what_goes_out_is_the_sentence_and_a_claim(desk: Machine, kitchen: Publi
     assert (envelope["schema"], envelope["kind"]) == ("rapp-twin-chat/1.0", "say")
     assert (envelope["from_rappid"], envelope["payload"]) == (rappid, {"text": "how are you?"})
     headers = {name.lower() for name in kitchen.headers[0]}
-    assert not headers & {"authorization", "cookie", "x-rappd-proof"}
+    assert not headers & {"authorization", "cookie", "x-rappd-signature"}
     everything = json.dumps([body, envelope, kitchen.headers[0]])
     assert desk.fingerprint not in everything
     assert str(desk.home) not in everything

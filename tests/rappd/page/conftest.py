@@ -104,7 +104,7 @@ class FakeDaemon:
             return web.json_response(health | {"voice_mode": self.voice})
         if request.path == "/operator/session" and request.method == "POST":
             self.operator = True
-            return web.json_response({"operator": True, "proof": "half-of-it"})
+            return web.json_response({"operator": True})
         if request.path == "/agents/undo":
             self.files.append(self.removed)
         if request.path == "/agents/approve":

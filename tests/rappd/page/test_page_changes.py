@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from rappd.daemon.operator_sessions import link_proof
+from rappd.daemon.request_signatures import RequestSignatures, Signature
 from tests.rappd.page.conftest import file
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -117,14 +119,25 @@ async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None
 
 async def test_the_link_makes_an_operator_and_leaves_the_address_bar(site: Any) -> None:
     site.daemon.operator = False
-    async with site.opened("#k=3f%2D9c") as page:
+    signatures = RequestSignatures()
+    async with site.opened(
+        "#k=3f%2D9c", script="0"
+    ) as page:  # a page of its own: the tab's clock may be a test's
         assert "3f" not in page.url
         await page.click("nav >> text=Agents")
         await page.click("[aria-label='Remove clock_agent.py']")
         await expect(page.locator(".toast")).to_contain_text("Clock removed.")
-    assert [body for _, body in site.daemon.requests("/operator/session") if body] == [{"key": "3f-9c"}]
+    (traded,) = [body for _, body in site.daemon.requests("/operator/session") if body]
+    assert traded["proof"] == link_proof("3f-9c", traded["public_key"])
+    assert "3f-9c" not in str(site.daemon.asked), "the link's key stays in the browser"
     (headers, _), *_ = site.daemon.requests("/agents/clock_agent.py")
-    assert headers["X-Rappd-Proof"] == "half-of-it"
+    signatures.check(
+        Signature.parse(headers["X-Rappd-Signature"]),
+        public=traded["public_key"],
+        method="DELETE",
+        host=f"127.0.0.1:{site.port}",
+        target="/agents/clock_agent.py",
+    )
 
 
 async def test_page_without_operator_chats_and_names_command(site: Any) -> None:

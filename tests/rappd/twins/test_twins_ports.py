@@ -11,6 +11,7 @@ from http.client import HTTPConnection
 import pytest
 from aiohttp import web
 from fixtures.loopback_server import calls, says
+from fixtures.operator_page import OperatorPage
 from fixtures.running_daemon import on
 from fixtures.twin_farm import AGENT, Farm, closed
 
@@ -92,19 +93,16 @@ def test_operators_session_opens_nothing_at_a_twins_port(farm: Farm) -> None:
     source.write_text(AGENT)
     port = farm.boot(key)
     daemon = farm.daemon
-    link = daemon.post("/operator/key", control=True).json()["url"]
-    opened = daemon.post("/operator/session", {"key": link.partition("#k=")[2]})
-    session = {
-        "Cookie": opened.headers["set-cookie"].split(";", 1)[0],
-        "X-Rappd-Proof": opened.json()["proof"],
-    }
-    assert daemon.get(f"/twins/{key}/agents/source/kettle_agent.py", headers=session).status == 200
+    page = OperatorPage(daemon)
+    assert page.get(f"/twins/{key}/agents/source/kettle_agent.py").status == 200
+    body = {"name": "Pot", "agent": "Kettle"}
     for table in (agent_files, models, voice_routes):
         for route in table.routes:
             if not isinstance(route, web.RouteDef) or not getattr(route.handler, "operator_only", False):
                 continue
             path = re.sub(r"\{filename:[^}]*\}", "kettle_agent.py", route.path)
-            answer = on(port, route.method, path, {"name": "Pot", "agent": "Kettle"}, **session)
+            raw, host = json.dumps(body).encode(), f"127.0.0.1:{port}"
+            answer = on(port, route.method, path, body, **page.headers(route.method, path, raw, host=host))
             assert answer.status in (403, 429), f"{route.method} {path}: {answer.status}"
     assert source.read_text() == AGENT
     assert [one.name for one in source.parent.glob("*.py")] == ["kettle_agent.py"]

@@ -6,6 +6,7 @@
  */
 
 import { Problem, download, post, postWithProgress } from "../../lib/api.js";
+import { signedLink } from "../../lib/operator-key.js";
 import { bytes, clock, count, joinNames } from "../../lib/format.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { secretFindings } from "./secret-findings.js";
@@ -26,6 +27,7 @@ class Egg extends EventTarget {
   problem = null;
   packed = null;
   link = "";
+  dragLink = ""; // a drag tells the address at once, so it is signed before
   at = 0;
   row = null;
   far = null; // phase, done, and in all
@@ -40,7 +42,9 @@ class Egg extends EventTarget {
     try {
       const json = { twin: row.key, work: this.work, ...(allow.length > 0 && { allow }) };
       const answer = await postWithProgress("/eggs/pack", json, (...far) => this.#moved(far));
-      this.#set({ state: "ready", at: Date.now(), packed: answer.packed, link: answer.link ?? "" });
+      this.link = answer.link ?? "";
+      await this.renewDragLink();
+      this.#set({ state: "ready", at: Date.now(), packed: answer.packed });
       announce(`${this.name} is packed, ${bytes(answer.packed.size)}.`);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
@@ -70,7 +74,12 @@ class Egg extends EventTarget {
     return state === "ready" && Date.now() - at < LINK_MS && (row.last_talk ?? 0) * 1000 < at;
   }
 
-  /** The address that fetches it with the operator's proof. */
+  async renewDragLink() {
+    this.dragLink = "";
+    if (this.link) this.dragLink = await signedLink(this.link);
+  }
+
+  /** The address that fetches it with the operator's signature. */
   get path() {
     return `/eggs/laid/${this.packed.path.split("/").slice(-2).map(encodeURIComponent).join("/")}`;
   }
@@ -99,12 +108,13 @@ export function dragsOut(element, row) {
   element.addEventListener("dragstart", (event) => {
     const twin = row();
     const egg = eggOf(twin.key);
-    if (!egg.isFresh(twin) || !egg.link) {
+    if (!egg.isFresh(twin) || !egg.dragLink) {
       event.preventDefault();
       egg.pack(twin);
       return;
     }
-    const address = new URL(egg.link, location.href);
+    const address = new URL(egg.dragLink, location.href);
+    egg.renewDragLink(); // one is good for one fetch
     event.dataTransfer.setData("DownloadURL", `application/octet-stream:${egg.name}:${address}`);
     event.dataTransfer.effectAllowed = "copy";
   });

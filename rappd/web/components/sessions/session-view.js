@@ -1,7 +1,7 @@
 /** A session with phones, live: what everybody said, and a place to write to all. */
 
 import { autoscroll } from "../../lib/autoscroll.js";
-import { post } from "../../lib/api.js";
+import { download, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { markdown } from "../chat/markdown.js";
@@ -122,12 +122,9 @@ export function sessionView(main, id) {
 
 /** Packs the session and saves the file. */
 async function saveEgg(id) {
-  const { packed, link } = await post("/eggs/pack", { form: "session", item: id });
-  const name = packed.path.split("/").at(-1);
-  const anchor = h("a", { href: link, download: name, hidden: true });
-  document.body.append(anchor);
-  anchor.click();
-  anchor.remove();
+  const { packed } = await post("/eggs/pack", { form: "session", item: id });
+  const [folder, name] = packed.path.split("/").slice(-2);
+  await download(`/eggs/laid/${encodeURIComponent(folder)}/${encodeURIComponent(name)}`, name);
 }
 
 function eventView(event, asked, say) {
