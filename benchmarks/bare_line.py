@@ -186,6 +186,4 @@ def _reply(asked: dict[str, Any], text: str) -> bytes:
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(_serve(Path(sys.argv[1]), cast(What, sys.argv[2])))
+    asyncio.run(_serve(Path(sys.argv[1]), cast(What, sys.argv[2])))

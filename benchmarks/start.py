@@ -41,7 +41,7 @@ def run() -> list[tuple[str, str]]:
         subprocess.run([sys.executable, "-m", "rappd", "--help"], capture_output=True, check=True)
         help_ms.append((time.perf_counter() - began) * 1000)
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import aiohttp.web, uvloop"], check=True)
+    subprocess.run([sys.executable, "-c", "import aiohttp.web"], check=True)
     peer = (time.perf_counter() - began) * 1000
     return [
         ("start to listening", f"{_shown(listening)} ms"),
@@ -50,7 +50,7 @@ def run() -> list[tuple[str, str]]:
         ("fresh worker after its first turn, its own", f"{statistics.median(fresh):.1f} MB"),
         ("the first worker, that described all agents", f"{statistics.median(described):.1f} MB"),
         ("rappd --help", f"{_shown(help_ms)} ms"),
-        ("python importing aiohttp.web and uvloop alone", f"{peer:.0f} ms"),
+        ("python importing aiohttp.web alone", f"{peer:.0f} ms"),
         ("ratio, start to listening to it", f"{statistics.median(listening) / peer:.2f}"),
     ]
 

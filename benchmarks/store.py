@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import orjson
-import uvloop
 
 from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor import Anchorer
@@ -33,7 +32,7 @@ def run() -> list[tuple[str, str]]:
             peer = _peer(root / f"peer-{mode}.db", mode)
             rows.append((f"plain sqlite3, a transaction per event, {mode}", f"{peer:,.0f} events/s"))
             for writers in (1, 32):
-                taken = uvloop.run(_turns(root / f"{mode}-{writers}" / "rappd.db", writers, mode == "FULL"))
+                taken = asyncio.run(_turns(root / f"{mode}-{writers}" / "rappd.db", writers, mode == "FULL"))
                 rate = len(taken) / SECONDS
                 ratio = rate * EVENTS_PER_TURN / peer
                 rows.append(
@@ -48,7 +47,7 @@ def run() -> list[tuple[str, str]]:
         rows.append(
             (
                 "queueing, on the event loop",
-                f"{uvloop.run(_on_the_loop(root / 'loop' / 'rappd.db')):.1f} µs an event",
+                f"{asyncio.run(_on_the_loop(root / 'loop' / 'rappd.db')):.1f} µs an event",
             )
         )
         rows += _anchors(root / "anchored" / "rappd.db")
@@ -67,11 +66,11 @@ def _anchors(path: Path) -> list[tuple[str, str]]:
         await store.close()
 
     threads = [str(uuid.uuid4()) for _ in range(10_000)]
-    uvloop.run(fill(threads))
+    asyncio.run(fill(threads))
     anchorer = Anchorer(path, IdentityKey.generate())
     rows = [("first anchor over 10,000 threads", _cost(anchorer.open_log))]
     for count in (1, 1_000):
-        uvloop.run(fill(threads[:count]))
+        asyncio.run(fill(threads[:count]))
         rows.append((f"an anchor after {count:,} of them got an event", _cost(anchorer.advance)))
     anchorer.close()
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import statistics
 import subprocess
@@ -26,11 +27,9 @@ _THERE = {
 
 def run() -> list[tuple[str, str]]:
     """Medians, and how many times as long each takes here."""
-    import uvloop
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        here = (_signed(), uvloop.run(_committed(folder)), _synced(folder), _started())
+        here = (_signed(), asyncio.run(_committed(folder)), _synced(folder), _started())
     rows = zip(_THERE.items(), here, strict=True)
     return [
         (what, f"{took:.3f} ms here, {there:g} there: {took / there:.1f}x") for (what, there), took in rows

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import uvloop
 
 from agents.workers.config import PoolConfig
 from agents.workers.pool import WorkerPool
@@ -60,7 +59,7 @@ def _in_a_fork(perform: Callable[[], Any]) -> Any:
 
 
 def run() -> Figures:
-    """On uvloop: first with the cores there are, then daemon and worker sharing one."""
+    """First with the cores there are, then daemon and worker sharing one."""
     figures = _measure(_everything)
     if sys.platform == "linux":
         cores = os.sched_getaffinity(0)
@@ -87,7 +86,7 @@ def _measure(scene: Callable[[WorkerSupervisor, PoolConfig], Awaitable[Figures]]
             finally:
                 await supervisor.close()
 
-    return uvloop.run(play())
+    return asyncio.run(play())
 
 
 async def _everything(supervisor: WorkerSupervisor, plan: PoolConfig) -> Figures:

@@ -54,11 +54,6 @@ class PortTakenError(ConflictError):
 
 def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
     """Serves until SIGTERM or Ctrl-C. Raises ``ConflictError`` when the home or the port is taken."""
-    with suppress(ImportError):
-        import uvloop
-
-        uvloop.run(_serve(home, settings, on_ready))
-        return
     asyncio.run(_serve(home, settings, on_ready))
 
 

@@ -103,10 +103,4 @@ async def tell(nearby: MdnsService) -> None:
 
 
 if __name__ == "__main__":
-    if "--uvloop" in sys.argv:
-        import uvloop
-
-        sys.argv.remove("--uvloop")
-        uvloop.run(main(*sys.argv[1:]))
-    else:
-        asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -42,7 +42,7 @@ class Discovering:
         self.said: list[dict[str, Any]] = []
         self._lines: queue.Queue[str] = queue.Queue()
         self.process = self.machine.start(
-            [*self._begin, "--uvloop"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            self._begin, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         threading.Thread(target=self._read, daemon=True).start()
 

@@ -19,12 +19,9 @@ from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_handle import _WAIT
 from tests.agents.workers.trial_home import ROOM, Home, until
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.platform != "linux", reason="one call at a time where packets cannot be taken back"
-    ),
-    pytest.mark.asyncio(loop_factories=["uvloop"]),
-]
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="one call at a time where packets cannot be taken back"
+)
 
 PEEK = """
 import time

@@ -96,7 +96,6 @@ async def test_the_kernel_ending_a_worker_is_told_as_that(pool: WorkerPool, home
     assert str(await task) == "The worker was killed by the kernel (out of memory?)"
 
 
-@pytest.mark.asyncio(loop_factories=["uvloop"])
 async def test_processor_time_has_an_end(supervisor: WorkerSupervisor, plan: MakePlan) -> None:
     pool = supervisor.pool("a", plan(limits=Limits(cpu_seconds=1)))
     assert str(await outcome(pool, "spin")) == "The worker used up its processor time"
@@ -119,7 +118,6 @@ async def test_open_files_have_a_limit(supervisor: WorkerSupervisor, plan: MakeP
 
 
 @pytest.mark.parametrize("patient", [False, True])
-@pytest.mark.asyncio(loop_factories=["uvloop"])
 async def test_a_fork_bomb_costs_one_call(
     supervisor: WorkerSupervisor, plan: MakePlan, patient: bool
 ) -> None:

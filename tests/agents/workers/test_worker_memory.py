@@ -16,7 +16,6 @@ from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux limits the memory of workers")
-UVLOOP = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 MB = 1 << 20
 LIMIT = 200 * MB  # of addresses too, so that no single process gets there by its own memory
@@ -71,7 +70,6 @@ async def ask(supervisor: WorkerSupervisor, home: Home, code: str, size: int) ->
         return str(gone)
 
 
-@UVLOOP
 @pytest.mark.parametrize("code", [UNNAMED, CHILDREN, SHARED], ids=["memfd", "children", "shared memory"])
 async def test_too_much_memory_ends_the_call_in_words(
     limited: WorkerSupervisor, home: Home, code: str
@@ -90,7 +88,6 @@ async def test_too_much_memory_ends_the_call_in_words(
     assert (await neighbour.request("whoami", {}, timeout=20))["pid"] == before["pid"]
 
 
-@UVLOOP
 async def test_groups_are_removed_with_their_workers(limited: WorkerSupervisor, home: Home) -> None:
     parent = cgroup_limit._writable_parent("memory")
     if parent is None:

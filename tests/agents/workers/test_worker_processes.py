@@ -27,7 +27,6 @@ from tests.agents.workers.trial_home import ROOM, Home, is_gone, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 _SYS_NICE = 23
-one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 DAEMON = """
 import asyncio, sys
@@ -90,7 +89,6 @@ async def test_when_the_daemon_is_killed_nothing_of_it_is_left(home: Home, kind:
     await until(lambda: all(is_gone(pid) for pid in everything))
 
 
-@one_loop
 async def test_closing_leaves_nothing(any_kind: WorkerSupervisor, home: Home) -> None:
     pool = any_kind.pool("a", home.plan())
     command = "(setsid sleep 1000 &); nohup sleep 1000 & setsid sleep 1000"
@@ -103,7 +101,6 @@ async def test_closing_leaves_nothing(any_kind: WorkerSupervisor, home: Home) ->
     await until(lambda: all(is_gone(pid) for pid in everything))
 
 
-@one_loop
 async def test_what_a_worker_left_running_ends_with_it(any_kind: WorkerSupervisor, home: Home) -> None:
     pool = any_kind.pool("a", home.plan(max_workers=1))
     for code in ("time.sleep(1000)", "os.setsid(); os.fork(); time.sleep(1000)"):
@@ -118,7 +115,6 @@ async def test_what_a_worker_left_running_ends_with_it(any_kind: WorkerSuperviso
     await until(lambda: set(children(zygote.pid)) <= {*pool.stats()["pids"], zygote.helper})
 
 
-@one_loop
 async def test_a_fork_bomb_ends_in_every_kind_of_sandbox(any_kind: WorkerSupervisor, home: Home) -> None:
     pool = any_kind.pool("a", home.plan(max_workers=1, limits=Limits(processes=40)))
     zygote = any_kind.zygote()
@@ -140,7 +136,6 @@ def test_ending_many_processes_gets_priority_and_returns_it() -> None:
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
-@one_loop
 async def test_workers_and_what_they_start_are_recognised(any_kind: WorkerSupervisor, home: Home) -> None:
     """As the control socket does: by the process at the other end of a connection."""
     zygote = any_kind.zygote_pid
@@ -188,7 +183,6 @@ time.sleep(0.1)
 """
 
 
-@one_loop
 async def test_ended_orphans_are_collected(supervisor: WorkerSupervisor, home: Home) -> None:
     """By the worker that adopted them, between requests, some time after they ended."""
     pool = supervisor.pool("a", home.plan(max_workers=1))
@@ -201,7 +195,6 @@ async def test_ended_orphans_are_collected(supervisor: WorkerSupervisor, home: H
         await asyncio.sleep(0.01)
 
 
-@one_loop
 async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(
     supervisor: WorkerSupervisor, home: Home
 ) -> None:
@@ -214,7 +207,6 @@ async def test_a_crowd_of_ended_children_does_not_use_up_the_limit(
             await pool.request("run", {"code": "raise ValueError('enough')"}, timeout=20)
 
 
-@one_loop
 async def test_an_agents_own_child_keeps_its_exit_status(supervisor: WorkerSupervisor, home: Home) -> None:
     pool = supervisor.pool("a", home.plan(max_workers=1))
     start = (
@@ -266,7 +258,6 @@ def test_a_zygote_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, home
         zygote.kill()
 
 
-@one_loop
 async def test_a_zygote_that_cannot_start_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     supervisor = WorkerSupervisor(preload=(ROOM,))
@@ -278,7 +269,6 @@ async def test_a_zygote_that_cannot_start_is_told(home: Home, monkeypatch: pytes
     await supervisor.close()
 
 
-@one_loop
 async def test_missing_host_module_is_reported_at_preload(home: Home) -> None:
     supervisor = WorkerSupervisor(preload=("agents.nowhere", ROOM))
     await supervisor.start()

@@ -17,7 +17,6 @@ from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home
 
 pytestmark = [
-    pytest.mark.asyncio(loop_factories=["uvloop"]),
     pytest.mark.skipif(sys.platform != "linux", reason="Linux shuts workers in"),
 ]
 PROJECT = Path(__file__).parents[3]

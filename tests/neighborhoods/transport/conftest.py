@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 from aiohttp import web
 
 from envelopes.envelope import HELP, Envelope, new_id
@@ -23,11 +21,6 @@ from neighborhoods.transport.peer_client import PeerClient
 from neighborhoods.transport.peer_connection import Answer
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Every test here runs on both event loops."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 class Machine:

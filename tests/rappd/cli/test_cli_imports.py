@@ -15,7 +15,6 @@ HEAVY = (
     "orjson",
     "msgspec",
     "openai",
-    "uvloop",
     "prometheus_client",
     "asyncinotify",
 )
@@ -44,7 +43,7 @@ def test_help_imports_nothing_heavy(idle: RunningDaemon, arguments: tuple[str, .
 
 def test_verbs_that_only_ask_import_no_server(busy: RunningDaemon) -> None:
     for verb in (("status",), ("agents", "list"), ("config", "show")):
-        assert not _imported(busy, *verb) & {"aiohttp", "rich", "msgspec", "openai", "uvloop"}
+        assert not _imported(busy, *verb) & {"aiohttp", "rich", "msgspec", "openai"}
 
 
 @pytest.mark.parametrize("verb", [("members",), ("snapshot", "--no-drill")], ids=str)

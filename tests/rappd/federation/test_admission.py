@@ -1,17 +1,15 @@
-"""The way in, on both event loops: strangers make room for each other, who has proven something stays."""
+"""The way in: strangers make room for each other, who has proven something stays."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
 from rappd.http.federation import admission
@@ -43,10 +41,7 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
         return False
 
 
-@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_unknown_nodes_give_way_to_paired_ones(
-    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "BURST", 90)
     monkeypatch.setattr(admission, "A_SECOND", 0.0)
     own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
@@ -88,7 +83,6 @@ def test_unknown_nodes_give_way_to_paired_ones(
         for _, writer in lines:
             writer.close()
 
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(go())
+    asyncio.run(go())
     own.close()
     peer.close()
