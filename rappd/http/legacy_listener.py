@@ -21,12 +21,12 @@ from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, new_id
 from envelopes.errors import ReportableError
 from rappd.daemon.app import Daemon
-from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.context import Caller
 from rappd.errors import ConflictError, RefusedError
+from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.http.app_keys import DAEMON
 from rappd.http.request_body import check_depth
-from rappd.http.request_timeout import TimedRunner
 from rappd.http.responses import JSON, ok, plain, problem, refusal
 from rappd.version import __version__
 
@@ -39,7 +39,7 @@ _WIDEST = {4: 16, 6: 48}
 """The shortest prefix that is listed: an office, a home, but not half the world."""
 _ALLOWED = web.AppKey("allowed", tuple)
 _CAPS = web.AppKey("caps", tuple)
-_LIMIT = web.AppKey("limit", RateLimit)
+_LIMIT = web.AppKey("limit", AddressLimit)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -65,15 +65,10 @@ class LegacyListener:
         networks = tuple(network(text) for text in allowed)
         await self.close()
         sockets = _listeners(own)
-        runner = TimedRunner(
-            _build(self._daemon, networks, tuple(caps)),
-            access_log=None,
-            handle_signals=False,
-            shutdown_timeout=2.0,
-        )
+        app = _build(self._daemon, networks, tuple(caps))
+        runner = AdmittedRunner(app, ConnectionAdmission(None), shutdown_timeout=2.0)
         await runner.setup()
-        for listener in sockets:
-            await web.SockSite(runner, listener, backlog=64).start()
+        runner.open(*sockets)
         self._runner = runner
         self.listening = [f"{listener.getsockname()[0]}:{PORT}" for listener in sockets]
         log.warning("security: the legacy listener is open at %s", ", ".join(self.listening))
@@ -105,7 +100,7 @@ def _build(daemon: Daemon, allowed: tuple[Network, ...], caps: tuple[str, ...]) 
     app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
     app[DAEMON] = daemon
     app[_ALLOWED], app[_CAPS] = allowed, caps
-    app[_LIMIT] = RateLimit(MOST_A_MINUTE, 60)
+    app[_LIMIT] = AddressLimit(MOST_A_MINUTE, 60)
     app.router.add_post("/chat", _chat)
     app.router.add_get("/health", _health)
     app.on_response_prepare.append(_say_less)
@@ -140,6 +135,7 @@ def _admit(request: web.Request) -> None:
     if request.headers.get("Origin") is not None or request.headers.get("Sec-Fetch-Site") is not None:
         raise RefusedError("Web pages may not use this listener.")
     request.app[_LIMIT].take(str(remote))
+    mark_authenticated(request)  # a turn takes its time
 
 
 def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

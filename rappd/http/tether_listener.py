@@ -17,11 +17,11 @@ from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
-from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.rate_limit import AddressLimit
 from rappd.errors import RefusedError
+from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.http.federation_listener import listen
 from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
-from rappd.http.request_timeout import TimedRunner
 from rappd.http.responses import ok, plain, problem
 from rappd.tether.errors import TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
@@ -45,9 +45,11 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 PHONES = web.AppKey("phones", Phones)
-OFFERS = web.AppKey("offers", RateLimit)
+OFFERS = web.AppKey("offers", AddressLimit)
 _BODY = MOST_BYTES * 2  # escapes of JSON; the description itself is bounded by ``sdp``
 _HELLO_SECONDS = 10.0
+_STRANGER_SECONDS = 120.0
+"""The page is read, a code is typed, and the offer goes over the same connection."""
 _CHUNK = 1 << 18
 
 routes = web.RouteTableDef()
@@ -79,11 +81,10 @@ class TetherListener:
                 do="rappd config set tether.address 0.0.0.0",
             )
         self.port = listener.getsockname()[1]
-        runner = TimedRunner(
-            _build(self._phones, self), access_log=None, handle_signals=False, shutdown_timeout=1.0
-        )
+        entrance = ConnectionAdmission(self._tls, seconds=_STRANGER_SECONDS)
+        runner = AdmittedRunner(_build(self._phones, self), entrance, shutdown_timeout=1.0)
         await runner.setup()
-        await web.SockSite(runner, listener, ssl_context=self._tls).start()
+        runner.open(listener)
         self._runner = runner
         log.info("the listener for phones is open on port %d", self.port)
 
@@ -138,6 +139,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
         except ReportableError as found:
             channel.send(_text({"type": "stopped", "reason": found.code, **found.as_json()}))
             return line
+        mark_authenticated(request)  # few at a time, and gone without a proof in ``HANDSHAKE_SECONDS``
         channel.send(_text(opened))
         async for message in line:
             if message.type is not WSMsgType.TEXT:
@@ -157,6 +159,7 @@ async def fetch_egg(request: web.Request) -> web.StreamResponse:
     """An egg: `session`, or one that the owner put there for this phone. `Authorization: Bearer` and a token."""
     phones = request.app[PHONES]
     device = phones.egg_caller(_token(request))
+    mark_authenticated(request)
     if request.match_info["id"] != SESSION:
         offered = phones.eggs.find(device, request.match_info["id"])
         response = await _send_file(
@@ -180,6 +183,7 @@ async def take_egg(request: web.Request) -> web.StreamResponse:
     """Stages an egg of a phone: the body is the file, `X-Rappd-Name` what it is called (percent-encoded)."""
     phones = request.app[PHONES]
     device = phones.egg_caller(_token(request))
+    mark_authenticated(request)
     name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
     body = request.content.iter_chunked(_CHUNK)
     return ok(await phones.eggs.take_in(device, name, request.content_length, body, phones.may_carry_eggs))
@@ -248,7 +252,7 @@ def _text(frame: dict[str, Any]) -> str:
 
 def _build(phones: Phones, listener: TetherListener) -> web.Application:
     app = web.Application(middlewares=[_guard], client_max_size=_BODY)
-    app[PHONES], app[LISTENER], app[OFFERS] = phones, listener, RateLimit(10, 60)
+    app[PHONES], app[LISTENER], app[OFFERS] = phones, listener, AddressLimit(10, 60)
     app.add_routes(routes)
     return app
 

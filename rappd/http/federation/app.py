@@ -16,16 +16,11 @@ from aiohttp.typedefs import Handler
 from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import pin_of
 from neighborhoods.snapshot.shared_home import SharedHome
-from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.rate_limit import AddressLimit
 from rappd.federation.service import FederationService
+from rappd.http.admission import ENTRANCE, ConnectionAdmission
 from rappd.http.federation import eggs, envelopes, pairing, snapshots
-from rappd.http.federation.admission import (
-    ENTRANCE,
-    FEDERATION,
-    HELLO_LIMIT,
-    SIGNED_LIMIT,
-    ConnectionAdmission,
-)
+from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
 from rappd.http.responses import plain, problem
 from rappd.transcript.frames import RecordedConversations
@@ -75,7 +70,7 @@ class FederationRunner(web.AppRunner):
     def open(self, listener: socket.socket) -> None:
         """After ``setup``: serves at a socket that listens already."""
         assert self.server is not None
-        self._entrance.open(listener, self.server)
+        self._entrance.open([listener], self.server)
 
     async def cleanup(self) -> None:
         """Ends the listener."""
@@ -99,10 +94,10 @@ def build(machines: FederationService) -> web.Application:
     app[ENTRANCE] = ConnectionAdmission(
         machines.parts.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
     )
-    app[HELLO_LIMIT] = RateLimit(60, 60)
-    app[SIGNED_LIMIT] = RateLimit(600, 60)
+    app[HELLO_LIMIT] = AddressLimit(60, 60)
+    app[SIGNED_LIMIT] = AddressLimit(600, 60)
     app[pairing.PAIRING] = machines.parts.pairings
-    app[pairing.PAIRING_LIMIT] = RateLimit(20, 60)
+    app[pairing.PAIRING_LIMIT] = AddressLimit(20, 60)
     home, tenants = machines.node.home, machines.tenants
     app[snapshots.SHARED_HOME] = SharedHome(
         home.root,

@@ -20,12 +20,12 @@ from rappd.dispatch.context import Caller
 from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
-from rappd.http.federation.admission import (
+from rappd.http.admission import mark_authenticated
+from rappd.http.federation.callers import (
     FEDERATION,
     HELLO_LIMIT,
     SIGNED_LIMIT,
     caller,
-    mark_authenticated,
 )
 from rappd.http.request_body import body_of
 from rappd.http.responses import ok

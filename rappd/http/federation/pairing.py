@@ -9,12 +9,12 @@ from aiohttp import web
 
 from envelopes.errors import ReportableError
 from neighborhoods.pairing.service import PairingService
-from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.rate_limit import AddressLimit
 from rappd.http.request_body import InvalidBodyError, body_of
 from rappd.http.responses import ok, problem
 
 PAIRING: Final = web.AppKey("pairing", PairingService)
-PAIRING_LIMIT: Final = web.AppKey("pairing_limit", RateLimit)
+PAIRING_LIMIT: Final = web.AppKey("pairing_limit", AddressLimit)
 """20 in a minute for each address; steps of an attempt that is known here do not count."""
 
 MOST_BYTES: Final = 16 << 10

@@ -12,7 +12,7 @@ from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 from neighborhoods.snapshot.shared_home import CAPABILITY, SharedHome
 from rappd.errors import RefusedError
-from rappd.http.federation.admission import FEDERATION, caller
+from rappd.http.federation.callers import FEDERATION, caller
 from rappd.http.responses import ok
 from rappd.version import __version__
 

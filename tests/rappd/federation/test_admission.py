@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
-from rappd.http.federation import admission
-from rappd.http.federation.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
+from rappd.http import admission
+from rappd.http.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
@@ -52,7 +52,7 @@ def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pyte
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
         host, port = listener.getsockname()
-        door.open(listener, Echo)
+        door.open([listener], Echo)
 
         async def come(context: ssl.SSLContext) -> Any:
             return await asyncio.open_connection(host, port, ssl=context)

@@ -13,7 +13,8 @@ from envelopes.errors import BadTokenError
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 from rappd.dispatch.context import Caller
 from rappd.federation.request_auth import STRANGER
-from rappd.http.federation.admission import ENTRANCE, FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
+from rappd.http.admission import ENTRANCE
+from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import _By
 
 GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))

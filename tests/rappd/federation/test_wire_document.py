@@ -25,8 +25,8 @@ from neighborhoods.pairing import code_pairing, initiator, responder
 from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.federation import active_requests, inbound
-from rappd.http import request_body
-from rappd.http.federation import admission, eggs, snapshots
+from rappd.http import admission, request_body
+from rappd.http.federation import eggs, snapshots
 from rappd.http.federation import envelopes as envelope_routes
 from rappd.http.federation import pairing as pairing_routes
 from rappd.operations import received_eggs

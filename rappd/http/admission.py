@@ -1,8 +1,8 @@
-"""The way in to the listener for other machines: those who have proven nothing get little room and little time.
+"""The way in to every listener on the network: those who have proven nothing get little room and little time.
 
-Connections are taken one by one, before TLS. A caller that proves to be a peer, or to have a permission, may
+Connections are taken one by one, before TLS. A caller that proves to be a peer, a phone or whom the owner listed may
 stay; strangers are few at a time, and the one that has been there the longest makes room for the next.
-So a flood of them costs a paired machine no more than a moment.
+So a flood of them costs others no more than a moment, and never the daemon's descriptors.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 
 from neighborhoods.auth.tls import presented_certificate
-from rappd.daemon.rate_limit import RateLimit
-from rappd.dispatch.context import Caller
-from rappd.federation.service import FederationService
+from rappd.daemon.rate_limit import network_of
+from rappd.http.request_timeout import TimedRunner
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +30,11 @@ STRANGER_SECONDS = 30.0
 """A stranger's connection lives no longer; pairing takes a new one for each step."""
 STRANGERS = 256
 STRANGERS_OF_ONE_ADDRESS = 64
+"""Of one IPv6 network, too: a machine has as many addresses there as it likes."""
 BURST = 200
 A_SECOND = 50.0
-"""New connections of one address: so many at once, and then in a second."""
+"""New connections of one address: so many at once, and then in a second. Not of a network: strangers in it could keep
+a paired machine out, which is known only after TLS."""
 _SWEEP_SECONDS = 2.0
 
 Protocols = Callable[[], asyncio.BaseProtocol]
@@ -41,6 +43,7 @@ Protocols = Callable[[], asyncio.BaseProtocol]
 @dataclass(slots=True, eq=False)
 class _Connection:
     address: str
+    network: str
     since: float
     task: asyncio.Task[None] | None = None
     protocol: int = 0
@@ -50,22 +53,32 @@ class _Connection:
 class ConnectionAdmission:
     """``open`` takes connections at a listening socket until ``close``."""
 
-    def __init__(self, context: ssl.SSLContext, is_peer: Callable[[bytes], bool]) -> None:
-        """``is_peer``: whether a certificate (DER) is one of a paired machine."""
+    def __init__(
+        self,
+        context: ssl.SSLContext | None,
+        is_peer: Callable[[bytes], bool] = lambda _: False,
+        *,
+        seconds: float = STRANGER_SECONDS,
+    ) -> None:
+        """``is_peer``: whether a certificate (DER) is one of a paired machine. ``context`` None: without TLS.
+
+        ``seconds``: how long a stranger's connection lives.
+        """
         self._context = context
         self._is_peer = is_peer
+        self._seconds = seconds
         self._strangers: dict[_Connection, None] = {}  # in the order in which they came
         self._by_protocol: dict[int, _Connection] = {}
         self._tokens: dict[str, tuple[float, float]] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._listener: socket.socket | None = None
+        self._listeners: Sequence[socket.socket] = ()
         self.turned_away = 0
 
-    def open(self, listener: socket.socket, protocols: Protocols) -> None:
-        """From now on every connection gets one of ``protocols``, over TLS."""
-        self._listener = listener
+    def open(self, listeners: Sequence[socket.socket], protocols: Protocols) -> None:
+        """From now on every connection gets one of ``protocols``, over TLS where there is a context."""
+        self._listeners = listeners
         self._tasks = [
-            asyncio.ensure_future(self._take(listener, protocols)),
+            *(asyncio.ensure_future(self._take(listener, protocols)) for listener in listeners),
             asyncio.ensure_future(self._sweep_now_and_then()),
         ]
 
@@ -80,8 +93,8 @@ class ConnectionAdmission:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for visit in list(self._strangers):
             self._end(visit)
 
@@ -100,9 +113,13 @@ class ConnectionAdmission:
                 self.turned_away += 1
                 connection.close()
                 continue
-            visit = _Connection(address, time.monotonic())
+            visit = _Connection(address, network_of(address), time.monotonic())
             self._strangers[visit] = None
             visit.task = asyncio.ensure_future(self._meet(visit, connection, protocols))
+            visit.task.add_done_callback(partial(_close_unless_met, visit, connection))
+            await asyncio.sleep(
+                0
+            )  # ``sock_accept`` does not wait while others are queued: the loop would stand still
 
     async def _meet(self, visit: _Connection, connection: socket.socket, protocols: Protocols) -> None:
         loop = asyncio.get_running_loop()
@@ -116,17 +133,16 @@ class ConnectionAdmission:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             transport, _ = await loop.connect_accepted_socket(
-                protocol, connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                protocol,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._context is not None else None,
             )
         except Exception as error:  # noqa: BLE001 - a stranger's handshake may fail in any way
             if not isinstance(error, OSError | TimeoutError):
                 log.info("a connection of %s failed: %s", visit.address, error)
-            connection.close()
             self._end(visit)
             return
-        except asyncio.CancelledError:
-            connection.close()
-            raise
         visit.task = None
         visit.transport = transport
         shown = presented_certificate(transport.get_extra_info("ssl_object"))
@@ -144,7 +160,8 @@ class ConnectionAdmission:
         self._tokens[address] = (left - 1.0, now)
         if len(self._strangers) >= STRANGERS_OF_ONE_ADDRESS:
             self._forget_gone()
-            same = [visit for visit in self._strangers if visit.address == address]
+            network = network_of(address)
+            same = [visit for visit in self._strangers if visit.network == network]
             if len(same) >= STRANGERS_OF_ONE_ADDRESS:
                 self._end(same[0])
             if len(self._strangers) >= STRANGERS:
@@ -173,7 +190,7 @@ class ConnectionAdmission:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._forget_gone()
             now = time.monotonic()
-            for visit in [one for one in self._strangers if now - one.since > STRANGER_SECONDS]:
+            for visit in [one for one in self._strangers if now - one.since > self._seconds]:
                 self._end(visit)
             if len(self._tokens) > 1024:
                 self._tokens = {
@@ -183,25 +200,31 @@ class ConnectionAdmission:
                 }
 
 
-_SCHEME = "bearer "
+def _close_unless_met(visit: _Connection, connection: socket.socket, _: asyncio.Task[None]) -> None:
+    """For a task that failed, or was cancelled, perhaps before its first step."""
+    if visit.transport is None:
+        connection.close()
 
 
-def caller(request: web.Request) -> tuple[Caller, str]:
-    """The caller, and the name its envelopes are from when it has a token and no machine of its own.
+class AdmittedRunner(TimedRunner):
+    """Runs an application at one listening socket, behind an entrance of its own."""
 
-    Raises ``BadTokenError``, ``NotPairedError``.
-    """
-    transport = request.transport
-    certificate = presented_certificate(transport.get_extra_info("ssl_object") if transport else None)
-    shown = request.headers.get("Authorization", "")
-    token = shown[len(_SCHEME) :].strip() if shown[: len(_SCHEME)].lower() == _SCHEME else ""
-    machines = request.app[FEDERATION]
-    found, name = machines.parts.credentials.who(token, certificate)
-    if found.peer or found.caps:
-        mark_authenticated(request)
-    if found.peer:
-        machines.on_sign_of_life(found.peer, "")
-    return found, name
+    def __init__(
+        self, app: web.Application, entrance: ConnectionAdmission, *, shutdown_timeout: float
+    ) -> None:
+        super().__init__(app, access_log=None, handle_signals=False, shutdown_timeout=shutdown_timeout)
+        app[ENTRANCE] = entrance
+        self._entrance = entrance
+
+    def open(self, *listeners: socket.socket) -> None:
+        """After ``setup``: serves at sockets that listen already."""
+        assert self.server is not None
+        self._entrance.open(listeners, self.server)
+
+    async def cleanup(self) -> None:
+        """Ends the listener."""
+        await self._entrance.close()
+        await super().cleanup()
 
 
 def mark_authenticated(request: web.Request) -> None:
@@ -209,9 +232,4 @@ def mark_authenticated(request: web.Request) -> None:
     request.app[ENTRANCE].mark_authenticated(request.protocol)
 
 
-FEDERATION = web.AppKey("machines", FederationService)
 ENTRANCE = web.AppKey("entrance", ConnectionAdmission)
-HELLO_LIMIT = web.AppKey("hello_limit", RateLimit)
-"""Limits HELLOs of unauthenticated callers, for each address."""
-SIGNED_LIMIT = web.AppKey("signed_limit", RateLimit)
-"""Limits other requests of unauthenticated callers, which take time to verify."""
