@@ -1,0 +1,132 @@
+"""Strangers who connect and say nothing: every listener on the network ends them for the next, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from fixtures.running_daemon import free_port
+
+from envelopes.identity.certificates import make_certificate
+from envelopes.identity.keys import IdentityKey
+from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
+from rappd.http import legacy_listener
+from rappd.http.legacy_listener import LegacyListener
+from rappd.http.tether_listener import TetherListener
+
+MANY = 150
+KEPT_OF_ONE_ADDRESS = 64
+HOST = "127.0.0.1"
+
+Opened = tuple[int, ssl.SSLContext | None, int]
+"""Port, the client's side of TLS, and the status of ``/t``."""
+
+
+async def phones(stack: AsyncExitStack, context: ssl.SSLContext | None) -> int:
+    owner = cast(Any, SimpleNamespace(visited=lambda: None))
+    listener = TetherListener(HOST, owner, lambda: [f"{HOST}:{listener.port}"], context)
+    await listener.open(free_port())
+    stack.push_async_callback(listener.close)
+    return listener.port
+
+
+async def plain_phones(stack: AsyncExitStack, folder: Path, patch: pytest.MonkeyPatch) -> Opened:
+    return await phones(stack, None), None, 200
+
+
+async def phones_over_tls(stack: AsyncExitStack, folder: Path, patch: pytest.MonkeyPatch) -> Opened:
+    made = make_certificate(IdentityKey.generate(), now=datetime.now(UTC))
+    pem = folder / "machine.pem"
+    pem.write_bytes(made.key_pem + made.certificate_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return await phones(stack, context), ssl._create_unverified_context(), 200
+
+
+async def published_brainstems(stack: AsyncExitStack, folder: Path, patch: pytest.MonkeyPatch) -> Opened:
+    port = free_port()
+    patch.setattr(legacy_listener, "PORT", port)
+    listener = LegacyListener(cast(Any, None))
+    await listener.open(["192.0.2.1"], [], own=[HOST])
+    stack.push_async_callback(listener.close)
+    return port, None, 403
+
+
+@pytest.fixture(params=[plain_phones, phones_over_tls, published_brainstems])
+async def listener(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Opened]:
+    opening: Callable[..., Awaitable[Opened]] = request.param
+    async with AsyncExitStack() as stack:
+        yield await opening(stack, tmp_path, monkeypatch)
+
+
+async def test_silent_connections_make_room_for_each_other(listener: Opened) -> None:
+    port, context, status = listener
+
+    def attack() -> tuple[list[socket.socket], int]:
+        silent = [socket.create_connection((HOST, port), 10) for _ in range(MANY)]
+        elsewhere = ("127.0.0.9", 0)
+        asking: Any = (
+            http.client.HTTPConnection(HOST, port, 20, elsewhere)
+            if context is None
+            else http.client.HTTPSConnection(
+                HOST, port, timeout=20, source_address=elsewhere, context=context
+            )
+        )
+        asking.request("GET", "/t")
+        answer = asking.getresponse().status
+        asking.close()
+        return silent, answer
+
+    def ended(silent: list[socket.socket]) -> int:
+        found = 0
+        for one in silent:
+            one.settimeout(0.005)
+            with suppress(TimeoutError):
+                with suppress(ConnectionError):
+                    assert one.recv(1) == b""
+                found += 1
+        return found
+
+    silent, answer = await asyncio.to_thread(attack)
+    assert answer == status
+    assert await asyncio.to_thread(ended, silent) >= MANY - KEPT_OF_ONE_ADDRESS
+    for one in silent:
+        one.close()
+
+
+def refused(limit: AddressLimit, addresses: list[str]) -> int:
+    found = 0
+    for address in addresses:
+        try:
+            limit.take(address)
+        except RateLimitedError:
+            found += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("addresses", "over"),
+    [
+        (["192.0.2.7"] * 12, 2),
+        ([f"192.0.2.{n}" for n in range(60)], 0),
+        ([f"2001:db8::{n:x}" for n in range(60)], 20),
+        ([f"fe80::{n:x}%eth0" for n in range(60)], 20),
+        ([f"fe80::1%eth{n}" for n in range(60)], 20),
+        ([f"2001:db8:0:{n:x}::1" for n in range(60)], 0),
+        (["2001:db8::1"] * 12, 2),
+        ([f"::ffff:192.0.2.{n}" for n in range(60)], 0),
+    ],
+)
+def test_addresses_of_one_ipv6_network_share_a_limit(addresses: list[str], over: int) -> None:
+    assert refused(AddressLimit(10, 60), addresses) == over
