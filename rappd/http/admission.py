@@ -206,13 +206,38 @@ def _close_unless_met(visit: _Connection, connection: socket.socket, _: asyncio.
         connection.close()
 
 
+class ClientErrorLogFilter(logging.Filter):
+    """Logs malformed requests of unauthenticated callers now and then, without a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self._last < 1.0:
+            return False
+        self._last = now
+        found = record.exc_info[1] if record.exc_info else None
+        record.msg, record.args = "%s (%s)", (record.getMessage()[:200], type(found).__name__)
+        record.exc_info, record.levelno, record.levelname = None, logging.INFO, "INFO"
+        return True
+
+
+PROTOCOL = logging.getLogger(f"{__name__}.http")
+"""Without traces of what strangers sent: each would take the log's room from what happened before."""
+PROTOCOL.addFilter(ClientErrorLogFilter())
+
+
 class AdmittedRunner(TimedRunner):
     """Runs an application at one listening socket, behind an entrance of its own."""
 
     def __init__(
         self, app: web.Application, entrance: ConnectionAdmission, *, shutdown_timeout: float
     ) -> None:
-        super().__init__(app, access_log=None, handle_signals=False, shutdown_timeout=shutdown_timeout)
+        super().__init__(
+            app, access_log=None, handle_signals=False, shutdown_timeout=shutdown_timeout, logger=PROTOCOL
+        )
         app[ENTRANCE] = entrance
         self._entrance = entrance
 

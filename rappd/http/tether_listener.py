@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from aiohttp import WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
@@ -278,6 +279,8 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return plain(
             found.status, "There is nothing here." if found.status == 404 else found.reason, "refused"
         )
+    except (HttpProcessingError, web.RequestPayloadError):
+        return plain(400, "The request's body cannot be read.", "bad_body")
     except Exception:
         log.exception("%s %s failed", request.method, request.path[:200])
         return plain(500, "Something went wrong inside; the log has it.", "failed")

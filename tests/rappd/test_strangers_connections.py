@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +33,7 @@ Opened = tuple[int, ssl.SSLContext | None, int]
 
 
 async def phones(stack: AsyncExitStack, context: ssl.SSLContext | None) -> int:
-    owner = cast(Any, SimpleNamespace(visited=lambda: None))
+    owner = cast(Any, SimpleNamespace(visited=lambda: None, offer=None))
     listener = TetherListener(HOST, owner, lambda: [f"{HOST}:{listener.port}"], context)
     await listener.open(free_port())
     stack.push_async_callback(listener.close)
@@ -103,6 +104,30 @@ async def test_silent_connections_make_room_for_each_other(listener: Opened) -> 
     assert await asyncio.to_thread(ended, silent) >= MANY - KEPT_OF_ONE_ADDRESS
     for one in silent:
         one.close()
+
+
+async def test_malformed_requests_leave_no_traces_in_the_log(
+    listener: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    port, context, status = listener
+
+    def send(octets: bytes, answer: bytes) -> None:
+        with socket.create_connection((HOST, port), 20) as plain:
+            line = plain if context is None else context.wrap_socket(plain, server_hostname=HOST)
+            with line:
+                line.sendall(octets)
+                assert line.recv(9000).split(b" ")[1] == answer
+
+    head = f"Host: {HOST}:{port}\r\nConnection: close\r\n".encode()
+    packed = b"Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnone"
+    path = b"/tether/v2/offer" if status == 200 else b"/chat"
+    for _ in range(10):
+        await asyncio.to_thread(send, b"GET /t HTTP/1.1\r\nno header\r\n\r\n", b"400")
+    await asyncio.to_thread(
+        send, b"POST " + path + b" HTTP/1.1\r\n" + head + packed, b"400" if status == 200 else b"403"
+    )
+    assert [one for one in caplog.records if one.exc_info] == []
+    assert len([one for one in caplog.records if one.levelno >= logging.INFO and "Error" in one.message]) < 10
 
 
 def refused(limit: AddressLimit, addresses: list[str]) -> int:

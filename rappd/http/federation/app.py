@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import socket
-import time
 from functools import partial
 
 from aiohttp import web
@@ -18,7 +17,7 @@ from neighborhoods.auth.tls import pin_of
 from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.federation.service import FederationService
-from rappd.http.admission import ENTRANCE, ConnectionAdmission
+from rappd.http.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.http.federation import eggs, envelopes, pairing, snapshots
 from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
@@ -27,28 +26,6 @@ from rappd.transcript.frames import RecordedConversations
 from twins.installer.quarantine import QuarantineList
 
 log = logging.getLogger(__name__)
-
-
-class ClientErrorLogFilter(logging.Filter):
-    """Logs malformed requests of unauthenticated callers now and then, without a traceback."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._last = 0.0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        now = time.monotonic()
-        if now - self._last < 1.0:
-            return False
-        self._last = now
-        found = record.exc_info[1] if record.exc_info else None
-        record.msg, record.args = "%s (%s)", (record.getMessage()[:200], type(found).__name__)
-        record.exc_info, record.levelno, record.levelname = None, logging.INFO, "INFO"
-        return True
-
-
-_PROTOCOL = logging.getLogger(f"{__name__}.http")
-_PROTOCOL.addFilter(ClientErrorLogFilter())
 
 
 class FederationRunner(web.AppRunner):
@@ -63,7 +40,7 @@ class FederationRunner(web.AppRunner):
             shutdown_timeout=2.0,
             keepalive_timeout=75.0,
             auto_decompress=False,
-            logger=_PROTOCOL,
+            logger=PROTOCOL,
         )
         self._entrance = entrance
 
