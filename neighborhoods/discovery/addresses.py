@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from neighborhoods.errors import NeighborhoodError
 
@@ -63,6 +63,17 @@ def is_unspecified(host: str) -> bool:
     """Tests whether a host is the address of no machine: 0.0.0.0, ::."""
     found = _unmapped(host)
     return found is not None and found.is_unspecified
+
+
+def network_of(host: str) -> str:
+    """The network of 64 bits that an IPv6 address is in: a machine gives itself as many addresses there as it likes.
+
+    Anything else as it is; an address that only wraps an IPv4 one as that.
+    """
+    found = _unmapped(host)
+    if isinstance(found, IPv6Address):
+        return str(IPv6Network((int(found), 64), strict=False))
+    return host if found is None else str(found)
 
 
 def _unmapped(host: str) -> IPv4Address | IPv6Address | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections import Counter
 from dataclasses import dataclass, field
 from hmac import compare_digest
@@ -20,6 +19,7 @@ from envelopes.identity.pairing_proof import (
     new_code,
     sign_code,
 )
+from neighborhoods.discovery.addresses import is_loopback, network_of
 from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (
@@ -257,13 +257,7 @@ class CodePairing:
 
 def _source(host: str) -> str:
     """Addresses that one machine can have many of count as one: this machine's own, an IPv6 network."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if address.is_loopback:
-        return "loopback"
-    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host
+    return "loopback" if is_loopback(host) else network_of(host)
 
 
 def _answer_to(code: str, message: bytes) -> tuple[bytes, bytes]:

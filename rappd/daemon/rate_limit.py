@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 
 from envelopes.errors import ReportableError
+from neighborhoods.discovery.addresses import network_of
 
 
 class RateLimitedError(ReportableError):
@@ -69,14 +69,3 @@ class AddressLimit:
         if network != address:
             self._by_network.take(network)
         self._by_address.take(address)
-
-
-def network_of(address: str) -> str:
-    """The network of 64 bits that an IPv6 address is in; any other address as it is."""
-    try:
-        found = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(found), 64), strict=False))

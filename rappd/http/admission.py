@@ -20,7 +20,7 @@ from functools import partial
 from aiohttp import web
 
 from neighborhoods.auth.tls import presented_certificate
-from rappd.daemon.rate_limit import network_of
+from neighborhoods.discovery.addresses import network_of
 from rappd.http.request_timeout import TimedRunner
 
 log = logging.getLogger(__name__)

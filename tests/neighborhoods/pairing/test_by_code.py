@@ -95,6 +95,9 @@ async def test_code_is_void_after_wrong_tries_of_many_sources(
         (("fe80::1%eth0", "fe80::2%eth1"), True),
         (("2001:db8::1", "2001:db9::1"), False),
         (("192.0.2.1", "192.0.2.2"), False),
+        (("192.0.2.1", "::ffff:192.0.2.1"), True),
+        (("::ffff:192.0.2.1", "::ffff:192.0.2.2"), False),
+        (("127.0.0.1", "::ffff:127.0.0.1"), True),
     ],
 )
 def test_addresses_of_one_machine_are_one_source(hosts: tuple[str, str], same: bool) -> None:
