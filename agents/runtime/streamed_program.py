@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Self
 
 from agents.runtime import programs
@@ -33,11 +33,14 @@ class StreamedProgram:
         cls,
         command: Sequence[str],
         *,
-        on_errors: Callable[[bytes], None],
+        on_errors: Callable[[bytes], Awaitable[None]],
         environment: Mapping[str, str] | None = None,
         home: bool = False,
     ) -> Self:
-        """Starts it as ``programs.start`` does. ``on_errors`` gets what it writes to its errors, as it comes."""
+        """Starts it as ``programs.start`` does. ``on_errors`` gets what it writes to its errors, as it comes.
+
+        When ``on_errors`` raises, the output ends, and ``wait`` raises the same.
+        """
         loop = asyncio.get_running_loop()
         given_far, given_near = os.pipe()
         output_near, output_far = os.pipe()
@@ -72,6 +75,10 @@ class StreamedProgram:
         )
         given = asyncio.StreamWriter(writing, protocol, None, loop)
         task = asyncio.create_task(_pass_on(errors, on_errors))
+        # Nobody reads its errors then: it would wait for that, and its reader for its output.
+        task.add_done_callback(
+            lambda task: reading[0][0].close() if not task.cancelled() and task.exception() else None
+        )
         return cls(process, output, task, given, [transport for transport, _ in reading] + [writing])
 
     async def read(self) -> bytes:
@@ -109,6 +116,6 @@ class StreamedProgram:
             self._code = -9
 
 
-async def _pass_on(reader: asyncio.StreamReader, to: Callable[[bytes], None]) -> None:
+async def _pass_on(reader: asyncio.StreamReader, to: Callable[[bytes], Awaitable[None]]) -> None:
     while piece := await reader.read(_PIECE):
-        to(piece)
+        await to(piece)

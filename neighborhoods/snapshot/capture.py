@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
+from msgspec.structs import replace
 
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
@@ -92,7 +93,7 @@ async def take_snapshot(
     name = name or await asyncio.to_thread(folder.free_name, default_name(at))
     target = target or folder.root / f"{name}.egg"
     with ExitStack() as held:
-        previous = _previous(folder, key)
+        previous = await asyncio.to_thread(_previous, folder, key)
         if previous is not None:
             held.enter_context(previous)
         file = held.enter_context(atomic_file(target, overwrite=overwrite))
@@ -101,24 +102,15 @@ async def take_snapshot(
         members = {"local": local.row, "peers": [one.row for one in taken]}
         said = manifest(name, at, machine.name, options, members)
         size, digest = await _to_its_end(partial(_finish, writer, taken, previous, said, key, file))
-    away = {bad.path for one in taken for bad in one.failed}
-    captured = [one.row["name"] for one in taken if one.row["name"] not in away]
-    missing = (
-        *(f"{machine.name}/{one.path}" for one in local.failed),
-        *(bad.path for one in taken for bad in one.failed),
-    )
-    record = SnapshotRecord(
+    record = await asyncio.to_thread(_recorded, machine.name, local, taken, members)
+    record = replace(
+        record,
         path=str(target),
         name=name,
         taken_at=utc(at.astimezone(UTC)),
         size=size,
         sha256=digest,
-        machines=1 + len(captured),
-        twins=_captured(members),
-        missing=missing,
-        holds=(machine.name, *captured),
         scheduled=scheduled,
-        left_behind=tuple(path for path in _uncaptured(machine.name, members) if path not in missing),
     )
     try:
         await asyncio.to_thread(folder.put, record)
@@ -126,7 +118,32 @@ async def take_snapshot(
         await asyncio.to_thread(target.unlink, missing_ok=True)
         raise
     await asyncio.to_thread(discard, folder.parts)
-    return _result(record, local, taken, members)
+    return await asyncio.to_thread(_result, record, local, taken, members)
+
+
+def _recorded(
+    machine: str, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
+) -> SnapshotRecord:
+    """The record of what was captured, without its file. Members may list tens of thousands of twins."""
+    away = {bad.path for one in taken for bad in one.failed}
+    captured = [one.row["name"] for one in taken if one.row["name"] not in away]
+    missing = (
+        *(f"{machine}/{one.path}" for one in local.failed),
+        *(bad.path for one in taken for bad in one.failed),
+    )
+    known = set(missing)
+    return SnapshotRecord(
+        path="",
+        name="",
+        taken_at="",
+        size=0,
+        sha256="",
+        machines=1 + len(captured),
+        twins=_captured(members),
+        missing=missing,
+        holds=(machine, *captured),
+        left_behind=tuple(path for path in _uncaptured(machine, members) if path not in known),
+    )
 
 
 async def _all(

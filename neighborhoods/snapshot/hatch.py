@@ -20,6 +20,7 @@ import msgspec
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot import stamps
 from neighborhoods.snapshot.contents import PeerTwin
+from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import MemberTransport
 from neighborhoods.snapshot.peer_trees import as_egg, packed_at, spooled, write_agents
 from neighborhoods.snapshot.plan import (
@@ -259,8 +260,8 @@ async def _send_twin(
             archived=step.twin.is_archived,
             is_trusted=peer.is_trusted,
         )
-    except (ReportableError, OSError) as problem:
-        step.action, step.why = FAIL, _said(problem, step)
+    except Exception as problem:  # noqa: BLE001 - logged there; the other machines are written all the same
+        step.action, step.why = FAIL, _said(_reported(peer, problem), step)
         return
     finally:
         await asyncio.to_thread(archive.unlink, missing_ok=True)
@@ -286,8 +287,9 @@ async def _send_agents(
             outcome = await transport.write_agents(
                 Path(name), overwrite=action == OVERWRITE, is_trusted=peer.is_trusted
             )
-        except (ReportableError, OSError) as problem:
-            error = from_disk(problem, "the agents") if isinstance(problem, OSError) else problem
+        except Exception as problem:  # noqa: BLE001 - logged there; the other machines are written all the same
+            found = _reported(peer, problem)
+            error = from_disk(found, "the agents") if isinstance(found, OSError) else found
             for step in steps:
                 step.action, step.why = FAIL, error.with_advice()
             continue
@@ -328,6 +330,10 @@ async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> No
                 done.booted.append(one.unit.key)
             except ReportableError as problem:
                 done.failed.append(f"{one.unit.name} is hatched and does not wake: {problem}")
+
+
+def _reported(peer: PeerPlan, problem: Exception) -> ReportableError | OSError:
+    return problem if isinstance(problem, OSError) else as_failure(peer.block.name, problem)
 
 
 def _said(problem: ReportableError | OSError, step: PeerStep) -> str:

@@ -10,13 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 from msgspec.structs import replace
 
-from envelopes.errors import ReportableError
 from neighborhoods.errors import MemberError, UnstableMemberError
 from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import NOT_WANTED, OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
+from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin, TwinActivity
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
@@ -89,6 +90,12 @@ class _TwinCapture:
             done.failed.append(self.failed)
 
 
+def _joined(captures: Sequence[_TwinCapture], done: PeerCapture) -> list[dict[str, Any]]:
+    for capture in captures:
+        capture.into(done)
+    return [capture.row for capture in captures]
+
+
 PeerTell = Callable[[str, int, int, int], None]
 """(state, bytes read, bytes in all, number of the try of ``TRIES``, or 0)"""
 
@@ -139,22 +146,35 @@ class PeerReader:
         if peer.transport is None:
             done.failed.append(Omission(peer.name, peer.no_way))
             return done
+        said = dict(row)
+        try:
+            await self._read(peer.transport, done)
+            await asyncio.to_thread(
+                orjson.dumps, row
+            )  # the manifest holds it: what cannot be written ends here
+        except Exception as problem:  # noqa: BLE001 - logged there; the other machines are read all the same
+            done = PeerCapture(said, self._name)
+            done.failed.append(Omission(peer.name, str(as_failure(peer.name, problem))))
+            self._tell("failed", 0, 0, 0)
+        return done
+
+    async def _read(self, transport: MemberTransport, done: PeerCapture) -> None:
+        peer, row = self._peer, done.row
         self._tell("asking", 0, 0, 0)
-        probe = await self._probed(peer.transport)
+        probe = await self._probed(transport)
         row |= {"health": peer.health or _health(probe), "ssh_ok": probe.reachable and bool(peer.ssh_host)}
         if not probe.reachable:
             done.failed.append(Omission(peer.name, probe.detail or "no answer"))
             self._tell("failed", 0, 0, 0)
-            return done
+            return
         try:
-            listing = await peer.transport.list(include_archived=self._options.include_archived)
+            listing = await transport.list(include_archived=self._options.include_archived)
         except MemberError as problem:
             done.failed.append(Omission(peer.name, str(problem)))
             self._tell("failed", 0, 0, 0)
-            return done
-        twins = sorted(listing.twins, key=lambda twin: (twin.lifecycle, twin.hash))
-        wanted = [twin for twin in twins if twin.workspace_bytes <= self._options.max_twin_bytes]
-        self._whole = sum(twin.workspace_bytes for twin in wanted)
+            return
+        most = self._options.max_twin_bytes
+        twins, self._whole = await asyncio.to_thread(_in_order, listing.twins, most)
         try:
             row["twins"] = await self._twins(twins, done)
         except MemberError as problem:
@@ -162,7 +182,6 @@ class PeerReader:
         if listing.agent_files:
             row["agent_files"] = await self._agents(done)
         self._tell("failed" if done.failed else "done", self._done, self._whole, 0)
-        return done
 
     async def _probed(self, transport: MemberTransport) -> MemberProbe:
         """The answer; a machine that gives none, and may be waking, is asked again."""
@@ -180,7 +199,10 @@ class PeerReader:
         assert self._peer.transport is not None
         wants = self._options.include_twin_workspaces and bool(twins)
         before = await self._peer.transport.activity() if wants else {}
-        captures = [await self._twin(twin) for twin in twins]
+        captures = []
+        for twin in twins:
+            captures.append(await self._twin(twin))
+            await asyncio.sleep(0)  # thousands that need not be read would hold the event loop
         for attempt in range(_PASSES):
             after = await self._peer.transport.activity() if before else {}
             ran = [n for n, twin in enumerate(twins) if captures[n].is_new and _ran(twin.hash, before, after)]
@@ -193,9 +215,7 @@ class PeerReader:
             before = await self._quiet([twins[n].hash for n in ran])
             for n in ran:
                 captures[n] = await self._twin(twins[n], anew=True)
-        for capture in captures:
-            capture.into(done)
-        return [capture.row for capture in captures]
+        return await asyncio.to_thread(_joined, captures, done)
 
     async def _quiet(self, hashes: Sequence[str]) -> dict[str, TwinActivity]:
         """Waits until none of these twins answers, within bounds; the activity then."""
@@ -224,14 +244,18 @@ class PeerReader:
             if old is not None:
                 self._count(twin.workspace_bytes)
                 return _TwinCapture(row | old, member, left_out=self._named(omissions(old), twin.name))
-            kept = None if anew else self._kept.find(twin.hash, lifecycle, twin.fingerprint)
+            kept = (
+                None
+                if anew
+                else await asyncio.to_thread(self._kept.find, twin.hash, lifecycle, twin.fingerprint)
+            )
             if kept is not None:
                 self._count(twin.workspace_bytes)
             part = kept or await self._read_twin(twin, lifecycle)
         except UnstableMemberError as problem:
             return self._failed(twin, str(problem), UNSTABLE)
-        except (ReportableError, OSError, TimeoutError) as problem:
-            return self._failed(twin, _said(problem))
+        except Exception as problem:  # noqa: BLE001 - logged there; its other twins are read all the same
+            return self._failed(twin, self._said(problem))
         told = {
             "left_out": [one.as_json() for one in part.left_out],
             "captured": True,
@@ -292,8 +316,8 @@ class PeerReader:
                 for file in files:
                     path = await asyncio.to_thread(self._kept.keep_agent, file.name, spool.chunks(file))
                     done.parts[f"{self._folder}/brainstem/agents/{file.name}"] = path
-        except (ReportableError, OSError, TimeoutError) as problem:
-            done.failed.append(Omission(f"{self._peer.name}/agents", _said(problem)))
+        except Exception as problem:  # noqa: BLE001 - logged there; its twins are kept all the same
+            done.failed.append(Omission(f"{self._peer.name}/agents", self._said(problem)))
             return []
         done.left_out += self._named(left_out, "agents")
         return [file.name for file in files]
@@ -306,6 +330,14 @@ class PeerReader:
         odd = [Omission(one.path, one.reason, do=RENAME if one.is_odd else "") for one in guard.left_out]
         return odd + taken.left_out
 
+    def _said(self, problem: Exception) -> str:
+        """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
+        if isinstance(problem, TimeoutError):
+            return f"nothing came for {SILENCE:g} s"
+        if isinstance(problem, OSError):
+            return disk_problem(problem)
+        return str(as_failure(self._peer.name, problem))
+
     def _count(self, octets: int) -> None:
         self._done += octets
         self._tell("reading", min(self._done, self._whole), self._whole, 0)
@@ -317,13 +349,10 @@ def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None
         taken.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
 
 
-def _said(problem: Exception) -> str:
-    """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
-    if isinstance(problem, TimeoutError):
-        return f"nothing came for {SILENCE:g} s"
-    if isinstance(problem, OSError):
-        return disk_problem(problem)
-    return str(problem)
+def _in_order(twins: Iterable[MemberTwin], most: int) -> tuple[list[MemberTwin], int]:
+    """The twins by lifecycle and hash, and the octets of those that have at most ``most``."""
+    wanted = (twin.workspace_bytes for twin in twins if twin.workspace_bytes <= most)
+    return sorted(twins, key=lambda twin: (twin.lifecycle, twin.hash)), sum(wanted)
 
 
 def _ran(twin: str, before: Mapping[str, TwinActivity], after: Mapping[str, TwinActivity]) -> bool:

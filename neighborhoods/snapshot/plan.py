@@ -18,6 +18,7 @@ import orjson
 
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import LocalUnit, PeerBlock, PeerTwin, SnapshotContents
+from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import MemberTransport
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part
 from twins.errors import TwinConflictError
@@ -347,8 +348,8 @@ async def _in_place(
                 plan.problem = probe.detail or "no answer"
             else:
                 listing = await transport.list(include_archived=True)
-        except ReportableError as problem:
-            plan.problem = str(problem)
+        except Exception as problem:  # noqa: BLE001 - logged there; the other machines are planned all the same
+            plan.problem = str(as_failure(block.name, problem))
         finally:
             await transport.aclose()
     if plan.problem:

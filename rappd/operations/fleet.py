@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from envelopes.errors import ReportableError
-from neighborhoods.errors import BadMemberStreamError, MemberError
+from neighborhoods.errors import BadMemberStreamError
+from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from rappd.version import __version__
 from twins.errors import BadFilterError
@@ -193,8 +194,8 @@ async def _archive_there(
     except msgspec.ValidationError:
         wrong = BadMemberStreamError("its rappd gave an answer of another form.", do="Update rappd there.")
         return _failed(member.name, wrong.with_advice())
-    except MemberError as error:
-        return _failed(member.name, error.with_advice())
+    except Exception as error:  # noqa: BLE001 - logged there; the other members are asked all the same
+        return _failed(member.name, as_failure(member.name, error).with_advice())
     if found[0].error:
         return _failed(member.name, found[0].error)
     row = {"peer": member.name, **msgspec.to_builtins(found[0])}

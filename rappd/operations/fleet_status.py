@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from neighborhoods.errors import MemberError
+from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.roster import Member
 from rappd.operations.neighborhood_members import NeighborhoodMembers, no_way
 
+_LONGEST_DETAIL = 500
 _NOT_RUNNING = 3
 """The exit code of ``rappd status`` where no daemon runs."""
 
@@ -47,10 +48,13 @@ class MemberStatus:
             if probe.reachable:
                 twins = (await transport.list()).twins
                 row["twins"] = sum(not twin.failure for twin in twins)
-                row["detail"] = " ".join(twin.failure for twin in twins if twin.failure) or row["detail"]
+                row["detail"] = (
+                    " ".join(twin.failure for twin in twins if twin.failure)[:_LONGEST_DETAIL]
+                    or row["detail"]
+                )
                 row |= await self._health(has_rappd=bool(probe.rappd_version))
-        except MemberError as error:
-            row |= {"detail": error.with_advice()}
+        except Exception as error:  # noqa: BLE001 - logged there; the other members are asked all the same
+            row |= {"detail": as_failure(member.name, error).with_advice()}
         finally:
             await transport.aclose()
         return row

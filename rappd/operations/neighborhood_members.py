@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from agents.runtime import programs
-from neighborhoods.errors import BadMemberError, MemberError
+from neighborhoods.errors import BadMemberError
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.member_coordinates import read_coordinates
+from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
@@ -169,16 +170,16 @@ class NeighborhoodMembers:
         transport = self.transport(member)
         if transport is None:
             return _row(MemberProbe(False, no_way(member)))
-        found = await transport.probe()
         try:
+            found = await transport.probe()
             if found.reachable:
                 listed = (await transport.list()).twins
                 read = [twin.name for twin in listed if not twin.failure]
                 unread = [{"name": twin.name, "reason": twin.failure} for twin in listed if twin.failure]
                 row = {**_row(found), "twins": len(read), "named": read}
                 return row | ({"unread": unread} if unread else {})
-        except MemberError as error:
-            return _row(MemberProbe(False, error.with_advice()))
+        except Exception as error:  # noqa: BLE001 - logged there; the other members are asked all the same
+            return _row(MemberProbe(False, as_failure(member.name, error).with_advice()))
         finally:
             await transport.aclose()
         return _row(found)

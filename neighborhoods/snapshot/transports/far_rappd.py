@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 
+from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
 from neighborhoods.errors import BadMemberStreamError, MemberError
 from neighborhoods.snapshot.member_transport import TwinActivity
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.own_place import own_place
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from neighborhoods.snapshot.transports.ssh_run import SshRun
-from twins.fs.untrusted_names import shown
+from neighborhoods.snapshot.transports.ssh_failures import last_line
+from neighborhoods.snapshot.transports.ssh_run import SshRun, refusal_in
 
 _MOST_ANSWER = 8 << 20
+_MOST_TWINS = 10_000
+_MOST_ROW = 1 << 16
+_SILENT_SECONDS = 600.0
+"""Of a command there: an archive of a large twin takes its time."""
 
 
 class _TwinRow(msgspec.Struct):
@@ -28,15 +33,15 @@ class _TwinRow(msgspec.Struct):
     activity: str = ""
 
 
-class _TwinRows(msgspec.Struct):
-    twins: list[_TwinRow] = []
-
-
 def activity_of(output: bytes) -> dict[str, TwinActivity]:
     """The output of ``rappd twins list --json`` as activity by key; empty for what is none."""
     try:
-        rows = msgspec.json.decode(output, type=_TwinRows).twins
-    except msgspec.DecodeError:
+        listed = next((value for key, value in object_parts(output) if key == "twins"), b"[]")
+        rows = [
+            msgspec.convert(bounded_json(part, most_bytes=_MOST_ROW), _TwinRow)
+            for part in islice(list_parts(listed), _MOST_TWINS)
+        ]
+    except ValueError:
         return {}
     return {row.key: TwinActivity(row.answering, row.activity[:80]) for row in rows}
 
@@ -52,8 +57,8 @@ class FarAnswer(msgspec.Struct, frozen=True):
     def json(self) -> dict[str, Any]:
         """The object that it printed. Raises ``MemberError`` with its refusal, where it printed none."""
         try:
-            found = orjson.loads(self.output)
-        except orjson.JSONDecodeError:
+            found = bounded_json(self.output)
+        except ValueError:
             found = None
         if isinstance(found, dict):
             return found
@@ -61,15 +66,10 @@ class FarAnswer(msgspec.Struct, frozen=True):
 
     def refusal(self) -> MemberError:
         """The error that its ``--json`` errors describe."""
-        start = self.errors.find('{"')
-        try:
-            said = orjson.loads(self.errors[start:].splitlines()[0]) if start >= 0 else {}
-        except orjson.JSONDecodeError:
-            said = {}
-        if isinstance(said, dict) and isinstance(said.get("error"), str):
-            return MemberError(f"{self.member}: {shown(said['error'])}", do=shown(str(said.get("do", ""))))
-        lines = self.errors.strip().splitlines()
-        last = f": {shown(lines[-1].strip()).rstrip('.')}" if lines else ""
+        if told := refusal_in(self.errors):
+            return MemberError(f"{self.member}: {told[0]}", do=told[1])
+        said = last_line(self.errors)
+        last = f": {said}" if said else ""
         return BadMemberStreamError(
             f"{self.member}: its rappd gave no answer that can be read{last}.", do="Update rappd there."
         )
@@ -90,7 +90,7 @@ class FarRappd:
         self._member, self._destination, self._connections = member, destination, connections
         self._own_home = own_home
 
-    async def run(self, arguments: Sequence[str], what: str) -> FarAnswer:
+    async def run(self, arguments: Sequence[str], what: str, *, silent: float = _SILENT_SECONDS) -> FarAnswer:
         """Runs ``rappd`` with these arguments there. Raises ``MemberError``; ``what`` says what failing means."""
         own = await asyncio.to_thread(own_place, self._own_home) if self._own_home else ""
         run = SshRun(self._member, self._destination)
@@ -99,7 +99,7 @@ class FarRappd:
         async with run.started(self._connections, script) as program:
             if await run.begun(program):
                 answer += run.first
-            while piece := await program.read():
+            while piece := await run.read(program, silent=silent):
                 answer += piece[: _MOST_ANSWER - len(answer)]
             await run.ended(program, what)
         code, errors = run.finished(what)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import orjson
-
-from neighborhoods.errors import BadMemberStreamError
+from envelopes.codecs.bounded_json import bounded_json
+from neighborhoods.errors import BadMemberError, BadMemberStreamError
 from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.twin_files import TwinFiles
+from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 from twins.errors import HostileEggError
 from twins.fs.untrusted_names import safe_component
 
@@ -18,10 +18,17 @@ _MOST_TWINS = 10_000
 MOST_RAPPID_BYTES = 1 << 16
 """Of a ``rappid.json`` that is read."""
 _MOST_AGENTS = 10_000
+_MOST_KEPT = 64 << 20
+"""Octets of all names that one list brings."""
+_RAPPID_FIELDS = ("rappid", "display_name", "name", "kind")
+_LONGEST_FIELD = 512  # a rappid has at most that, and a name less
 
 
 class ListingParser:
-    """Takes the walk's output as it comes."""
+    """Takes the walk's output as it comes. It takes time: call it in a thread.
+
+    Raises ``BadMemberStreamError`` for what is no list, or has no end.
+    """
 
     def __init__(self, mark: str, banner: Callable[[bytes], None]) -> None:
         """``banner`` gets the lines that come before the walk's own."""
@@ -33,8 +40,9 @@ class ListingParser:
         self._agents: list[str] = []
         self._reading = ""
         self._twin = ("", "")
-        self._rappid = b""
+        self._rappid = bytearray()
         self._files = TwinFiles()
+        self._kept = 0
 
     def listing(self) -> MemberListing:
         """The whole list. Raises ``BadMemberStreamError`` when the walk did not come to its end."""
@@ -57,7 +65,9 @@ class ListingParser:
             self._kind = rest
         elif word == "twin":
             lifecycle, _, name = rest.partition(" ")
-            self._twin, self._rappid, self._reading = (name, lifecycle), b"", "rappid"
+            self._twin, self._reading = (name, lifecycle), "rappid"
+            self._rappid.clear()
+            self._files = TwinFiles()
         elif word == "files":
             self._files, self._reading = TwinFiles(by_content=self._kind == "content"), "files"
         elif word == "done":
@@ -72,42 +82,56 @@ class ListingParser:
         if not self._began:
             self._banner(line)
         elif self._reading == "rappid":
-            self._rappid += line[:MOST_RAPPID_BYTES] + b"\n"
+            if len(self._rappid) <= MOST_RAPPID_BYTES:  # one octet more, and it is none that can be read
+                self._rappid += line[:MOST_RAPPID_BYTES]
+                self._rappid += b"\n"
         elif self._reading == "files":
             self._files.take(line)
         elif self._reading == "agents" and len(self._agents) < _MOST_AGENTS and is_agent_file(line):
             self._agents.append(line.decode())
+            self._count(len(line))
+
+    def _count(self, octets: int) -> None:
+        self._kept += octets
+        if self._kept > _MOST_KEPT:
+            raise BadMemberStreamError("The list of names has no end.", do="Look what answers there.")
 
     def _add(self) -> None:
         name, lifecycle = self._twin
+        if self._reading != "files":
+            return
         if len(self._twins) >= _MOST_TWINS:
             raise BadMemberStreamError("The list of twins has no end.", do="Look what answers there.")
         try:
-            safe_component(name)
-        except HostileEggError:
+            require_twin_hash(name)
+        except BadMemberError:
             return
         files = self._files
+        rappid = rappid_fields(bytes(self._rappid))
+        self._count(sum(map(len, (name, *rappid.values(), *files.agents))))
         self._twins.append(
             MemberTwin(
                 hash=name,
-                rappid_json=rappid_fields(self._rappid),
-                lifecycle=lifecycle,
+                rappid_json=rappid,
+                lifecycle="archived" if lifecycle == "archived" else "active",
                 workspace_bytes=files.bytes,
                 workspace_files=files.files,
                 has_soul=files.has_soul,
                 agents=files.agents,
                 fingerprint=files.fingerprint,
+                failure=files.problem,
             )
         )
 
 
 def rappid_fields(content: bytes) -> dict[str, Any]:
-    """The object in a ``rappid.json``; {} where it cannot be read."""
+    """The texts in a ``rappid.json`` that a list shows; {} where it cannot be read."""
     try:
-        found = orjson.loads(content[:MOST_RAPPID_BYTES])
-    except orjson.JSONDecodeError:
+        found = bounded_json(content, most_bytes=MOST_RAPPID_BYTES)
+    except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    said = found if isinstance(found, dict) else {}
+    return {key: said[key][:_LONGEST_FIELD] for key in _RAPPID_FIELDS if isinstance(said.get(key), str)}
 
 
 def is_agent_file(name: bytes) -> bool:

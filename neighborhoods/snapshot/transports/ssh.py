@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
@@ -30,12 +31,15 @@ from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.own_place import own_place
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from neighborhoods.snapshot.transports.ssh_run import SshRun
+from neighborhoods.snapshot.transports.ssh_run import SILENT_SECONDS, SshRun
 from neighborhoods.snapshot.transports.twin_folder import batched
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _MOST_ANSWER = 1 << 20
 _PIECE = 1 << 18
+_PROBE_SECONDS = 180.0
+_PROBE_WORDS = frozenset({"begin", "end", "home", "tar", "free", "place", "version"})
+_KILOBYTES = re.compile(r"[0-9]{1,15}").fullmatch
 
 
 class SshTransport:
@@ -62,10 +66,11 @@ class SshTransport:
         run = SshRun(self._member, self._destination)
         said: dict[str, str] = {}
         try:
+            run.ends_within(_PROBE_SECONDS)
             async with run.started(self._connections, shell_scripts.probe(run.mark)) as program:
                 lines = MarkedLines(run.mark, lambda text: _note(said, text), run.banner)
-                while piece := await program.read():
-                    lines.feed(piece)
+                while piece := await run.read(program):
+                    await lines.feed_beside(piece)
                 lines.finish()
                 await run.ended(program, "it did not say how it is")
         except MemberError as error:
@@ -93,24 +98,27 @@ class SshTransport:
         """Lists the twins there in one run of the walk. Raises ``MemberError``."""
         run = SshRun(self._member, self._destination)
         parser = ListingParser(run.mark, run.banner)
+        run.ends_within()
         async with run.started(
             self._connections, shell_scripts.listing(run.mark, archived=include_archived)
         ) as program:
-            while piece := await program.read():
-                parser.lines.feed(piece)
+            while piece := await run.read(program):
+                await parser.lines.feed_beside(piece)
             await run.ended(program, "its twins could not be listed")
         parser.lines.finish()
         if not parser.began:
             raise run.no_shell()
-        return parser.listing()
+        return await asyncio.to_thread(parser.listing)
 
     async def activity(self) -> dict[str, TwinActivity]:
         """Asks the rappd there; empty where there is none, or an older one. Raises ``MemberError``."""
         if not await self._has_a_rappd():
             return {}
         there = FarRappd(self._member, self._destination, self._connections, own_home=self._own_home)
-        answer = await there.run(["twins", "list", "--json"], "its twins could not be listed")
-        return activity_of(answer.output)
+        answer = await there.run(
+            ["twins", "list", "--json"], "its twins could not be listed", silent=SILENT_SECONDS
+        )
+        return await asyncio.to_thread(activity_of, answer.output)
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams one pass; raises ``UnstableMemberError`` at its end when a file changed meanwhile: read it again."""
@@ -200,11 +208,11 @@ class SshTransport:
         async with run.started(self._connections, script) as program:
             stream = Gunzip(f"{self._member}: the stream of {what}", do="Rerun.")
             if await run.begun(program):
-                piece = run.first or await program.read()
+                piece = run.first or await run.read(program)
                 while piece:
                     for content in stream.feed(piece) if run.is_gzipped else (piece,):
                         yield content
-                    piece = await program.read()
+                    piece = await run.read(program)
             await run.ended(program, f"{what} could not be read", listed=True)
             for content in stream.end() if run.is_gzipped else ():
                 yield content
@@ -235,13 +243,13 @@ def _pieces(file: Path) -> Iterator[bytes]:
 
 def _note(said: dict[str, str], text: str) -> None:
     word, _, rest = text.partition(" ")
-    said[word] = rest.strip()
+    if word in _PROBE_WORDS:
+        said[word] = rest.strip()
 
 
 def _free(line: str) -> int:
     """The free octets in a line of ``df -Pk``; -1 where there are none."""
-    columns = line.split()
-    numbers = [int(word) for word in columns if word.isdigit()]
+    numbers = [int(word) for word in line.split() if _KILOBYTES(word)]
     return numbers[2] * 1024 if len(numbers) >= 3 else -1
 
 

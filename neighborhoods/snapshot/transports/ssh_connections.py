@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 from agents.runtime import programs
@@ -40,7 +40,11 @@ class SshConnections:
 
     @contextlib.asynccontextmanager
     async def channel(
-        self, member: str, destination: SshDestination, command: str, on_errors: Callable[[bytes], None]
+        self,
+        member: str,
+        destination: SshDestination,
+        command: str,
+        on_errors: Callable[[bytes], Awaitable[None]],
     ) -> AsyncIterator[StreamedProgram]:
         """Runs a command there. Raises ``MemberError`` when no connection comes about."""
         self._belong_to_this_loop()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import re
 import secrets
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 
-import orjson
-
 from agents.runtime.streamed_program import StreamedProgram
+from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.errors import (
     BadMemberStreamError,
     MemberError,
@@ -29,6 +31,16 @@ from twins.fs.untrusted_names import shown
 _SSH_FAILED = 255
 _MOST_BANNER = 1 << 20
 _KEPT_LINES = 40
+_LONGEST_LINE = 1000
+"""Characters of a line that is kept: sentences are looked for in all of them."""
+_LONGEST_REFUSAL = 8192
+"""Octets of a refusal in JSON."""
+_WORDS = frozenset({"kind", "fail", "end", "tar", "skipped", "written", "hatched", "finished"})
+"""What the scripts say of themselves on the channel of errors, beside the lists of files."""
+_LISTS = 2
+SILENT_SECONDS = 120.0
+MOST_SECONDS = 1800.0
+_COUNT = re.compile(r"[0-9]{1,15}").fullmatch
 _GROUPS = ("create", "replace", "keep", "refuse", "quarantine")
 """The groups of files in the answer of ``rappd egg hatch``."""
 
@@ -43,6 +55,7 @@ class SshRun:
         self.is_gzipped = False
         """True when the stream is compressed, as the beginning says."""
         self._member, self._destination = member, destination
+        self._until = float("inf")
         self._errors = MarkedLines(self.mark, self._marked, self._other)
         self._complaints: deque[str] = deque(maxlen=_KEPT_LINES)
         self._banner: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -56,40 +69,58 @@ class SshRun:
     async def started(self, connections: SshConnections, script: str) -> AsyncIterator[StreamedProgram]:
         """The program that runs the script there. Raises ``MemberError`` when no connection comes about."""
         command = shell_scripts.command(script)
-        channel = connections.channel(self._member, self._destination, command, self._errors.feed)
+        channel = connections.channel(self._member, self._destination, command, self._errors.feed_beside)
         async with channel as program:
             with contextlib.suppress(ConnectionError):  # it ended: its errors tell why
                 await program.write(script.encode())
             yield program
 
+    def ends_within(self, seconds: float = MOST_SECONDS) -> None:
+        """Bounds all that follows: a machine that goes on in trifles keeps nobody waiting for ever."""
+        self._until = time.monotonic() + seconds
+
+    async def read(self, program: StreamedProgram, *, silent: float = SILENT_SECONDS) -> bytes:
+        """The next piece of its output, b"" at its end. Raises ``MemberUnreachableError`` when none comes in time."""
+        async with self._in_time(silent):
+            return await program.read()
+
     def banner(self, line: bytes) -> None:
         """Notes a line that is not the script's."""
-        if line.strip():
-            self._banner.append(line.decode("utf-8", "replace"))
+        if kept := line[:_LONGEST_LINE].strip():
+            self._banner.append(kept.decode("utf-8", "replace"))
 
     async def begun(self, program: StreamedProgram) -> bool:
         """Reads past banners to the script's own beginning; False when it does not come."""
         sign = f"\n{self.mark} begin".encode()
-        read = b""
-        while b"\n" not in read.partition(sign)[2]:
-            piece = await program.read()
-            if not piece or len(read) > _MOST_BANNER:
-                self._banner.extend(read.decode("utf-8", "replace").splitlines())
-                return False
+        read = bytearray()
+        looked = end = 0  # octets before ``looked`` do not begin the sign
+        while not end:
+            piece = await self.read(program)
             read += piece
-        banner, _, said = read.partition(sign)
-        form, _, self.first = said.partition(b"\n")
-        self.is_gzipped = form == b" gzip"
-        self._banner.extend(banner.decode("utf-8", "replace").splitlines())
+            at = read.find(sign, looked)
+            end = max(0, read.find(b"\n", at + len(sign))) if at >= 0 else 0
+            looked = at if at >= 0 else max(0, len(read) - len(sign))
+            is_endless = len(read) > _MOST_BANNER or (at >= 0 and len(read) - at > _LONGEST_LINE)
+            if not end and (not piece or is_endless):
+                self._note_banner(read)
+                return False
+        self._note_banner(read[:at])
+        self.is_gzipped = read[at + len(sign) : end] == b" gzip"
+        self.first = bytes(read[end + 1 :])
         self._has_begun = True
         return True
+
+    def _note_banner(self, octets: bytearray) -> None:
+        for line in octets[-_KEPT_LINES * _LONGEST_LINE :].split(b"\n"):
+            self.banner(bytes(line))
 
     async def ended(self, program: StreamedProgram, what: str, *, listed: bool = False) -> None:
         """Waits for the end. Raises ``MemberError`` when it failed; ``what`` says what that means.
 
         ``listed``: the script lists the files before and after, and they must be the same.
         """
-        code = await program.wait()
+        async with self._in_time(SILENT_SECONDS if self._until < float("inf") else None):
+            code = await program.wait()
         self._errors.finish()
         errors = "\n".join(self._complaints)
         if (cause := self._said.get("fail")) is not None:
@@ -120,7 +151,7 @@ class SshRun:
         if "skipped" in self._said:
             return WriteOutcome(skipped=1, detail="it is there already")
         counts = self._said.get("written", "").split()
-        if len(counts) not in (2, 3) or not all(count.isdigit() for count in counts):
+        if len(counts) not in (2, 3) or not all(map(_COUNT, counts)):
             raise self.no_shell()
         created, overwritten, skipped = [*map(int, counts), 0][:3]
         return WriteOutcome(created, overwritten, skipped)
@@ -132,9 +163,9 @@ class SshRun:
         if self._said.get("hatched") != "0":
             raise self._refused_hatching()
         try:
-            found = orjson.loads(answer)["hatched"]
-            counts = {name: int(found[name]["count"]) for name in _GROUPS}
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            found = bounded_json(answer)["hatched"]
+            counts = {name: _count(found[name]["count"]) for name in _GROUPS}
+        except (KeyError, TypeError, ValueError):
             return WriteOutcome(detail="hatched there")
         waiting, refused = counts["quarantine"], counts["refuse"]
         notes = (
@@ -148,21 +179,14 @@ class SshRun:
     def finished(self, what: str) -> tuple[int, str]:
         """The exit code and the errors of a rappd that ran there. Raises ``MemberError`` when it never ended."""
         errors = "\n".join(self._complaints)
-        if not self._said.get("finished", "").isdigit():
+        if not _COUNT(self._said.get("finished", "")):
             raise far_failure(self._member, what, errors) if self._has_begun else self.no_shell()
         return int(self._said["finished"]), errors
 
     def _refused_hatching(self) -> MemberError:
         errors = "\n".join(self._complaints)
-        start = errors.find('{"')
-        try:
-            said = orjson.loads(errors[start:].splitlines()[0]) if start >= 0 else {}
-        except orjson.JSONDecodeError:
-            said = {}
-        if isinstance(said, dict) and isinstance(said.get("error"), str):
-            return MemberError(
-                f"{self._member} did not hatch it: {shown(said['error'])}", do=shown(str(said.get("do", "")))
-            )
+        if told := refusal_in(errors):
+            return MemberError(f"{self._member} did not hatch it: {told[0]}", do=told[1])
         return far_failure(self._member, "the egg was not hatched there", errors)
 
     def _require_stable(self, what: str, errors: str) -> None:
@@ -195,15 +219,50 @@ class SshRun:
     def _marked(self, text: str) -> None:
         word, _, rest = text.partition(" ")
         if word == "files":
+            if len(self._lists) == _LISTS:
+                raise BadMemberStreamError(
+                    f"{self._member} lists its files again and again.", do="Look what answers there."
+                )
             self._lists.append(TwinFiles(by_content=self._said.get("kind") == "content"))
             self._is_listing = True
         elif word == "done":
             self._is_listing = False
-        else:
+        elif word in _WORDS:
             self._said[word] = rest
 
     def _other(self, line: bytes) -> None:
         if self._is_listing:
             self._lists[-1].take(line)
-        elif line.strip():
-            self._complaints.append(line.decode("utf-8", "replace"))
+        elif kept := line[: _LONGEST_REFUSAL if line.startswith(b'{"') else _LONGEST_LINE].strip():
+            self._complaints.append(kept.decode("utf-8", "replace"))
+
+    @contextlib.asynccontextmanager
+    async def _in_time(self, silent: float | None) -> AsyncIterator[None]:
+        left = self._until - time.monotonic()
+        try:
+            async with asyncio.timeout(None if silent is None else max(0.0, min(silent, left))):
+                yield
+        except TimeoutError:
+            raise MemberUnreachableError(
+                f"{self._member} does not go on with its answer.", do="Look at it there, then rerun."
+            ) from None
+
+
+def refusal_in(errors: str) -> tuple[str, str] | None:
+    """(error, what to do) in the first line of JSON among the errors of a ``rappd --json``, fit to be shown."""
+    start = errors.find('{"')
+    line, _, _ = errors[start:].partition("\n") if start >= 0 else ("", "", "")
+    try:
+        said = bounded_json(line.encode("utf-8", "replace"), most_bytes=_LONGEST_REFUSAL)
+    except ValueError:
+        return None
+    if not isinstance(said, dict) or not isinstance(said.get("error"), str):
+        return None
+    do = said.get("do")
+    return shown(said["error"]), shown(do) if isinstance(do, str) else ""
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 53:
+        raise ValueError("it is no count")
+    return value

@@ -7,8 +7,13 @@ import re
 
 PRUNED = frozenset({"__pycache__", ".git", "node_modules", ".venv"})
 """Folders that are neither counted nor sent."""
-_LINE = re.compile(rb"(?P<first>[0-9]+) (?P<rest>[0-9.]+ [0-9.]+|[0-9]+) \./(?P<path>.+)", re.DOTALL)
+_LINE = re.compile(
+    rb"(?P<first>[0-9]++) (?P<rest>[0-9.]++ [0-9.]++|[0-9]++) \./(?P<path>.+)", re.DOTALL
+).fullmatch
+_MOST_DIGITS = 18
+"""Of a size: the largest disks have 16, and what is longer than 4,300 is no number to ``int``."""
 _MODULUS = 1 << 256
+_MOST_OCTETS = 1 << 62  # what is written as JSON ends at 64 bits
 _MOST_AGENTS = 1000
 _AGENT = re.compile(rb"agents/[^/.][^/]*_agent\.(?:py|lispy)")
 
@@ -26,6 +31,8 @@ class TwinFiles:
         self.files = 0
         self.bytes = 0
         self.has_soul = False
+        self.problem = ""
+        """The reason why no file of this twin can be believed; "" for none."""
         self._agents: list[str] = []
 
     def take(self, line: bytes) -> None:
@@ -33,11 +40,17 @@ class TwinFiles:
         if not line:
             return
         self._sum = (self._sum + int.from_bytes(hashlib.sha256(line).digest())) % _MODULUS
-        found = _LINE.fullmatch(line)
+        found = _LINE(line)
         if found is None:
             return
+        size = found["rest"] if self._by_content else found["first"]
+        if not size.isdigit():
+            return
+        if len(size) > _MOST_DIGITS:
+            self.problem = "it lists a file of a size that no disk has"
+            return
         self.files += 1
-        self.bytes += int(found["rest"] if self._by_content else found["first"])
+        self.bytes = min(self.bytes + int(size), _MOST_OCTETS)
         path = found["path"]
         if path == b"soul.md":
             self.has_soul = True

@@ -1,0 +1,106 @@
+"""JSON of another machine, bounded before it is parsed: a parser written in C holds the whole process meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from envelopes.codecs.strict_json import MAX_DEPTH, deeper_than, outside_strings
+
+MOST_BYTES = 1 << 20
+"""A mebibyte of the worst text, of short keys, takes 35 ms (CPython 3.11, 2 GHz)."""
+MOST_CONTAINERS = 50_000
+"""Lists and objects. Each costs 0.3 µs, and what the garbage collector takes for a look at it: 350,000 empty
+lists are one mebibyte and take 250 ms."""
+
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_LONGEST_STRING = 1 << 20  # the search for its end holds the process, too
+# Inside of a part its own commas are skipped by the search, which is written in C.
+_BETWEEN_PARTS = re.compile(rb'[^"\[\]{},]*+(?:' + _STRING + rb"|[\[\]{},])", re.DOTALL).match
+_INSIDE = re.compile(rb'[^"\[\]{}]*+(?:' + _STRING + rb"|[\[\]{}])", re.DOTALL).match
+_BLANK = b" \t\r\n"
+
+
+def bounded_json(
+    octets: bytes, *, most_bytes: int = MOST_BYTES, most_containers: int = MOST_CONTAINERS
+) -> Any:
+    """The value that ``octets`` hold.
+
+    Raises ``ValueError``, with a clause, for no JSON and for too many bytes, lists and objects, or more than
+    ``MAX_DEPTH`` levels. Nothing else is raised.
+    """
+    if len(octets) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes} bytes")
+    if holds_too_many(octets, most_containers):
+        raise ValueError(f"it holds more than {most_containers} lists and objects")
+    if deeper_than(octets, MAX_DEPTH):
+        raise ValueError("it is nested too deep")
+    return orjson.loads(octets)
+
+
+def holds_too_many(octets: bytes, most: int = MOST_CONTAINERS) -> bool:
+    """True when JSON text has more than ``most`` lists and objects. Nothing is built from it."""
+    if len(octets) <= 2 * most or _brackets(octets) <= most:
+        return False
+    return _brackets(outside_strings(octets)) > most
+
+
+def _brackets(octets: bytes) -> int:
+    return octets.count(b"[") + octets.count(b"{")
+
+
+def list_parts(octets: bytes) -> Iterator[bytes]:
+    """The JSON texts of a list's values, one after the other; none of them is parsed. Raises ``ValueError``.
+
+    A list is JSON when each part is. It takes a thread, and lets others run between the parts.
+    """
+    return (octets[start:end] for start, end in _parts(octets, b"[", b"]"))
+
+
+def object_parts(octets: bytes) -> Iterator[tuple[str, bytes]]:
+    """The (key, JSON text of the value) pairs of an object, as ``list_parts`` gives those of a list."""
+    for start, end in _parts(octets, b"{", b"}"):
+        found = _KEY(octets, start, min(end, start + _LONGEST_STRING))
+        if found is None:
+            raise ValueError("a key of it has no value")
+        yield orjson.loads(found[1]), octets[found.end() : end]
+
+
+_BEGIN = re.compile(rb"[ \t\r\n]*+([\[{])").match
+_KEY = re.compile(rb"[ \t\r\n]*+(" + _STRING + rb")[ \t\r\n]*+:", re.DOTALL).match
+_QUOTE, _COMMA, _LIST, _OBJECT = b'",[{'
+
+
+def _parts(octets: bytes, opening: bytes, closing: bytes) -> Iterator[tuple[int, int]]:
+    begin = _BEGIN(octets)
+    if begin is None or begin[1] != opening:
+        raise ValueError("it is of another kind")
+    start = at = begin.end()
+    depth, has_any = 1, False
+    while True:
+        search = _BETWEEN_PARTS if depth == 1 else _INSIDE
+        found = search(octets, at, at + _LONGEST_STRING)
+        if found is None:
+            raise ValueError("it is cut off, or holds too long a text")
+        at = found.end()
+        sign = octets[at - 1]
+        if sign == _QUOTE:
+            continue
+        if sign in (_LIST, _OBJECT):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ValueError("it is nested too deep")
+        elif sign == _COMMA:
+            yield start, at - 1
+            start, has_any = at, True
+        else:
+            depth -= 1
+            if not depth:
+                break
+    if octets[at - 1 : at] != closing or octets[at:].strip(_BLANK):
+        raise ValueError("something else follows")
+    if has_any or octets[start : at - 1].strip(_BLANK):
+        yield start, at - 1
