@@ -12,8 +12,13 @@ import aiohttp
 import orjson
 
 from neighborhoods import errors
-from neighborhoods.errors import BadMemberStreamError, MemberError, MemberUnreachableError
-from neighborhoods.transport.http_client import whole
+from neighborhoods.errors import (
+    BadMemberStreamError,
+    MemberError,
+    MemberTooLargeError,
+    MemberUnreachableError,
+)
+from neighborhoods.transport.http_client import ResponseTooLongError, whole
 from rappd.daemon.home import Home
 
 _MOST_LISTED = 64 << 20
@@ -32,11 +37,15 @@ class DaemonPeerSource:
         self._path = f"/peers/{quote(selector, safe='')}/snapshot"
         self._selector = selector
 
-    async def answer(self, path: str) -> dict[str, Any]:
+    async def answer(self, path: str) -> bytes:
         """See ``PeerSource``."""
         async with self._asked("GET", self._path + path) as response:
-            found: dict[str, Any] = orjson.loads(await whole(response, _MOST_LISTED))
-            return found
+            try:
+                return await whole(response, _MOST_LISTED)
+            except ResponseTooLongError as error:
+                raise MemberTooLargeError(
+                    f"{self._name} answers without end.", do="Look what runs there."
+                ) from error
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
         """See ``PeerSource``."""

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import orjson
 
 from agents.providers.lazy_imports import load
 from agents.providers.urls import on_this_machine
+from envelopes.codecs.bounded_json import bounded_json
 
 _MOST_BYTES = 1 << 20
 
@@ -97,8 +97,8 @@ async def _bounded(stream: Any) -> bytes:
 
 def _object(raw: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        found = bounded_json(raw, most_bytes=_MOST_BYTES)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

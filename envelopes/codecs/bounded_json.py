@@ -15,6 +15,8 @@ MOST_BYTES = 1 << 20
 MOST_CONTAINERS = 50_000
 """Lists and objects. Each costs 0.3 µs, and what the garbage collector takes for a look at it: 350,000 empty
 lists are one mebibyte and take 250 ms."""
+MOST_VALUES = 100_000
+"""Of what has more than ``MOST_BYTES``: such text is long, and of few parts."""
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _LONGEST_STRING = 1 << 20  # the search for its end holds the process, too
@@ -36,6 +38,8 @@ def bounded_json(
         raise ValueError(f"it has more than {most_bytes} bytes")
     if holds_too_many(octets, most_containers):
         raise ValueError(f"it holds more than {most_containers} lists and objects")
+    if len(octets) > MOST_BYTES and _values(octets) > MOST_VALUES:
+        raise ValueError(f"it holds more than {MOST_VALUES} values")
     if deeper_than(octets, MAX_DEPTH):
         raise ValueError("it is nested too deep")
     return orjson.loads(octets)
@@ -43,9 +47,22 @@ def bounded_json(
 
 def holds_too_many(octets: bytes, most: int = MOST_CONTAINERS) -> bool:
     """True when JSON text has more than ``most`` lists and objects. Nothing is built from it."""
-    if len(octets) <= 2 * most or _brackets(octets) <= most:
+    if len(octets) <= 2 * most or (found := _brackets(octets)) <= most:
         return False
-    return _brackets(outside_strings(octets)) > most
+    # To take the texts out costs 40 ms where there are many; no text is of brackets for a fifth.
+    return found > 4 * most or _brackets(outside_strings(octets)) > most
+
+
+def _values(octets: bytes) -> int:
+    """The number of values that JSON text may have, or of its texts, whichever is more."""
+    found = _brackets(octets) + octets.count(b",")
+    if found > MOST_VALUES:
+        quotes = octets.count(b'"') - octets.count(b'\\"')
+        if quotes > 4 * MOST_VALUES:  # to take so many texts out would hold the process, too
+            return quotes
+        plain = outside_strings(octets)
+        found = _brackets(plain) + plain.count(b",")
+    return found
 
 
 def _brackets(octets: bytes) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from envelopes.codecs.bounded_json import MOST_CONTAINERS, holds_too_many, list_parts
 from envelopes.codecs.emergence import MAX_BYTES, MAX_DEPTH, as_object
 from envelopes.codecs.strict_json import deeper_than, repeated_key, says_a_key_twice
 from envelopes.envelope import ACK, ERROR, SHOWN, Envelope, check_extensions, new_id
@@ -52,8 +53,11 @@ def decode_batch(
     """The records of a JSON array, in order; a bad one is its own refusal and spoils no other.
 
     Raises ``MalformedError`` where the array cannot be trusted as a whole: size, depth, a key twice, more than
-    ``most`` records, no array. Each record has the limits that it has alone.
+    ``most`` records, no array. Each record has the limits that it has alone. An array of more bytes than one record
+    may have takes up to a second: call it in a thread.
     """
+    if MAX_BYTES < len(raw) <= max_bytes:
+        return _apart(raw, most)
     found = _parse(raw, max_bytes, MAX_DEPTH + 1)
     if not isinstance(found, list):
         raise MalformedError("The batch is not a JSON array.", do="Send a JSON array of records.")
@@ -133,6 +137,10 @@ def is_agent_id(value: object) -> bool:
 def _parse(raw: bytes, max_bytes: int, depth: int) -> object:
     if len(raw) > max_bytes:
         raise _too_large(len(raw), max_bytes)
+    if holds_too_many(raw):
+        raise MalformedError(
+            f"The envelope holds more than {MOST_CONTAINERS} lists and objects.", do="Send less at once."
+        )
     if deeper_than(raw, depth):
         raise _too_deep(depth)
     try:
@@ -145,6 +153,24 @@ def _parse(raw: bytes, max_bytes: int, depth: int) -> object:
         key = repeated_key(raw) if len(raw) <= MAX_BYTES else ""
         named = f"The key '{_shown(key)}'" if key else "A key"
         raise MalformedError(f"{named} comes twice in one object.", do="Send each key once.", key=key)
+    return found
+
+
+def _apart(raw: bytes, most: int) -> list[Envelope | MalformedError]:
+    """``decode_batch`` record by record: to parse all at once would hold the whole process."""
+    found: list[Envelope | MalformedError] = []
+    try:
+        for part in list_parts(raw):
+            if len(found) == most:
+                raise MalformedError(f"The batch has more than {most} records.", do="Send fewer at once.")
+            try:
+                found.append(decode(part))
+            except MalformedError as problem:
+                found.append(problem)
+    except ValueError as error:
+        raise MalformedError(
+            f"The batch is no JSON array: {error}.", do="Send a JSON array of records."
+        ) from error
     return found
 
 

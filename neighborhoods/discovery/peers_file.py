@@ -17,6 +17,7 @@ import msgspec
 import orjson
 
 from agents.storage.atomic_write import write_atomically
+from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.discovery.addresses import (
     FEDERATION_PORT,
     LOOPBACK_PORT,
@@ -31,6 +32,8 @@ from neighborhoods.discovery.discovered_nodes import AddressSource
 from neighborhoods.errors import BadPeersFileError
 
 MOST_OCTETS = 4 << 20
+MOST_ENTRIES = 2000
+"""Each is compared with every other, to make one machine of several entries."""
 _OTHER_WAYS = ("ssh_host", "folder", "github_neighborhood")
 
 
@@ -222,8 +225,8 @@ def _document(path: Path) -> dict[str, Any]:
     if len(content) > MOST_OCTETS:
         raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO_ALL)
     try:
-        found = orjson.loads(content) if content.strip() else {"peers": []}
-    except orjson.JSONDecodeError as error:
+        found = bounded_json(content, most_bytes=MOST_OCTETS) if content.strip() else {"peers": []}
+    except ValueError as error:
         raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO_ALL) from None
     if not isinstance(found, dict):
         raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO_ALL)
@@ -239,6 +242,8 @@ def _listed(document: dict[str, Any]) -> list[Any]:
     peers = document.get("peers", [])
     if not isinstance(peers, list):
         raise BadPeersFileError("peers.json: “peers” is not a list.", do=_DO_ALL)
+    if len(peers) > MOST_ENTRIES:
+        raise BadPeersFileError(f"peers.json has more than {MOST_ENTRIES} entries.", do=_DO_ALL)
     return list(peers)
 
 

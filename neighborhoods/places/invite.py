@@ -49,11 +49,12 @@ class Invite(msgspec.Struct, frozen=True):
             return
         try:
             until = datetime.fromisoformat(self.expires_at)
-        except ValueError:
+            if until.tzinfo is None:
+                until = until.replace(tzinfo=UTC)
+            is_over = now - _SKEW > until  # the end may be the last moment that there is
+        except (ValueError, OverflowError):
             raise BadInviteError("The invite's end is no moment; nothing was joined.", do=_ANOTHER) from None
-        if until.tzinfo is None:
-            until = until.replace(tzinfo=UTC)
-        if now > until + _SKEW:
+        if is_over:
             raise InviteExpiredError(
                 f"The invite to {self.name} expired on {until:%Y-%m-%d}; nothing was joined.", do=_ANOTHER
             )

@@ -168,7 +168,7 @@ class PeerClient:
         if status != 200:
             raise DeclinedError(f"{peer.name} answered {status} to a batch.", answered=status)
         try:
-            found = wire.decode_batch(raw)
+            found = await asyncio.to_thread(wire.decode_batch, raw)
         except MalformedError as problem:
             raise no_envelope(peer, problem) from problem
         return [check_sender(peer, envelope_of(peer, one)) for one in found]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import aiohttp
-import orjson
 
+from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.errors import (
     BadMemberStreamError,
     KeyChangedError,
@@ -29,7 +29,7 @@ from neighborhoods.transport.http_client import ResponseTooLongError, whole
 from neighborhoods.transport.peer_client import PeerClient
 
 MOST_LISTED = 64 << 20
-"""Octets of one list of twins."""
+"""Octets of one list of twins. They are passed on unread: who wants the twins parses them in a thread."""
 _MOST_PROBLEM = 1 << 16
 _PIECE = 1 << 18
 _ERRORS: dict[str, type[MemberError]] = {
@@ -58,14 +58,11 @@ class PeerSnapshots:
     def __init__(self, client: PeerClient) -> None:
         self._client = client
 
-    async def answer(self, peer: Peer, path: str) -> dict[str, Any]:
-        """The JSON object at ``/snapshot`` plus ``path``."""
+    async def answer(self, peer: Peer, path: str) -> bytes:
+        """What is at ``/snapshot`` plus ``path``, as it came."""
         async with self._opened(peer, path) as response:
             with _told(peer):
-                found = orjson.loads(await whole(response, MOST_LISTED))
-        if not isinstance(found, dict):
-            raise BadMemberStreamError(f"{peer.name} answers no object.", do="Look what runs there.")
-        return found
+                return await whole(response, MOST_LISTED)
 
     @asynccontextmanager
     async def stream(self, peer: Peer, path: str) -> AsyncIterator[PeerStream]:
@@ -101,10 +98,6 @@ def _told(peer: Peer) -> Iterator[None]:
         raise MemberUnreachableError(str(error), do=error.do) from error
     except (KeyChangedError, NotPairedError, PeerRefusedError) as error:
         raise MemberRefusedError(str(error), do=error.do) from error
-    except orjson.JSONDecodeError as error:
-        raise BadMemberStreamError(
-            f"{peer.name} does not answer in JSON.", do="Look what runs there."
-        ) from error
     except ResponseTooLongError as error:
         raise MemberTooLargeError(f"{peer.name} answers without end.", do="Look what runs there.") from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -114,8 +107,8 @@ def _told(peer: Peer) -> Iterator[None]:
 def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
     """The peer's own words, in the error that they stand for here."""
     try:
-        found = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        found = bounded_json(raw, most_bytes=_MOST_PROBLEM)
+    except ValueError:
         found = {}
     said = found if isinstance(found, dict) else {}
     text, do = str(said.get("error", ""))[:300], str(said.get("do", ""))[:300]

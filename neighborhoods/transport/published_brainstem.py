@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.chat import TWIN_CHAT
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerFailedError, PeerOfflineError
@@ -95,8 +96,8 @@ def _answer(name: str, status: int, raw: bytes) -> dict[str, Any]:
             f"{name} sends callers elsewhere ({status}); that is not followed.", do="Add the right address."
         )
     try:
-        found = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        found = bounded_json(raw, most_bytes=LARGEST)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise PeerFailedError(f"{name} does not answer as a brainstem ({status}).", do="rappd peers list")

@@ -6,9 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import orjson
-
 from envelopes.codecs import wire
+from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ERROR, Envelope
 from envelopes.errors import MalformedError
@@ -71,8 +70,8 @@ def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
 
 def _json(peer: Peer, raw: bytes) -> Any:
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
+        return bounded_json(raw)
+    except ValueError as error:
         raise PeerOfflineError(
             f"{peer.name} does not answer in JSON.", do="Is another program on its port?"
         ) from error

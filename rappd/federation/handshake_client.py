@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from envelopes.codecs.bounded_json import bounded_json
 from envelopes.errors import BadCertificateError
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.auth.tls import client_context
@@ -42,8 +43,8 @@ async def post(address: str, path: str, body: bytes) -> tuple[int, Any, bytes]:
             session(timeout=limits) as client,
             client.post(f"https://{address}{path}", data=body, headers=headers, ssl=context) as got,
         ):
-            return got.status, orjson.loads(await whole(got, LARGEST)), shown
-    except orjson.JSONDecodeError as error:
+            return got.status, bounded_json(await whole(got, LARGEST), most_bytes=LARGEST), shown
+    except ValueError as error:
         raise PeerOfflineError(
             f"{address} does not answer in JSON.", do="Is another program on that port?"
         ) from error

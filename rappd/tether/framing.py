@@ -6,6 +6,8 @@ import json
 import secrets
 from typing import Any
 
+from envelopes.codecs.bounded_json import bounded_json
+
 FRAME_BYTES = 16 << 10
 MESSAGE_BYTES = 1 << 20
 MOST_CHUNKS = 256
@@ -80,8 +82,8 @@ class Assembler:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = bounded_json(text.encode(), most_bytes=MESSAGE_BYTES)
+    except ValueError as error:  # half a character is none that can be encoded
         raise FrameError("the frame is no JSON") from error
     if not isinstance(found, dict):
         raise FrameError("the frame is no JSON object")

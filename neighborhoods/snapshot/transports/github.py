@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import orjson
-
 from agents.runtime import programs
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
+from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.errors import BadMemberStreamError, MemberError, MemberRefusedError, NoSuchMemberError
 from neighborhoods.snapshot.member_transport import (
     MemberListing,
@@ -186,10 +185,11 @@ class GithubTransport:
     def _read_places(self, repository: GitRepository, clone: Path) -> dict[str, _Place]:
         with LinkFreeFolder(clone) as files:
             try:
-                listed = orjson.loads(files.content("members.json", _MOST_MEMBERS_BYTES))
+                content = files.content("members.json", _MOST_MEMBERS_BYTES)
+                listed = bounded_json(content, most_bytes=_MOST_MEMBERS_BYTES)
             except FileNotFoundError:
                 listed = []
-            except (OSError, orjson.JSONDecodeError) as error:
+            except (OSError, ValueError) as error:
                 raise BadMemberStreamError(
                     f"{self._member}: members.json cannot be read.", do="Ask who keeps that repository."
                 ) from error

@@ -130,7 +130,11 @@ def rappid_fields(content: bytes) -> dict[str, Any]:
         found = bounded_json(content, most_bytes=MOST_RAPPID_BYTES)
     except ValueError:
         return {}
-    said = found if isinstance(found, dict) else {}
+    return text_fields(found if isinstance(found, dict) else {})
+
+
+def text_fields(said: dict[str, Any]) -> dict[str, Any]:
+    """Those fields of a ``rappid.json`` that a list shows, as far as they are text."""
     return {key: said[key][:_LONGEST_FIELD] for key in _RAPPID_FIELDS if isinstance(said.get(key), str)}
 
 

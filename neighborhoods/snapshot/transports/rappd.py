@@ -8,11 +8,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
-import orjson
 
+from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
 from neighborhoods.errors import (
     BadMemberError,
     BadMemberStreamError,
@@ -28,18 +28,26 @@ from neighborhoods.snapshot.member_transport import (
     TwinActivity,
     WriteOutcome,
 )
-from neighborhoods.snapshot.transports.listing_parser import is_agent_file, rappid_fields
+from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, text_fields
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _MOST_TWINS = 10_000
 _MOST_AGENTS = 10_000
+_MOST_TWIN_BYTES = 4 * MOST_RAPPID_BYTES
+"""Of one twin in a list: its ``rappid.json`` and the names of its agents."""
+_MOST_KEPT = 64 << 20
+_MOST_COUNT = 1 << 53
+_MOST_PROBE = 1 << 16
+_MOST_NAME = 4096
+_MOST_AGENTS_OF_TWIN = 1000
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=_MOST_COUNT)]
 
 
 class PeerSource(Protocol):
     """Requests to one peer. Paths are those below ``/snapshot`` of its listener. Raises ``MemberError``."""
 
-    async def answer(self, path: str) -> dict[str, Any]:
-        """A JSON object."""
+    async def answer(self, path: str) -> bytes:
+        """The answer as it came, within bytes; JSON, if the peer is honest."""
         ...
 
     def stream(self, path: str) -> AsyncIterator[bytes]:
@@ -66,31 +74,27 @@ class RappdTransport:
         """Asks it for its state."""
         began = time.monotonic()
         try:
-            found = await self._source.answer("")
+            found = _probed(self._member, await self._source.answer(""))
         except MemberError as error:
             return MemberProbe(False, error.with_advice(), took_ms=_since(began))
-        free = found.get("free_bytes")
+        free, version = found.get("free_bytes"), found.get("version")
         return MemberProbe(
             True,
-            rappd_version=str(found.get("version", ""))[:60],
-            free_bytes=free if isinstance(free, int) else -1,
+            rappd_version=version[:60] if isinstance(version, str) else "",
+            free_bytes=free if type(free) is int and 0 <= free < _MOST_COUNT else -1,
             took_ms=_since(began),
         )
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists what can be read. Raises ``MemberError``."""
-        found = await self._source.answer(f"/twins{'?archived=1' if include_archived else ''}")
+        octets = await self._source.answer(f"/twins{'?archived=1' if include_archived else ''}")
         try:
-            said = msgspec.convert(found, MemberListing)
-        except msgspec.ValidationError as error:
+            return await asyncio.to_thread(read_listing, octets)
+        except ValueError as error:
             raise BadMemberStreamError(
-                f"{self._member}'s list of twins cannot be read.", do="Update rappd on both machines."
+                f"{self._member}'s list of twins cannot be read: {str(error)[:200]}.",
+                do="Update rappd on both machines.",
             ) from error
-        if len(said.twins) > _MOST_TWINS:
-            raise BadMemberStreamError("The list of twins has no end.", do="Look what answers there.")
-        twins = tuple(_checked(twin) for twin in said.twins if _is_named(twin.hash))
-        agents = [name for name in said.agent_files[:_MOST_AGENTS] if is_agent_file(name.encode())]
-        return MemberListing(twins, tuple(sorted(agents)), said.host[:255])
 
     async def activity(self) -> dict[str, TwinActivity]:
         """Empty: the rappd there reads between two calls."""
@@ -155,17 +159,76 @@ class RappdTransport:
         await self._source.aclose()
 
 
-def _checked(twin: MemberTwin) -> MemberTwin:
-    """The twin as a peer lists it, within bounds."""
-    return msgspec.structs.replace(
-        twin,
-        rappid_json=rappid_fields(orjson.dumps(twin.rappid_json)),
+class _ListedTwin(msgspec.Struct, frozen=True):
+    """A twin as a peer lists it."""
+
+    hash: str
+    rappid_json: dict[str, Any]
+    lifecycle: str = "active"
+    workspace_bytes: _Count = 0
+    workspace_files: _Count = 0
+    has_soul: bool = False
+    agents: tuple[str, ...] = ()
+    fingerprint: str = ""
+    has_rappid_json: bool = True
+
+
+def read_listing(octets: bytes) -> MemberListing:
+    """The list of a peer, twin by twin, each within bounds. Raises ``ValueError``, with a clause.
+
+    A list of many twins takes a second: call it in a thread.
+    """
+    twins: list[MemberTwin] = []
+    agents: list[str] = []
+    host, kept = "", 0
+    for key, value in object_parts(octets):
+        if key == "twins":
+            for place, part in enumerate(list_parts(value)):
+                if place == _MOST_TWINS:
+                    raise ValueError(f"it lists more than {_MOST_TWINS} twins")
+                twin = msgspec.convert(bounded_json(part, most_bytes=_MOST_TWIN_BYTES), _ListedTwin)
+                if _is_named(twin.hash):
+                    twins.append(_checked(twin))
+                    kept += len(part)
+        elif key == "agent_files":
+            for place, part in enumerate(list_parts(value)):
+                if place == _MOST_AGENTS:
+                    break
+                name = msgspec.convert(bounded_json(part, most_bytes=_MOST_NAME), str)
+                if is_agent_file(name.encode()):
+                    agents.append(name)
+                    kept += len(part)
+        elif key == "host":
+            host = msgspec.convert(bounded_json(value, most_bytes=_MOST_NAME), str)[:255]
+        if kept > _MOST_KEPT:
+            raise ValueError("its names have no end")
+    return MemberListing(tuple(twins), tuple(sorted(agents)), host)
+
+
+def _probed(member: str, octets: bytes) -> dict[str, Any]:
+    try:
+        found = bounded_json(octets, most_bytes=_MOST_PROBE)
+    except ValueError as error:
+        raise BadMemberStreamError(
+            f"{member} does not answer in JSON.", do="Look what runs there."
+        ) from error
+    if not isinstance(found, dict):
+        raise BadMemberStreamError(f"{member} answers no object.", do="Look what runs there.")
+    return found
+
+
+def _checked(twin: _ListedTwin) -> MemberTwin:
+    """The twin within bounds."""
+    return MemberTwin(
+        twin.hash,
+        text_fields(twin.rappid_json),
         lifecycle="archived" if twin.lifecycle == "archived" else "active",
-        workspace_bytes=max(0, twin.workspace_bytes),
-        workspace_files=max(0, twin.workspace_files),
-        agents=twin.agents[:_MOST_AGENTS],
+        workspace_bytes=twin.workspace_bytes,
+        workspace_files=twin.workspace_files,
+        has_soul=twin.has_soul,
+        agents=twin.agents[:_MOST_AGENTS_OF_TWIN],
         fingerprint=twin.fingerprint[:200],
-        failure="",
+        has_rappid_json=twin.has_rappid_json,
     )
 
 

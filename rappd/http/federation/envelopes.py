@@ -67,7 +67,8 @@ async def batch(request: web.Request) -> web.Response:
     try:
         by = _By(request, *caller(request))
         known = by.who.peer or by.who.caps
-        found = wire.decode_batch(await body_of(request, FOR_BATCHES if known else FOR_STRANGERS))
+        body = await body_of(request, FOR_BATCHES if known else FOR_STRANGERS)
+        found = await asyncio.to_thread(wire.decode_batch, body)
     except ReportableError as problem:
         return _answer(_refusal(machines, problem))
     replies = await asyncio.gather(*(_accepted(machines, by, each) for each in found))
