@@ -230,7 +230,7 @@ def model_answer(raw: bytes) -> object:
     whole, stream = chat_wire.whole(found, "m"), chat_wire.StreamedCompletion("m")
     stream.chunk(found)
     stream.completion()
-    return orjson.dumps([whole.text, whole.model, [one.arguments for one in whole.calls]])
+    return orjson.dumps([whole.text, whole.model, [one.arguments for one in whole.tool_calls]])
 
 
 def identity(raw: bytes) -> object:

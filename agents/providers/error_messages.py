@@ -9,22 +9,30 @@ from agents.errors import ModelUnavailableError, PictureRefusedError
 
 _PICTURES_DO = "choose a model that sees pictures, or describe it in words"
 _LONGEST_SAID = 160
+_LONGEST = 1 << 16
+_LONGEST_SECRET = 4096
 _SENTENCE = re.compile(r'"(?:message|error)"\s*:\s*"([^"\\]+)')
 _SECRET = re.compile(r"\b(?:sk-|gh[a-z]_|github_pat_|tid=)[\w\-=;:.]{6,}")
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """``text`` on one line, with the given secrets and anything that looks like a key blotted out."""
+    """``text`` on one line, with the given secrets and anything that looks like a key blotted out.
+
+    A long text is cut.
+    """
+    is_long = len(text) > _LONGEST
+    text = text[:_LONGEST]
     for secret in secrets:
         if secret:
             text = text.replace(secret, "***")
-    return " ".join(_SECRET.sub("***", text).split())
+    told = " ".join(_SECRET.sub("***", text).split())
+    return told[:-_LONGEST_SECRET] if is_long else told  # the cut may have left half a key at its end
 
 
 def refused(label: str, model: str, status: int, body: str, secrets: Iterable[str]) -> ModelUnavailableError:
     """The server answered with an HTTP error, or with an error inside a stream (status 0)."""
     detail = scrub(body, secrets)
-    if status == 429 or "quota" in body.lower():
+    if status == 429 or "quota" in detail.lower():
         message = f"{label} usage limit reached — another model may still answer."
         do = "wait, or choose another model"
     elif status:

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import orjson
-
 from agents.errors import ModelUnavailableError
 from agents.providers import chat_wire, error_messages, urls
 from agents.providers.local_servers import WorkerServes, WorkerServesError, ollama_sees, request_hook
 from agents.providers.pictures import has_pictures
 from agents.providers.provider import Completion, ModelRequest
+from envelopes.codecs.bounded_json import bounded_json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _NO_KEY = "none"  # the library insists on one, and would else take OPENAI_API_KEY from the environment
+_MOST_ANSWER = 8 << 20
+_MOST_LISTED = 4 << 20
 _LONGEST_WAIT = 10.0  # seconds a server may ask to wait before a retry; beyond it the turn goes on without
 
 
@@ -138,7 +139,7 @@ class OpenAIServer:
             sdk = await self._client()
             async with asyncio.timeout(self._limits.timeout):
                 raw = await sdk.models.with_raw_response.list()
-            data = orjson.loads(raw.content)
+            data = bounded_json(raw.content, most_bytes=_MOST_LISTED)
             entries = data.get("data") if isinstance(data, dict) else None
         except Exception as error:  # noqa: BLE001  # sorted by _problem, which re-raises what is not a model's fault
             return [], self._problem(error, self.model)
@@ -180,7 +181,7 @@ class OpenAIServer:
                 content = await raw.http_response.aread()
         if streamed:
             return await self._read_stream(raw, request, body["model"])
-        completion = chat_wire.whole(orjson.loads(content), body["model"])
+        completion = chat_wire.whole(bounded_json(content, most_bytes=_MOST_ANSWER), body["model"])
         if request.on_text is not None and completion.text:
             request.on_text(completion.text)
         return completion

@@ -10,9 +10,11 @@ from typing import Any
 
 import orjson
 
+from neighborhoods.errors import BadMemberError
 from neighborhoods.snapshot import stamps
 from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import peer_folders
+from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.detected_egg import part_of
@@ -108,7 +110,8 @@ class SnapshotContents:
         if isinstance(members, list):
             return cls(opened, True, _units(opened, members, is_roster=True), [])
         found = stamps.stamps_of(opened)
-        rows = members.get("local", {}).get("twins", [])
+        local = members.get("local")
+        rows = _objects(local.get("twins") if isinstance(local, dict) else None)
         return cls(opened, False, _units(opened, rows, is_roster=False), _peers(opened, members), found)
 
 
@@ -227,20 +230,39 @@ def _roster_files(opened: ParsedEgg, data: list[Part], rows: Iterable[dict[str, 
     return data
 
 
+def _objects(value: object) -> list[dict[str, Any]]:
+    """The objects in a list of a manifest that anybody may have written."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _folder(opened: ParsedEgg, tag: object) -> str:
+    """The hash of a twin, which names a folder here and there. Raises ``BadEggError`` for text that does not."""
+    try:
+        if isinstance(tag, str):
+            require_twin_hash(tag)
+            return tag
+    except BadMemberError:
+        pass
+    raise BadEggError(
+        f"{opened.name} names a twin that is no folder; nothing was written.", do="Don't use it."
+    )
+
+
 def _peers(opened: ParsedEgg, members: dict[str, Any]) -> list[PeerBlock]:
     by_name = {part.name: part for part in opened.parts if part.name.startswith("peers/")}
-    rows = [row for row in members.get("peers", []) if isinstance(row, dict)]
+    rows = _objects(members.get("peers"))
     names = [str(row.get("name") or f"peer {place}") for place, row in enumerate(rows, 1)]
     blocks = []
     for row, name, folder in zip(rows, names, peer_folders(names), strict=True):
         block = PeerBlock(name, folder, row)
-        for twin in row.get("twins", []):
+        for twin in _objects(row.get("twins")):
+            tag = _folder(opened, twin.get("hash"))
             path = twin.get("captured_path_in_egg")
             part = by_name.get(path) if twin.get("captured") is True and isinstance(path, str) else None
             reason = "" if part else str(twin.get("reason") or "is not in the egg")
             archived = twin.get("lifecycle") == "archived"
-            name, is_twin = str(twin.get("name") or twin["hash"]), twin.get("has_rappid_json") is not False
-            block.twins.append(PeerTwin(str(twin["hash"]), name, part, archived, reason, is_twin))
+            name, is_twin = str(twin.get("name") or tag), twin.get("has_rappid_json") is not False
+            block.twins.append(PeerTwin(tag, name, part, archived, reason, is_twin))
         prefix = f"peers/{folder}/brainstem/agents/"
         block.agents = [
             part for path, part in by_name.items() if path.startswith(prefix) and not _JUNK.fullmatch(path)
