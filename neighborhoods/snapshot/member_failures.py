@@ -1,4 +1,4 @@
-"""Whatever a member sends is that member's failure: an error that nobody thought of becomes one that names it."""
+"""Failures of members: an error that nobody thought of becomes one that names the member whose answer caused it."""
 
 from __future__ import annotations
 

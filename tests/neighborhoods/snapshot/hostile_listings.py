@@ -1,4 +1,4 @@
-"""What a member machine may print instead of its list of twins, as the command of its sshd."""
+"""Output of a hostile member machine in place of its list of twins, printed by the command of its sshd."""
 
 from __future__ import annotations
 
