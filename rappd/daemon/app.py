@@ -187,7 +187,7 @@ class Daemon:
         sessions = Sessions(self.dispatcher, store, self.tenants)
         sessions.participants.gateway = SessionGuests(self.federation, self.calls, peers)
         sessions.changed = self.activity.sessions_changed
-        self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name)
+        self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name, self.notices)
         self.tether.egg_store = self.egg_transfer
         self.activity.watched["devices"] = self.tether.looks
         library = WorkflowLibrary(workspace, self.quarantine, self.tenants.layout)

@@ -24,11 +24,11 @@ from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authe
 from rappd.http.federation_listener import listen
 from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
 from rappd.http.responses import ok, plain, problem
-from rappd.tether.errors import TetherUnavailableError
+from rappd.tether.errors import OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
+from rappd.tether.offer import MOST_BYTES
 from rappd.tether.phone_eggs import SESSION
 from rappd.tether.phones import Phones
-from rappd.tether.sdp import MOST_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,6 @@ HEADERS = {
 }
 PHONES = web.AppKey("phones", Phones)
 OFFERS = web.AppKey("offers", AddressLimit)
-_BODY = MOST_BYTES * 2  # escapes of JSON; the description itself is bounded by ``sdp``
 _HELLO_SECONDS = 10.0
 _STRANGER_SECONDS = 120.0
 """The page is read, a code is typed, and the offer goes over the same connection."""
@@ -119,14 +118,17 @@ async def part(request: web.Request) -> web.StreamResponse:
 
 @routes.post("/tether/v2/offer")
 async def offer(request: web.Request) -> web.StreamResponse:
-    """A browser's offer: `{window | device, sdp, commit}`; the answer is `{sdp, nonce, host_key, subject, machine}`."""
+    """A browser's offer: `{window | device, transport, commit}`, answered by `{transport, nonce, host_key, subject, machine}`.
+
+    `transport` is `{ufrag, pwd, setup, fingerprint, candidates}`; no session description travels.
+    """
     request.app[OFFERS].take(request.remote or "")
     return ok(await request.app[PHONES].offer(await _json(request), request.remote or ""))
 
 
 @routes.get("/tether/v2/socket")
 async def socket(request: web.Request) -> web.StreamResponse:
-    """The same protocol over a WebSocket, for networks that block UDP; the first frame is the offer without `sdp`."""
+    """The same protocol over a WebSocket, for networks that block UDP; the first frame is the offer without `transport`."""
     request.app[OFFERS].take(request.remote or "")
     line = web.WebSocketResponse(max_msg_size=FRAME_BYTES, compress=False)
     await line.prepare(request)
@@ -252,7 +254,7 @@ def _text(frame: dict[str, Any]) -> str:
 
 
 def _build(phones: Phones, listener: TetherListener) -> web.Application:
-    app = web.Application(middlewares=[_guard], client_max_size=_BODY)
+    app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
     app[PHONES], app[LISTENER], app[OFFERS] = phones, listener, AddressLimit(10, 60)
     app.add_routes(routes)
     return app
@@ -289,16 +291,28 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _json(request: web.Request) -> dict[str, Any]:
     if request.content_type != "application/json":
         raise UnsupportedMediaTypeError("The body is not application/json.", do="Send JSON.")
-    return _object((await request.read()).decode(errors="replace"))
+    try:
+        body = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise OfferTooLongError from None
+    return _object(body.decode(errors="replace"))
 
 
 def _object(text: str) -> dict[str, Any]:
+    """The JSON object that the text is, each name in it once: of two equal ones another reader takes the other."""
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise InvalidBodyError("The body is no JSON object.", do="Send {…}.")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from envelopes.errors import ReportableError
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
-from rappd.tether.devices import Device, may_talk
+from rappd.tether.devices import Device, by_secret_alone, may_talk
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
@@ -81,12 +81,12 @@ class PhoneConnection:
         handshake: Handshake,
         owner: ConnectionOwner,
         address: str,
-        guest_print: bytes,
         resumes: Device | None,
     ) -> None:
         self.device: Device | None = None
+        self.guest_print = b""
         self.session: Session | None = None
-        self.address, self.guest_print, self.resumes = address, guest_print, resumes
+        self.address, self.resumes = address, resumes
         self.secure = channel.secure
         self._channel = channel
         self._handshake = handshake
@@ -104,9 +104,21 @@ class PhoneConnection:
         """The device's name."""
         return "" if self.device is None else self.device.name
 
-    def on_open(self) -> None:
-        """The channel is open: the handshake must be through soon, unless a person is asked."""
+    @property
+    def speaker(self) -> Device | None:
+        """The device with the rights that it has over this connection: fewer where DTLS proved no certificate."""
+        if self.device is None or self.guest_print:
+            return self.device
+        return by_secret_alone(self.device)
+
+    def on_open(self, verified: bytes) -> None:
+        """The channel is open: the handshake must be through soon, unless a person is asked.
+
+        ``verified`` is the fingerprint of the certificate that DTLS verified.
+        """
         self._timer = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._late)
+        self.guest_print = verified
+        self._perform_handshake(self._handshake.on_open(verified))
 
     def on_text(self, text: str) -> None:
         """One frame came."""
@@ -139,11 +151,19 @@ class PhoneConnection:
         for frame in frames_of(message):
             self._channel.send(frame)
 
+    def withholds(self, right: str, event_id: str = "") -> bool:
+        """True for a right of the device that this connection does not give it; the phone is told so."""
+        if self.device is None or self.speaker is self.device or right not in self.device.caps:
+            return False
+        text = "This phone may do that over its private line, not over a WebSocket."
+        self.show({"type": "refused", "event_id": event_id, "error": text})
+        return True
+
     def allow(self) -> None:
         """The device's scope was changed."""
-        if self._phone is not None and self.device is not None:
-            self._phone.allow(may_talk=may_talk(self.device))
-            self._telling = asyncio.ensure_future(self._show_rights(self.device))
+        if self._phone is not None and self.speaker is not None:
+            self._phone.allow(may_talk=may_talk(self.speaker))
+            self._telling = asyncio.ensure_future(self._show_rights(self.speaker))
 
     def move(self) -> None:
         """Takes the phone into the session that phones join now, once it has said hello."""
@@ -183,7 +203,10 @@ class PhoneConnection:
     def _accepted(self, name: str) -> None:
         device = self.device = self._owner.accept(self, name)
         self._phone = PhoneSession(time.monotonic(), may_talk=may_talk(device))
-        self.show({"type": "paired", "device": device.id, "secret": device.secret, "name": device.name})
+        frame = {"type": "paired", "device": device.id, "name": device.name}
+        if self.resumes is None:  # once: what resumes has it, or is not what it says
+            frame["secret"] = device.secret
+        self.show(frame)
         self._tick()
 
     def _tick(self) -> None:
@@ -198,7 +221,8 @@ class PhoneConnection:
             self._owner.show_waiting(self)
 
     def _perform(self, actions: list[phone_side.Action]) -> None:
-        assert self.device is not None
+        speaker = self.speaker
+        assert speaker is not None
         for action in actions:
             if isinstance(action, phone_side.Reply):
                 self.show(action.frame)
@@ -209,7 +233,7 @@ class PhoneConnection:
             elif self.session is None:
                 continue  # it spoke before it was told who is there
             elif isinstance(action, Say):
-                self._say(self.session, self.device, action)
+                self._say(self.session, speaker, action)
             elif isinstance(action, phone_side.RunWorkflow):
                 self._owner.run_workflow(self, action)
             elif isinstance(action, phone_side.EggToken):
@@ -221,7 +245,7 @@ class PhoneConnection:
                     self._joining = asyncio.ensure_future(self._sessions.more(self.session, self))
             elif isinstance(action, phone_side.Clear):
                 if not self.session.closed:
-                    self._sessions.clear(self.session, self.device.name)
+                    self._sessions.clear(self.session, speaker.name)
             else:
                 self._show_typing()
 
@@ -237,7 +261,8 @@ class PhoneConnection:
         self._joining = asyncio.ensure_future(self._join(wanted))
 
     async def _join(self, wanted: phone_side.Sync) -> None:
-        assert self.device is not None
+        speaker = self.speaker
+        assert speaker is not None
         session = await self._owner.current_session()
         participants = await self._sessions.participants.listing(session.guests)
         if self.session is not None:
@@ -253,12 +278,12 @@ class PhoneConnection:
                 "from_seq": self.last_seq,
                 "participants": participants,
                 "closed": session.closed,
-                "may_talk": may_talk(self.device),
+                "may_talk": may_talk(speaker),
                 "secure": self.secure,
             }
         )
         await self._sessions.join(session, self)
-        await self._show_rights(self.device)
+        await self._show_rights(speaker)
 
     async def _show_rights(self, device: Device) -> None:
         self.show(await asyncio.to_thread(self._owner.workflows_for, device))

@@ -22,12 +22,14 @@ OWNER = "Owner"
 """The owner's name in sessions, which no device may have."""
 IDLE_DAYS = 90
 _SEEN_EVERY = 60.0
+_ADDRESSES = 32
 
 
 class Device(msgspec.Struct, kw_only=True):
     """One phone. ``id`` is the hex SHA-256 fingerprint of its certificate, or random for one that pairs by WebSocket.
 
     ``secret`` is base64url; ``at`` times are seconds since 1970. ``certificate`` is False where DTLS cannot prove it.
+    ``sockets_from`` are the addresses from which it came over a WebSocket, the latest last.
     """
 
     id: str
@@ -45,6 +47,12 @@ class Device(msgspec.Struct, kw_only=True):
     seen_at: float = 0.0
     seen_from: str = ""
     session: str = ""
+    sockets_from: list[str] = []
+
+    @property
+    def fingerprint(self) -> bytes:
+        """The fingerprint of its certificate; empty where it has none."""
+        return bytes.fromhex(self.id) if self.certificate else b""
 
     @property
     def caps(self) -> tuple[str, ...]:
@@ -64,6 +72,11 @@ class Device(msgspec.Struct, kw_only=True):
             "eggs": self.eggs, "notices": self.notices, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
             "seen_from": self.seen_from, "session": self.session,
         }  # fmt: skip
+
+
+def by_secret_alone(device: Device) -> Device:
+    """The device as it counts over a WebSocket, where its secret alone speaks for it: no workflows, eggs or approvals."""
+    return msgspec.structs.replace(device, workflows=False, eggs=False, notices=False)
 
 
 def may_talk(device: Device) -> bool:
@@ -122,6 +135,7 @@ class DeviceRegistry:
             id=guest_print.hex() or secrets.token_hex(32), name=free,
             secret=proofs.b64(secrets.token_bytes(proofs.SECRET_BYTES)), scope=scope, user=user,
             certificate=bool(guest_print), version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
+            sockets_from=[] if guest_print else [seen_from],
         )  # fmt: skip
         self._devices[device.id] = device
         self._write()
@@ -134,6 +148,14 @@ class DeviceRegistry:
             device.seen_at, device.seen_from, device.session = self._clock(), address, session
             self._write()
         return moved
+
+    def seen_by_socket(self, device: Device, address: str) -> bool:
+        """Notes that it came over a WebSocket; True at the first time from that address."""
+        if address in device.sockets_from:
+            return False
+        device.sockets_from = [*device.sockets_from[1 - _ADDRESSES :], address]
+        self._write()
+        return True
 
     def rename(self, device: Device, name: str) -> None:
         """Calls it something else. Raises ``UsageProblemError``."""

@@ -28,7 +28,21 @@ class OfferTooLongError(BadOfferError):
     status = 413
 
     def __init__(self) -> None:
-        super().__init__("The offer is longer than 32 KiB.")
+        super().__init__("The offer is longer than 16 KiB.")
+
+
+class OtherCertificateError(TetherError):
+    """A phone that resumes over WebRTC without the certificate that it joined with: it may use the WebSocket."""
+
+    code = "other_certificate"
+    status = 409
+    exit_code = 4
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This phone has another certificate than the one it joined with.",
+            do="For the private line, remove it and pair it anew.",
+        )
 
 
 class WindowClosedError(TetherError):

@@ -1,7 +1,8 @@
 """The host's side of the handshake, as a state table without I/O.
 
-A pairing goes ``proof → compare → done``, a resumption ``proof → done``; anything unexpected goes to ``ended``.
-The caller sends what it is told to send, asks the operator when told to ask, and closes the connection at ``End``.
+A pairing goes ``opening → proof → compare → done``, a resumption ``opening → proof → done``; anything unexpected goes
+to ``ended``. The caller sends what it is told to send, asks the operator when told to ask, and closes the connection at
+``End``.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, Literal
 from rappd.tether import proofs
 from rappd.tether.proofs import Parts
 
-State = Literal["proof", "compare", "done", "ended"]
-Reason = Literal["bad_proof", "differs", "refused", "protocol", "left", "late"]
+State = Literal["opening", "proof", "compare", "done", "ended"]
+Reason = Literal["bad_proof", "certificate", "differs", "refused", "protocol", "left", "late"]
 NAME_LENGTH = 40
 
 _BEFORE_DONE = frozenset({"auth", "confirm", "ping", "bye"})
@@ -65,7 +66,8 @@ class Handshake:
     """One connection's handshake.
 
     ``keys`` are the proof keys that count: the window's token and typed code, or a device's secret. ``resumes``:
-    the device is registered and nobody is asked. ``proved``: DTLS has shown the registered certificate already.
+    the device is registered and nobody is asked. ``registered`` is the fingerprint that DTLS must verify for it;
+    empty over a WebSocket, and where nobody resumes. ``parts.guest_print`` is what the phone said of itself.
     """
 
     def __init__(
@@ -76,24 +78,37 @@ class Handshake:
         host: HostProof,
         *,
         resumes: bool = False,
-        proved: bool = False,
+        registered: bytes = b"",
     ) -> None:
-        self.state: State = "proof"
+        self.state: State = "opening"
         self.name = ""
         self._parts = parts
         self._commitment = commitment
         self._keys = tuple(keys)
         self._host = host
         self._resumes = resumes
-        self._proved = proved
+        self._registered = registered
         self._guest_agrees = self._operator_agrees = False
+
+    def on_open(self, verified: bytes) -> list[Action]:
+        """The channel is open, and DTLS has verified the certificate of this fingerprint: it alone counts from now on.
+
+        Nothing that was said before decides who this is. Without DTLS ``verified`` is empty.
+        """
+        if self.state != "opening":
+            return self._end("protocol")
+        if verified != self._parts.guest_print or (self._registered and verified != self._registered):
+            return [Send({"type": "stopped", "reason": "differs"}), *self._end("certificate")]
+        self._parts = changed(self._parts, guest_print=verified)
+        self.state = "proof"
+        return []
 
     def on_frame(self, frame: dict[str, Any]) -> list[Action]:
         """A frame of the phone, as decoded JSON."""
         kind = frame.get("type")
         if self.state in ("done", "ended"):
             return []
-        if kind not in _BEFORE_DONE:
+        if self.state == "opening" or kind not in _BEFORE_DONE:
             return self._end("protocol")
         if kind == "ping":
             return [Send({"type": "pong"})]
@@ -123,20 +138,20 @@ class Handshake:
     def _on_proof(self, frame: dict[str, Any]) -> list[Action]:
         try:
             nonce = proofs.unb64(frame.get("nonce"), proofs.NONCE_BYTES)
-            mac = proofs.unb64(frame.get("mac", ""))
+            mac = proofs.unb64(frame.get("mac"))
         except ValueError:
             return self._end("protocol")
         if not proofs.same(proofs.commitment(nonce), self._commitment):
             return [Send({"type": "stopped", "reason": "differs"}), *self._end("differs")]
         digest = changed(self._parts, guest_nonce=nonce).digest()
         key = next((one for one in self._keys if proofs.same(proofs.proof(one, "guest", digest), mac)), None)
-        if key is None and not (self._resumes and self._proved):
+        if key is None:
             return [Send({"type": "stopped", "reason": "expired"}), *self._end("bad_proof")]
         self.name = tame_name(frame.get("name"))
         answer = Send(
             {
                 "type": "auth_ok",
-                "mac": proofs.b64(proofs.proof(key or self._keys[0], "host", digest)),
+                "mac": proofs.b64(proofs.proof(key, "host", digest)),
                 "signature": proofs.b64(self._host.sign(digest)),
                 "certificate": proofs.b64(self._host.certificate),
             }

@@ -29,7 +29,14 @@ class OwnersList(Protocol):
 class Screen(Protocol):
     """A phone's connection."""
 
-    device: Device | None
+    @property
+    def speaker(self) -> Device | None:
+        """The device with the rights that it has over this connection."""
+        ...
+
+    def withholds(self, right: str) -> bool:
+        """True for a right of the device that this connection does not give it; the phone is told so."""
+        ...
 
     def show(self, message: dict[str, Any]) -> None:
         """Sends a message."""
@@ -52,8 +59,8 @@ class PhoneWaiting:
 
     def dismiss(self, screen: Screen, key: str) -> None:
         """A phone's owner has read one of the news. A phone without the right is refused."""
-        device = screen.device
-        if device is None or self._owners is None:
+        device = screen.speaker
+        if device is None or self._owners is None or screen.withholds(NOTICES):
             return
         if not may_see(device):
             text = f"This phone may not. The owner can allow it: rappd devices scopes {device.name} --notices"
@@ -79,7 +86,7 @@ class PhoneWaiting:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _show(self, screen: Screen, owners: OwnersList) -> None:
-        device = screen.device
+        device = screen.speaker
         may = device is not None and may_see(device)
         rows = await owners.rows() if may else []
         more = max(0, len(rows) - MOST_ROWS)

@@ -8,28 +8,32 @@ import secrets
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from envelopes.errors import ReportableError
 from rappd.errors import RefusedError
-from rappd.tether import proofs, sdp
-from rappd.tether.checked_offer import CheckedOffer
+from rappd.notices.notices import Notices
+from rappd.tether import proofs
 from rappd.tether.connection import PhoneConnection
 from rappd.tether.current_session import CurrentSession
 from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
 from rappd.tether.errors import (
     BadEggTokenError,
-    BadOfferError,
+    OtherCertificateError,
     TetherUnavailableError,
     UnknownDeviceError,
     WindowClosedError,
 )
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
+from rappd.tether.offer import CheckedOffer, Offer, read_offer
 from rappd.tether.pairing import Pairing
 from rappd.tether.phone_eggs import PhoneEggs
 from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.session import RunWorkflow
 from rappd.tether.sessions import Session, Sessions
+from rappd.tether.transport_parameters import reachable
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +66,7 @@ class Phones:
         workflows: Workflows | None,
         eggs: PhoneEggs,
         waiting: PhoneWaiting,
+        notices: Notices,
     ) -> None:
         self.sessions = sessions
         self.connections: set[PhoneConnection] = set()
@@ -70,7 +75,7 @@ class Phones:
         self.waiting = waiting
         self._machine, self._key = machine, key
         self._devices, self._pairing = devices, pairing
-        self._current, self._workflows = current, workflows
+        self._current, self._workflows, self._notices = current, workflows, notices
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def close(self) -> None:
@@ -88,22 +93,29 @@ class Phones:
         self._pairing.visited()
 
     async def offer(self, body: dict[str, Any], client: str) -> dict[str, Any]:
-        """Answers a browser's offer. Raises ``BadOfferError``, ``WindowClosedError``, ``UnknownDeviceError``."""
-        text = sdp.checked_offer(body.get("sdp"), client)
-        guest_print = sdp.fingerprint(text)
-        asked = self._asked(body, guest_print)
-        answer, channel = await self.rtc.offer(text)
-        connection = self._connect(channel, asked, sdp.fingerprint(answer), guest_print, client)
+        """Answers a browser's offer.
+
+        Raises ``BadOfferError``, ``WindowClosedError``, ``UnknownDeviceError``, ``OtherCertificateError``.
+        """
+        offer = read_offer(body, transport=True)
+        assert offer.transport is not None
+        asked = self._asked(offer)
+        guest_print = offer.transport.print
+        if asked.device is not None and asked.device.fingerprint != guest_print:
+            raise OtherCertificateError  # spares the way there: what DTLS verifies would not fit, and decides
+        answer, channel = await self.rtc.offer(reachable(offer.transport, client))
+        connection = self._connect(channel, asked, answer.print, guest_print, client)
         channel.attach(connection)
-        return {"sdp": answer, **asked.shown, "machine": self._machine}
+        transport = msgspec.to_builtins(answer)
+        return {"transport": transport, **asked.shown, "machine": self._machine}
 
     def socket(
         self, body: dict[str, Any], channel: Channel, client: str
     ) -> tuple[PhoneConnection, dict[str, Any]]:
         """The same over a WebSocket, which no fingerprint binds: returns the connection and the first frame."""
-        asked = self._asked(body, b"")
+        asked = self._asked(read_offer(body, transport=False))
         connection = self._connect(channel, asked, b"", b"", client)
-        connection.on_open()
+        connection.on_open(b"")
         return connection, {"type": "opened", **asked.shown, "machine": self._machine}
 
     def of(self, device: Device) -> PhoneConnection | None:
@@ -147,6 +159,8 @@ class Phones:
             log.warning(
                 "security: the phone %s connects from a new address, %s", device.name, connection.address
             )
+        if connection.resumes is not None and not connection.guest_print:
+            self._by_secret_alone(device, connection.address)
         for other in list(self.connections):
             if other is not connection and other.device is device:
                 other.end("connected anew")
@@ -182,10 +196,10 @@ class Phones:
 
     def send_egg_token(self, connection: PhoneConnection) -> None:
         """See ``ConnectionOwner``."""
-        if connection.device is None:
+        if connection.speaker is None or connection.withholds(EGG, "egg_token"):
             return
         try:
-            connection.show(self.eggs.token(connection.device))
+            connection.show(self.eggs.token(connection.speaker))
         except ReportableError as problem:
             connection.show({"type": "refused", "event_id": "egg_token", "error": problem.with_advice()})
 
@@ -201,8 +215,8 @@ class Phones:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
         offered = await self.eggs.offer(device, path)
         for connection in self.connections:
-            if connection.device is device:
-                connection.show(self.eggs.shown(device))
+            if connection.device is device and connection.speaker is not None:
+                connection.show(self.eggs.shown(connection.speaker))
         return {"device": device.name, "name": offered.name, "size": offered.size}
 
     def egg_caller(self, token: str) -> Device:
@@ -217,8 +231,8 @@ class Phones:
         return self._devices.get(device.id) is device and EGG in device.caps
 
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
-        device, session = connection.device, connection.session
-        if self._workflows is None or device is None or session is None:
+        device, session = connection.speaker, connection.session
+        if self._workflows is None or device is None or session is None or connection.withholds(WORKFLOW):
             return
         try:
             await self._workflows.from_phone(session, device, asked.action, asked.name)
@@ -246,26 +260,34 @@ class Phones:
         )
         return device
 
-    def _asked(self, body: dict[str, Any], guest_print: bytes) -> CheckedOffer:
+    def _by_secret_alone(self, device: Device, address: str) -> None:
+        """A stolen secret would come this way, so the owner hears of each new address."""
+        if not self._devices.seen_by_socket(device, address):
+            return
+        log.warning("security: the phone %s resumes by its secret alone, from %s", device.name, address)
+        self._notices.add(
+            f"{device.name} came back without its certificate, over a WebSocket from {address}.",
+            f"If that was not you: rappd devices revoke {device.id[:8]}",
+            kind="device",
+            key=f"device:{device.id[:16]}:{address}",
+            subject=device.id,
+        )
+
+    def _asked(self, offer: Offer) -> CheckedOffer:
         """Checks who asks. A device that is unknown gets the same answer after the same work."""
-        try:
-            promise = proofs.unb64(body.get("commit"), 32)
-        except ValueError:
-            raise BadOfferError("The offer lacks its commitment.") from None
+        promise = proofs.unb64(offer.commit, 32)
         if len([one for one in self.connections if one.device is None]) >= MOST_PENDING:
             raise TetherUnavailableError("Too many phones connect at once.", do="Try again.")
         nonce = secrets.token_bytes(proofs.NONCE_BYTES)
-        id = body.get("device")
-        if isinstance(id, str) and id:
-            device = self._devices.get(id)
+        if offer.device:
+            device = self._devices.get(offer.device)
             if device is None:
                 raise UnknownDeviceError
-            proved = device.certificate and id == guest_print.hex()
-            return CheckedOffer(id, promise, nonce, self._key, device, (proofs.unb64(device.secret),), proved)
+            return CheckedOffer(device.id, promise, nonce, self._key, device, (proofs.unb64(device.secret),))
         window = self._pairing.window
-        if window is None or not window.fits(str(body.get("window") or "")):
+        if window is None or not window.fits(offer.window):
             raise WindowClosedError
-        return CheckedOffer(window.id, promise, nonce, self._key, None, window.keys(), False)
+        return CheckedOffer(window.id, promise, nonce, self._key, None, window.keys())
 
     def _connect(
         self, channel: Channel, asked: CheckedOffer, host_print: bytes, guest_print: bytes, client: str
@@ -277,8 +299,8 @@ class Phones:
             asked.keys,
             asked.host.proof,
             resumes=asked.device is not None,
-            proved=asked.proved,
+            registered=asked.device.fingerprint if asked.device is not None and guest_print else b"",
         )
-        connection = PhoneConnection(channel, handshake, self, client, guest_print, asked.device)
+        connection = PhoneConnection(channel, handshake, self, client, asked.device)
         self.connections.add(connection)
         return connection

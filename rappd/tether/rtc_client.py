@@ -9,9 +9,12 @@ import secrets
 import socket
 from typing import Any, Protocol
 
+import msgspec
+
 from agents.runtime import programs
-from rappd.tether.errors import TetherUnavailableError
+from rappd.tether.errors import BadOfferError, TetherUnavailableError
 from rappd.tether.rtc_worker import LINE_BYTES
+from rappd.tether.transport_parameters import TransportParameters, checked
 from rappd.tether.webrtc import webrtc_installed
 
 log = logging.getLogger(__name__)
@@ -38,9 +41,12 @@ class Channel(Protocol):
 
 
 class ChannelOwner(Protocol):
-    """Is told of a channel's life. ``on_closed`` comes once."""
+    """Is told of a channel's life. ``on_open`` comes first, ``on_closed`` once.
 
-    def on_open(self) -> None: ...
+    ``verified`` is the SHA-256 fingerprint of the certificate that DTLS verified; empty over a WebSocket.
+    """
+
+    def on_open(self, verified: bytes) -> None: ...
 
     def on_text(self, text: str) -> None: ...
 
@@ -55,7 +61,7 @@ class RtcClient:
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._owners: dict[str, ChannelOwner] = {}
-        self._answers: dict[str, asyncio.Future[str]] = {}
+        self._answers: dict[str, asyncio.Future[TransportParameters]] = {}
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
@@ -64,16 +70,16 @@ class RtcClient:
             if self._writer is None:
                 await self._start()
 
-    async def offer(self, sdp: str) -> tuple[str, RtcChannel]:
+    async def offer(self, transport: TransportParameters) -> tuple[TransportParameters, RtcChannel]:
         """The answer to an offer, and its channel, which needs an owner before the phone gets the answer.
 
         Raises ``TetherUnavailableError``.
         """
         await self.start()
         id = secrets.token_hex(8)
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[TransportParameters] = asyncio.get_running_loop().create_future()
         self._answers[id] = answer
-        self.tell(op="offer", id=id, sdp=sdp)
+        self.tell(op="offer", id=id, transport=msgspec.to_builtins(transport))
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await answer, RtcChannel(self, id)
@@ -138,8 +144,8 @@ class RtcClient:
         if op == "answer":
             if answer is None or answer.done():
                 return
-            if "sdp" in message:
-                answer.set_result(message["sdp"])
+            if "transport" in message:
+                self._answered(answer, message["transport"])
             else:
                 log.info("an offer of a phone could not be answered: %s", message["error"])
                 answer.set_exception(
@@ -149,10 +155,19 @@ class RtcClient:
             self._ended(id)
         elif owner is not None:
             try:
-                owner.on_open() if op == "open" else owner.on_text(message["text"])
+                if op == "open":
+                    owner.on_open(bytes.fromhex(message["fingerprint"]))
+                else:
+                    owner.on_text(message["text"])
             except Exception:
                 log.exception("a frame of a phone failed")
                 self.tell(op="close", id=id)
+
+    def _answered(self, answer: asyncio.Future[TransportParameters], found: object) -> None:
+        try:
+            answer.set_result(checked(found))
+        except BadOfferError as problem:
+            answer.set_exception(problem)
 
     def _ended(self, id: str) -> None:
         owner = self._owners.pop(id, None)

@@ -1,7 +1,8 @@
 """The process that speaks WebRTC: the only importer of aiortc. It holds no key and knows no protocol above the channel.
 
-JSON lines over one socket pair. From the daemon: ``{op: offer|send|close, id, …}``; to it: ``{op: ready}``,
-``{op: answer, id, sdp | error}``, ``{op: open|closed, id}``, ``{op: message, id, text}``.
+JSON lines over one socket pair. From the daemon: ``{op: offer, id, transport}``, ``{op: send|close, id, …}``; to it:
+``{op: ready}``, ``{op: answer, id, transport | error}``, ``{op: open, id, fingerprint}``, ``{op: closed, id}``,
+``{op: message, id, text}``. ``fingerprint`` is of the certificate that DTLS verified, in hex.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ import json
 import socket
 import sys
 from typing import Any
+
+import msgspec
+
+from rappd.tether.rtc_transport import own_parameters, verified_print
+from rappd.tether.session_description import description
+from rappd.tether.transport_parameters import TransportParameters
 
 FRAME_BYTES = 16 << 10
 OPEN_SECONDS = 15.0
@@ -37,7 +44,7 @@ class RtcWorker:
         id = message["id"]
         found = self._connections.get(id)
         if message["op"] == "offer":
-            self._spawn(self._answer(id, message["sdp"]))
+            self._spawn(self._answer(id, msgspec.convert(message["transport"], TransportParameters)))
         elif message["op"] == "send" and found is not None:
             found.send(message["text"])
         elif message["op"] == "close" and found is not None:
@@ -54,19 +61,19 @@ class RtcWorker:
         """``end`` as a task of its own: a callback of aiortc must not close what calls it."""
         self._spawn(self.end(id))
 
-    async def _answer(self, id: str, sdp: str) -> None:
+    async def _answer(self, id: str, offered: TransportParameters) -> None:
         if len(self._connections) >= MOST_CONNECTIONS:
             self.tell(op="answer", id=id, error="busy")
             return
         connection = self._connections[id] = _Connection(self, id)
         try:
             async with asyncio.timeout(OPEN_SECONDS):
-                answer = await connection.answer(sdp)
+                answer = await connection.answer(offered)
         except Exception as error:  # noqa: BLE001 - whatever a stranger's offer does to the library
             self.tell(op="answer", id=id, error=str(error)[:200] or type(error).__name__)
             await self.end(id)
             return
-        self.tell(op="answer", id=id, sdp=answer)
+        self.tell(op="answer", id=id, transport=msgspec.to_builtins(answer))
         connection.expect(OPEN_SECONDS)
 
     def _spawn(self, work: Any) -> None:
@@ -90,13 +97,12 @@ class _Connection:
     def is_open(self) -> bool:
         return self._channel is not None and self._channel.readyState == "open"
 
-    async def answer(self, sdp: str) -> str:
+    async def answer(self, offered: TransportParameters) -> TransportParameters:
         from aiortc import RTCSessionDescription
 
-        await self._peer.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
+        await self._peer.setRemoteDescription(RTCSessionDescription(description(offered), "offer"))
         await self._peer.setLocalDescription(await self._peer.createAnswer())
-        found: str = self._peer.localDescription.sdp
-        return found
+        return own_parameters(self._peer, "passive" if offered.setup == "active" else "active")
 
     def expect(self, seconds: float) -> None:
         """Ends it unless a channel opens in that time."""
@@ -123,7 +129,7 @@ class _Connection:
         self._cancel_timer()
         channel.on("message", self._on_message)
         channel.on("close", lambda: self._worker.end_soon(self._id))
-        self._worker.tell(op="open", id=self._id)
+        self._worker.tell(op="open", id=self._id, fingerprint=verified_print(self._peer).hex())
 
     def _cancel_timer(self) -> None:
         if self._late is not None:

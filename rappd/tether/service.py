@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import StoreError, UsageProblemError
+from rappd.notices.notices import Notices
 from rappd.settings.load import Settings
 from rappd.tether.current_session import CurrentSession
 from rappd.tether.devices import Device, DeviceRegistry, checked_scope
@@ -64,6 +65,7 @@ class TetherService:
         identity: IdentityKey,
         sessions: Sessions,
         machine: str,
+        notices: Notices,
     ) -> None:
         self.machine = machine
         self.sessions = sessions
@@ -73,7 +75,7 @@ class TetherService:
         self.egg_store: EggStore | None = None
         self.owners_list: OwnersList | None = None
         self.screens: set[Screen] = set()
-        self._home, self._settings, self._identity = home, settings, identity
+        self._home, self._settings, self._identity, self._notices = home, settings, identity, notices
         self._devices: DeviceRegistry | None = None
         self._open: _Open | None = None
         self._opening = asyncio.Lock()
@@ -271,6 +273,7 @@ class TetherService:
             self.workflows,
             eggs,
             waiting,
+            self._notices,
         )
         return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
 

@@ -1,10 +1,11 @@
 // The phone's side of the handshake: pairs by a code, or resumes; then hands the frames over.
 
 import {
-  b64, codeKey, commitment, digestOf, fingerprintOf, hostPin, proof, random, same, signedBy, sixDigits, unb64,
+  b64, codeKey, commitment, digestOf, hostPin, proof, random, same, signedBy, sixDigits, unb64,
 } from "./proofs.js";
 import { certificate, keep, kept } from "./storage.js";
 import { byWebRtc, bySocket, RefusedError } from "./transport.js";
+import { ForeignAnswerError } from "./transport-parameters.js";
 import { permitted } from "./unprotected.js";
 
 /** Thrown when the two sides do not see the same connection: somebody may be in between. */
@@ -14,7 +15,8 @@ export class ExpiredError extends Error {}
 /** Thrown when the computer removed this phone. */
 export class RemovedError extends Error {}
 
-const NOTHING = new Uint8Array(0);
+/** Refusals of the private line after which the WebSocket is asked for. */
+const BY_SOCKET = ["tether_unavailable", "other_certificate"];
 
 /** The invitation in the QR code's link, taken out of the address so that nobody reads it there; null without one. */
 export function scanned() {
@@ -69,7 +71,7 @@ async function prove(asked, key, pin, name) {
   const nonce = random(16);
   const offer = { ...asked, commit: b64(commitment(nonce)) };
   const opened = await open(offer);
-  const { frames, answer, localSdp, remoteSdp } = opened;
+  const { frames, answer, hostPrint, guestPrint } = opened;
   frames.machine = answer.machine;
   const hostKey = unb64(answer.host_key);
   if (pin && !same(hostPin(hostKey), pin)) {
@@ -78,8 +80,8 @@ async function prove(asked, key, pin, name) {
   }
   const digest = digestOf({
     subject: answer.subject,
-    hostPrint: remoteSdp ? fingerprintOf(remoteSdp) : NOTHING,
-    guestPrint: localSdp ? fingerprintOf(localSdp) : NOTHING,
+    hostPrint,
+    guestPrint,
     hostNonce: unb64(answer.nonce),
     guestNonce: nonce,
     hostKey,
@@ -108,7 +110,8 @@ async function open(offer) {
   try {
     return await byWebRtc(offer, await certificate());
   } catch (error) {
-    if (error instanceof RefusedError && error.code !== "tether_unavailable") throw refusal(error);
+    if (error instanceof RefusedError && !BY_SOCKET.includes(error.code)) throw refusal(error);
+    if (error instanceof ForeignAnswerError) throw new DiffersError();
     if (error instanceof TypeError) throw error; // the computer cannot be reached at all
     await permitted(); // before the first byte goes over it
     try {

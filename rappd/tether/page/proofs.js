@@ -50,13 +50,6 @@ export function codeKey(code) {
   return sha256(joined(text(`${CONTEXT} code`), text(plain)));
 }
 
-/** The SHA-256 fingerprint in a session description, as 32 bytes. */
-export function fingerprintOf(sdp) {
-  const found = /a=fingerprint:sha-256 ((?:[0-9A-F]{2}:){31}[0-9A-F]{2})/i.exec(sdp);
-  if (!found) throw new Error("no fingerprint");
-  return Uint8Array.from(found[1].split(":"), (byte) => parseInt(byte, 16));
-}
-
 export const same = (one, other) => one.length === other.length && one.every((byte, index) => byte === other[index]);
 
 /** True when the machine's P-256 key signed the digest; null where this browser cannot check it. */

@@ -1,5 +1,9 @@
 // Two thin transports under one protocol: a WebRTC data channel, and a WebSocket where UDP is blocked.
 
+import { same } from "./proofs.js";
+import { sha256 } from "./sha256.js";
+import { checked, described, ForeignAnswerError, ownFields, printOf } from "./transport-parameters.js";
+
 const GATHER_MS = 1000;
 const OPEN_MS = 8000;
 const FRAME = 16 * 1024;
@@ -88,7 +92,17 @@ function gathered(peer) {
   });
 }
 
-/** Opens a data channel; `asked` names the window or the device. Gives `{frames, answer, localSdp, remoteSdp}`. */
+/**
+ * SHA-256 of the certificate that DTLS verified: as the browser tells it where it can, else as it was told to verify.
+ * Throws `ForeignAnswerError` where the two differ.
+ */
+function verifiedPrint(peer, told) {
+  const [certificate] = peer.sctp?.transport?.getRemoteCertificates?.() ?? [];
+  if (certificate && !same(sha256(new Uint8Array(certificate)), told)) throw new ForeignAnswerError("another certificate");
+  return told;
+}
+
+/** Opens a data channel; `asked` names the window or the device. Gives `{frames, answer, hostPrint, guestPrint}`. */
 export async function byWebRtc(asked, certificate) {
   const peer = new RTCPeerConnection({ iceServers: [], certificates: [certificate] });
   const channel = peer.createDataChannel("rapp", { ordered: true });
@@ -105,9 +119,11 @@ export async function byWebRtc(asked, certificate) {
     const ready = gathered(peer);
     await peer.setLocalDescription(await peer.createOffer());
     await ready;
-    const localSdp = peer.localDescription.sdp;
-    const answer = await post("/tether/v2/offer", { ...asked, sdp: localSdp });
-    await peer.setRemoteDescription({ type: "answer", sdp: answer.sdp });
+    const { sdp } = peer.localDescription;
+    const own = ownFields(sdp);
+    const answer = await post("/tether/v2/offer", { ...asked, transport: own });
+    const theirs = checked(answer.transport);
+    await peer.setRemoteDescription({ type: "answer", sdp: described(theirs, sdp) });
     await new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error("no way by UDP")), OPEN_MS);
       channel.onopen = () => {
@@ -116,7 +132,7 @@ export async function byWebRtc(asked, certificate) {
       };
       if (channel.readyState === "open") channel.onopen();
     });
-    return { frames, answer, localSdp, remoteSdp: answer.sdp };
+    return { frames, answer, hostPrint: verifiedPrint(peer, printOf(theirs)), guestPrint: printOf(own) };
   } catch (error) {
     frames.closed = true;
     peer.close();
@@ -144,5 +160,6 @@ export async function bySocket(asked) {
   });
   frames.listening = false;
   if (answer.type !== "opened") throw new RefusedError(answer);
-  return { frames, answer, localSdp: "", remoteSdp: "" };
+  const none = new Uint8Array(0);
+  return { frames, answer, hostPrint: none, guestPrint: none };
 }

@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+import msgspec
+from aiortc import RTCCertificate, RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc.exceptions import InvalidStateError
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
-from rappd.tether import sdp
-from tests.rappd.tether.phone_client import PhoneClient
+from rappd.tether.rtc_transport import own_parameters
+from rappd.tether.session_description import description
+from rappd.tether.transport_parameters import TransportParameters, checked
+from tests.rappd.tether.phone_client import Computer, PhoneClient
+
+
+def peer_with(certificate: RTCCertificate) -> RTCPeerConnection:
+    """A connection with that certificate, for which aiortc has no public way."""
+    peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    vars(peer)["_RTCPeerConnection__certificates"] = [certificate]
+    return peer
 
 
 class AiortcClient(PhoneClient):
-    """Has a new certificate at each visit, so that it resumes by its secret."""
+    """Keeps its certificate, as a browser does."""
+
+    def __init__(self, daemon: Computer) -> None:
+        super().__init__(daemon)
+        self.certificate = RTCCertificate.generateCertificate()
+
+    def kept(self) -> str:
+        """See ``PhoneClient``."""
+        key = self.certificate._key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        shown = self.certificate._cert.public_bytes(serialization.Encoding.PEM)
+        return json.dumps([super().kept(), key.decode(), shown.decode()])
+
+    def remember(self, kept: str) -> None:
+        """See ``PhoneClient``."""
+        rest, key, shown = json.loads(kept)
+        super().remember(rest)
+        self.certificate = RTCCertificate(
+            serialization.load_pem_private_key(key.encode(), None),  # type: ignore[arg-type]
+            x509.load_pem_x509_certificate(shown.encode()),
+        )
 
     async def _open(self, asked: dict[str, str]) -> tuple[dict[str, Any], bytes, bytes]:
-        self._peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._peer = peer_with(self.certificate)
         self._channel = self._peer.createDataChannel("rapp", ordered=True)
         self._frames: asyncio.Queue[str | None] = asyncio.Queue()
         is_open = asyncio.Event()
@@ -24,15 +59,26 @@ class AiortcClient(PhoneClient):
         self._channel.on("message", self._frames.put_nowait)
         self._channel.on("close", lambda: self._frames.put_nowait(None))
         await self._peer.setLocalDescription(await self._peer.createOffer())
-        own = self._peer.localDescription.sdp
+        own = self._offered(own_parameters(self._peer, "actpass"))
         address = f"http://{self._address}/tether/v2/offer"
-        async with self._http.post(address, json={**asked, "sdp": own}) as response:
+        asked_by = {**asked, "transport": msgspec.to_builtins(own)}
+        async with self._http.post(address, json=asked_by) as response:
             opened = await response.json()
             assert response.status == 200, opened
-        await self._peer.setRemoteDescription(RTCSessionDescription(opened["sdp"], "answer"))
+        theirs = checked(opened["transport"])
+        await self._peer.setRemoteDescription(RTCSessionDescription(description(theirs), "answer"))
         async with asyncio.timeout(20):
             await is_open.wait()
-        return opened, sdp.fingerprint(opened["sdp"]), sdp.fingerprint(own)
+        return opened, theirs.print, own.print
+
+    def _offered(self, own: TransportParameters) -> TransportParameters:
+        """What it says of itself."""
+        return own
+
+    async def send_text(self, text: str) -> None:
+        """See ``PhoneClient``."""
+        with contextlib.suppress(InvalidStateError):
+            self._channel.send(text)
 
     async def _send(self, frame: dict[str, Any]) -> None:
         self._channel.send(json.dumps(frame))

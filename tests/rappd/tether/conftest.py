@@ -22,11 +22,11 @@ def desk(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
 
 @pytest.fixture
 async def phone(desk: RunningDaemon) -> AsyncIterator[MakePhone]:
-    """``await phone(name=…)``: a phone that joined; all leave at the end."""
+    """``await phone(name=…)``: a phone that joined; all leave at the end. ``over`` is what it connects by."""
     made: list[PhoneClient] = []
 
-    async def make(**asked: Any) -> PhoneClient:
-        made.append(await PhoneClient(desk).pair(**asked))
+    async def make(over: type[PhoneClient] = PhoneClient, **asked: Any) -> PhoneClient:
+        made.append(await over(desk).pair(**asked))
         return made[-1]
 
     yield make

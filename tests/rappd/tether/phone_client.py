@@ -222,7 +222,7 @@ class PhoneClient:
                     await asyncio.sleep(0.02)
 
     async def _greet(self) -> Self:
-        self._device = await self._take("paired")
+        self._device |= await self._take("paired")
         self.name = self._device["name"]
         self.here = []
         self._reading = asyncio.create_task(self._read())

@@ -18,7 +18,7 @@ from tests.rappd.tether.phone_client import PhoneClient
 
 MakePhone = Callable[..., Awaitable[PhoneClient]]
 
-MEDIA = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
+MEDIA = '"sdp": "v=0\\r\\no=- 1 1 IN IP4 127.0.0.1\\r\\ns=-\\r\\nt=0 0\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111"'
 CHUNK = {"type": "chunk", "id": "a", "total": 257, "data": "x"}
 BAD_FRAMES = {
     "frame above 16 KiB": [json.dumps({"type": "typing", "pad": "x" * 16_400})],
@@ -55,26 +55,26 @@ async def test_event_before_confirmation_closes_that_device_and_no_other(
     assert (await good.is_answered(await good.say("still here")))["text"] == "fake-llm: still here"
 
 
-@pytest.mark.parametrize(
-    ("sdp", "headers", "status"),
-    [
-        (MEDIA, {}, 400),
-        ("x" * (33 << 10), {}, 413),
-        ("x" * (80 << 10), {}, 413),
-        (MEDIA, {"Origin": "http://evil.example"}, 403),
-        (MEDIA, {"Host": "evil.example"}, 403),
-    ],
-    ids=["media section", "above 32 KiB", "far above", "foreign Origin", "foreign Host"],
-)
-async def test_bad_offer_is_refused(
-    desk: RunningDaemon, sdp: str, headers: dict[str, str], status: int
-) -> None:
+BAD_OFFERS: dict[str, tuple[str, dict[str, str], int]] = {
+    "a session description": (MEDIA, {}, 400),
+    "a name twice": ('"transport": {}, "transport": {}', {}, 400),
+    "above 16 KiB": (f'"transport": "{"x" * (17 << 10)}"', {}, 413),
+    "far above": (f'"transport": "{"x" * (80 << 10)}"', {}, 413),
+    "foreign Origin": (MEDIA, {"Origin": "http://evil.example"}, 403),
+    "foreign Host": (MEDIA, {"Host": "evil.example"}, 403),
+}
+
+
+@pytest.mark.parametrize("case", BAD_OFFERS)
+async def test_bad_offer_is_refused(desk: RunningDaemon, case: str) -> None:
+    more, headers, status = BAD_OFFERS[case]
     window = (await asyncio.to_thread(desk.request, "POST", "/devices/window", {}, control=True)).json()
     address = re.findall(r"http://([^/]+)/t#", window["links"][0])[0]
-    body = {"window": window["id"], "sdp": sdp, "commit": proofs.b64(bytes(32))}
+    body = f'{{"window": "{window["id"]}", "commit": "{proofs.b64(bytes(32))}", {more}}}'
+    headers = {"Content-Type": "application/json", **headers}
     async with (
         aiohttp.ClientSession() as http,
-        http.post(f"http://{address}/tether/v2/offer", json=body, headers=headers) as answer,
+        http.post(f"http://{address}/tether/v2/offer", data=body, headers=headers) as answer,
     ):
         found: Any = await answer.json()
         assert (answer.status, set(found)) == (status, {"error", "do", "code"}), found

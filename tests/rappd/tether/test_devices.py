@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
 
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
-from rappd.tether.devices import IDLE_DAYS, DeviceRegistry
+from rappd.tether.devices import IDLE_DAYS, DeviceRegistry, by_secret_alone
 from rappd.tether.errors import NoSuchDeviceError
 from rappd.tether.pairing_window import MOST_BAD_PROOFS, PairingWindow
 
@@ -77,6 +79,35 @@ def test_registry_damaged_file_lets_nobody_in(tmp_path: Path) -> None:
     (tmp_path / "devices.json").write_text('{"devices": 5}')
     with pytest.raises(StoreError, match=r"devices\.json cannot be read"):
         DeviceRegistry(tmp_path / "devices.json")
+
+
+def test_registry_tells_each_address_of_a_websocket_once(registry: DeviceRegistry, tmp_path: Path) -> None:
+    device = registry.find(add(registry, 1))
+    by_socket = registry.add(b"", "Other", scope="talk", user="", seen_from="10.0.0.5")
+    assert device.sockets_from == [] and by_socket.sockets_from == ["10.0.0.5"]
+    told = [registry.seen_by_socket(device, address) for address in ("10.0.0.5", "10.0.0.6", "10.0.0.5")]
+    assert told == [True, True, False]
+    for number in range(99):
+        registry.seen_by_socket(device, f"10.0.1.{number}")
+    again = DeviceRegistry(tmp_path / "devices.json").get(device.id)
+    assert again is not None and len(again.sockets_from) == 32 and again.sockets_from[-1] == "10.0.1.98"
+
+
+def test_registry_of_an_earlier_version_keeps_its_devices(tmp_path: Path) -> None:
+    (tmp_path / "devices.json").write_text(EARLIER)
+    (device,) = DeviceRegistry(tmp_path / "devices.json").all()
+    assert device.fingerprint == bytes([0xAB] * 32) and device.sockets_from == []
+    alone = by_secret_alone(device)
+    assert set(device.caps) == {"HELP.*", "WORKFLOW", "EGG", "NOTICES"} and alone.caps == ("HELP.*",)
+
+
+EARLIER = json.dumps(
+    {"devices": [{
+        "id": "ab" * 32, "name": "iPhone", "secret": "A" * 43, "scope": "talk", "workflows": True, "eggs": True,
+        "notices": True, "version": 7, "user": "", "certificate": True, "created_at": time.time(),
+        "seen_at": time.time(), "seen_from": "10.0.0.5", "session": "",
+    }]}
+)  # fmt: skip
 
 
 def test_window_closes_by_time_use_or_bad_proofs() -> None:

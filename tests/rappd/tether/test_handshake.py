@@ -16,8 +16,10 @@ PARTS = Parts("window", bytes([1] * 32), bytes([2] * 32), bytes([3] * 16), b"", 
 HOST = HostProof(lambda digest: b"signed " + digest, b"certificate")
 
 
-def handshake(**more: Any) -> Handshake:
-    return Handshake(PARTS, proofs.commitment(NONCE), (TOKEN, CODE), HOST, **more)
+def handshake(verified: bytes = PARTS.guest_print, **more: Any) -> Handshake:
+    made = Handshake(PARTS, proofs.commitment(NONCE), (TOKEN, CODE), HOST, **more)
+    assert made.on_open(verified) == []
+    return made
 
 
 def auth(
@@ -70,6 +72,8 @@ def test_handshake_accepts_only_when_both_sides_agree(first: str) -> None:
         (auth(nonce=bytes(16)), "differs"),
         ({"type": "auth"}, "protocol"),
         ({"type": "auth", "nonce": proofs.b64(NONCE), "mac": 5}, "protocol"),
+        ({"type": "auth", "nonce": proofs.b64(NONCE)}, "protocol"),
+        ({**auth(), "mac": ""}, "bad_proof"),
         ({"type": "confirm", "same": True}, "protocol"),
         ({"type": "say", "event_id": "x", "text": "hi"}, "protocol"),
         ({"type": "hello", "last_seq": 0}, "protocol"),
@@ -116,19 +120,42 @@ def test_handshake_ends_when_the_window_closes() -> None:
     assert made.on_timeout() == []
 
 
-@pytest.mark.parametrize(
-    ("proved", "key", "accepted"),
-    [(True, b"", True), (False, TOKEN, True), (False, b"", False)],
-    ids=["certificate", "secret", "neither"],
-)
-def test_handshake_of_a_device_needs_certificate_or_secret(proved: bool, key: bytes, accepted: bool) -> None:
-    made = handshake(resumes=True, proved=proved)
-    frame = auth(key) if key else {**auth(), "mac": ""}
-    actions = made.on_frame(frame)
-    if accepted:
-        assert actions[-1] == Accept("Phone")
-    else:
-        assert ends(actions) == "bad_proof"
+OTHER = bytes([9] * 32)
+
+
+@pytest.mark.parametrize("resumes", [False, True], ids=["pairing", "resuming"])
+@pytest.mark.parametrize("verified", [OTHER, b"", PARTS.host_print])
+def test_handshake_ends_where_dtls_verified_another_certificate(verified: bytes, resumes: bool) -> None:
+    registered = PARTS.guest_print if resumes else b""
+    made = Handshake(PARTS, proofs.commitment(NONCE), (TOKEN,), HOST, resumes=resumes, registered=registered)
+    actions = made.on_open(verified)
+    assert sent(actions) == [{"type": "stopped", "reason": "differs"}] and ends(actions) == "certificate"
+    assert (
+        made.on_frame(auth()) == [] and made.on_frame(auth(parts=replace(PARTS, guest_print=verified))) == []
+    )
+
+
+def test_handshake_of_a_device_needs_the_registered_certificate_whatever_was_offered() -> None:
+    parts = replace(PARTS, guest_print=OTHER)
+    made = Handshake(
+        parts, proofs.commitment(NONCE), (TOKEN,), HOST, resumes=True, registered=PARTS.guest_print
+    )
+    assert ends(made.on_open(OTHER)) == "certificate"
+    assert made.on_frame(auth(parts=parts)) == []
+
+
+def test_handshake_takes_nothing_before_the_channel_is_open_and_opens_once() -> None:
+    made = Handshake(PARTS, proofs.commitment(NONCE), (TOKEN,), HOST, resumes=True)
+    assert ends(made.on_frame(auth())) == "protocol"
+    assert ends(handshake().on_open(PARTS.guest_print)) == "protocol"
+
+
+@pytest.mark.parametrize("registered", [PARTS.guest_print, b""], ids=["webrtc", "websocket"])
+def test_handshake_of_a_device_needs_its_secret(registered: bytes) -> None:
+    assert handshake(resumes=True, registered=registered).on_frame(auth())[-1] == Accept("Phone")
+    for frame in ({**auth(), "mac": ""}, auth(bytes(16))):
+        actions = handshake(resumes=True, registered=registered).on_frame(frame)
+        assert sent(actions) == [{"type": "stopped", "reason": "expired"}] and ends(actions) == "bad_proof"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from rappd.tether.devices import Device
 from rappd.tether.egg_tokens import SECONDS, EggTokens
 from rappd.tether.errors import BadEggTokenError
 from rappd.tether.phone_eggs import MOST_BYTES
+from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient
 from twins.eggs.readers.sessions import read_session
 
@@ -29,7 +30,7 @@ async def owner(desk: RunningDaemon, method: str, path: str, body: dict[str, Any
 
 
 async def carrier(desk: RunningDaemon, phone: MakePhone, name: str = "Anna") -> PhoneClient:
-    made = await phone(name=name)
+    made = await phone(AiortcClient, name=name)
     await owner(desk, "POST", f"/devices/{name}", {"eggs": True})
     await made.sees(lambda: made.eggs.get("may"))
     return made

@@ -17,8 +17,8 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import expect, sync_playwright
 
 from rappd.tether.session import Dismiss, Hang, PhoneSession
+from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import REACHABLE
-from tests.rappd.tether.phone_client import PhoneClient
 from twins.installer.quarantine import QuarantineList
 
 
@@ -47,7 +47,7 @@ async def test_phone_sees_what_waits_only_with_the_right_and_dismisses_news(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     desk = with_news(holding(make_daemon))
-    phone = await PhoneClient(desk).pair(name="Anna")
+    phone = await AiortcClient(desk).pair(name="Anna")
     try:
         await phone.send_text(json.dumps({"type": "dismiss", "key": "code::agents/oven_agent.py"}))
         await phone.sees(lambda: "--notices" in phone.refused.get("", ""))

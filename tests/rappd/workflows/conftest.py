@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fixtures.running_daemon import RunningDaemon, free_port
 
+from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient
 from tests.rappd.workflows.held_model import HeldModel
 
@@ -104,7 +105,7 @@ async def phone(desk: Desk) -> AsyncIterator[Callable[..., Awaitable[PhoneClient
     made: list[PhoneClient] = []
 
     async def make(*, workflows: bool) -> PhoneClient:
-        one = await PhoneClient(desk).pair(name="Anna")
+        one = await AiortcClient(desk).pair(name="Anna")
         made.append(one)
         desk.ask("POST", "/devices/Anna", {"workflows": workflows})
         return one

@@ -1,0 +1,90 @@
+"""The fields by which two sides of a WebRTC connection find and check each other: they travel instead of descriptions.
+
+Two programs that read one session description may find different certificates in it. So no description travels:
+each side checks these fields, and writes the description for its own library by ``session_description``.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address, ip_address
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from rappd.tether.errors import BadOfferError
+
+MOST_CANDIDATES = 32
+"""Chromium offers one for each address of each interface."""
+PRINT_BYTES = 32
+
+# Every pattern ends with \Z: "$" also fits before a line break, and a line break begins a line of a description.
+_Ufrag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9+/]{4,256}\Z")]  # RFC 8839, 5.4: ice-char
+_Password = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9+/]{22,256}\Z")]
+_Fingerprint = Annotated[str, Meta(pattern=r"\A(?:[0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2}\Z")]
+_IP = r"[0-9A-Fa-f.:]{2,45}"  # no "%": what follows it in an IPv6 address may be any text
+_Address = Annotated[str, Meta(pattern=rf"\A(?:{_IP}|[A-Za-z0-9-]{{1,63}}\.local)\Z")]
+_LITERAL = re.compile(_IP)
+
+
+class Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A UDP host candidate (RFC 8839, 5.1) of the only component; ``address`` may be a browser's ``.local`` name."""
+
+    address: _Address
+    port: Annotated[int, Meta(ge=1, le=65535)]
+    priority: Annotated[int, Meta(ge=1, le=(1 << 31) - 1)]
+
+
+class TransportParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One side's ICE and DTLS parameters. ``fingerprint`` is the SHA-256 of its certificate as pairs of hex digits."""
+
+    ufrag: _Ufrag
+    pwd: _Password
+    setup: Literal["actpass", "active", "passive"]
+    fingerprint: _Fingerprint
+    candidates: Annotated[tuple[Candidate, ...], Meta(max_length=MOST_CANDIDATES)]
+
+    @property
+    def print(self) -> bytes:
+        """The fingerprint, 32 bytes."""
+        return bytes.fromhex(self.fingerprint.replace(":", ""))
+
+
+def checked(found: object) -> TransportParameters:
+    """The parameters that decoded JSON holds. Raises ``BadOfferError``."""
+    try:
+        return msgspec.convert(found, TransportParameters)
+    except msgspec.ValidationError as error:
+        raise BadOfferError("These are no parameters of one data channel.") from error
+
+
+def reachable(parameters: TransportParameters, client: str) -> TransportParameters:
+    """The parameters with the candidates of local networks alone, so that no phone sends this machine elsewhere.
+
+    Browsers hide their address behind a ``.local`` name. It stands for the address that the request came from.
+    """
+    local = [
+        msgspec.structs.replace(one, address=address)
+        for one in parameters.candidates
+        if (address := _of_local_network(client if one.address.endswith(".local") else one.address))
+    ]
+    return msgspec.structs.replace(parameters, candidates=tuple(local))
+
+
+def hex_pairs(fingerprint: bytes) -> str:
+    """A fingerprint as RFC 8122 writes it."""
+    return fingerprint.hex(":").upper()
+
+
+def _of_local_network(address: str) -> str:
+    """The address in its one form, if it is of a local network; else ""."""
+    if not _LITERAL.fullmatch(address):
+        return ""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return ""
+    found = (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
+    local = found.is_private and not (found.is_loopback or found.is_unspecified or found.is_multicast)
+    return str(found) if local else ""
