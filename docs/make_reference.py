@@ -39,6 +39,7 @@ DO = {
     "no_such_device": "`rappd devices list` names them.",
     "tether": "The text says more; `rappd logs` has the rest.",
     "tether_unavailable": "Do what the message says; `rappd pair` again.",
+    "other_certificate": "Open the page again where WebRTC works in the browser that was paired; else pair it anew.",
     "unknown_device": "Pair the phone anew: `rappd pair`.",
     "agent": "The text says more; `rappd logs` has the rest.",
     "agent_raised": "Look at the line in the agent's file, fix and save; it reloads by itself.",

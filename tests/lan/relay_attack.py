@@ -2,6 +2,9 @@
 
 relay_attack.py LINK            hands the frames on unchanged
 relay_attack.py LINK --knows    knows the code, too, and proves itself to both sides
+relay_attack.py LINK --claims   tells each side that it has the certificate of the other
+relay_attack.py LINK --forms    hides its certificate in the fields for the computer, nine times
+relay_attack.py LINK --page     knows the code; the phone is a browser, whose offer it reads, and whose answer it prints
 """
 
 from __future__ import annotations
@@ -9,16 +12,27 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import urllib.error
 import urllib.request
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 
-from rappd.tether import proofs, sdp
+from rappd.tether import proofs
 from rappd.tether.proofs import Parts
+from rappd.tether.rtc_transport import own_parameters
+from rappd.tether.session_description import description
+from rappd.tether.transport_parameters import TransportParameters, checked
+from tests.rappd.tether.hostile_fields import hostile
 
 NONCE = bytes(range(16))
+FORMS = [
+    "ufrag line 0", "pwd line 1", "fingerprint line 2", "setup line 3", "address line 5", "zone line 6", "name line 7",
+    "also sdp", "fingerprint '\\u2028' line",
+]  # fmt: skip
 
 
 class End:
@@ -28,7 +42,9 @@ class End:
         self.peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self.frames: asyncio.Queue[str] = asyncio.Queue()
         self.opened = asyncio.Event()
+        self.failed = asyncio.Event()
         self.channel: Any = None
+        self.peer.on("connectionstatechange", self._look)
 
     def use(self, channel: Any) -> None:
         self.channel = channel
@@ -37,19 +53,23 @@ class End:
         if channel.readyState == "open":
             self.opened.set()
 
-    async def offer(self) -> str:
+    async def offer(self) -> TransportParameters:
         self.use(self.peer.createDataChannel("rapp"))
         await self.peer.setLocalDescription(await self.peer.createOffer())
-        return self.peer.localDescription.sdp
+        return own_parameters(self.peer, "actpass")
 
-    async def answer(self, offer: str) -> str:
+    async def answer(self, offer: TransportParameters) -> TransportParameters:
         self.peer.on("datachannel", self.use)
-        await self.peer.setRemoteDescription(RTCSessionDescription(offer, "offer"))
+        await self.peer.setRemoteDescription(RTCSessionDescription(description(offer), "offer"))
         await self.peer.setLocalDescription(await self.peer.createAnswer())
-        return self.peer.localDescription.sdp
+        return own_parameters(self.peer, "active")
 
-    async def take(self, answer: str) -> None:
-        await self.peer.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+    async def take(self, answer: TransportParameters) -> None:
+        await self.peer.setRemoteDescription(RTCSessionDescription(description(answer), "answer"))
+
+    def _look(self) -> None:
+        if self.peer.connectionState in ("failed", "closed"):
+            self.failed.set()
 
 
 def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -61,9 +81,14 @@ def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
         return found
 
 
-def parts_of(said: dict[str, Any], host_sdp: str, guest_sdp: str) -> Parts:
+def fields(parameters: TransportParameters) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(parameters)
+    return found
+
+
+def parts_of(said: dict[str, Any], host: TransportParameters, guest: TransportParameters) -> Parts:
     nonce, key = proofs.unb64(said["nonce"]), proofs.unb64(said["host_key"])
-    return Parts(said["subject"], sdp.fingerprint(host_sdp), sdp.fingerprint(guest_sdp), nonce, NONCE, key)
+    return Parts(said["subject"], host.print, guest.print, nonce, NONCE, key)
 
 
 def auth(parts: Parts, token: bytes) -> str:
@@ -73,19 +98,20 @@ def auth(parts: Parts, token: bytes) -> str:
 
 async def attack(link: str, knows: bool) -> dict[str, Any]:
     found = urlsplit(link)
-    fields = parse_qs(found.fragment)
-    token, window = proofs.unb64(fields["t"][0]), fields["s"][0]
+    wanted = parse_qs(found.fragment)
+    token, window = proofs.unb64(wanted["t"][0]), wanted["s"][0]
     phone, left, right = End(), End(), End()
     phone_offer = await phone.offer()
     asked = {"window": window, "commit": proofs.b64(proofs.commitment(NONCE))}
     right_offer = await right.offer()
-    said = await asyncio.to_thread(post, found.netloc, {**asked, "sdp": right_offer})
-    await right.take(said["sdp"])
+    said = await asyncio.to_thread(post, found.netloc, {**asked, "transport": fields(right_offer)})
+    computer = checked(said["transport"])
+    await right.take(computer)
     left_answer = await left.answer(phone_offer)
     await phone.take(left_answer)
     await asyncio.gather(*(one.opened.wait() for one in (phone, left, right)))
     seen_by_phone = parts_of(said, left_answer, phone_offer)
-    seen_by_computer = parts_of(said, said["sdp"], right_offer)
+    seen_by_computer = parts_of(said, computer, right_offer)
     phone.channel.send(auth(seen_by_phone, token))
     frame = await left.frames.get()
     right.channel.send(auth(seen_by_computer, token) if knows else frame)
@@ -98,10 +124,82 @@ async def attack(link: str, knows: bool) -> dict[str, Any]:
     return result
 
 
+async def claim(link: str) -> dict[str, Any]:
+    """Both sides are told the certificate of the other: then both would show the same digits."""
+    found = urlsplit(link)
+    phone, left, right = End(), End(), End()
+    phone_offer, right_offer = await phone.offer(), await right.offer()
+    asked = {
+        "window": parse_qs(found.fragment)["s"][0],
+        "commit": proofs.b64(proofs.commitment(NONCE)),
+        "transport": {**fields(right_offer), "fingerprint": phone_offer.fingerprint},
+    }
+    said = await asyncio.to_thread(post, found.netloc, asked)
+    computer = checked(said["transport"])
+    await right.take(computer)
+    left_answer = await left.answer(phone_offer)
+    await phone.take(msgspec.structs.replace(left_answer, fingerprint=computer.fingerprint))
+    await phone.failed.wait()
+    return {"opened": [name for name, one in (("phone", phone), ("computer", right)) if one.opened.is_set()]}
+
+
+async def hide(link: str) -> dict[str, Any]:
+    """The fields for the computer name the phone's certificate, and the relay's in another way."""
+    found = urlsplit(link)
+    phone_offer, right_offer = await End().offer(), await End().offer()
+    claimed = {**fields(right_offer), "fingerprint": phone_offer.fingerprint}
+    forms = hostile(claimed, right_offer.fingerprint)
+    asked = {"window": parse_qs(found.fragment)["s"][0], "commit": proofs.b64(proofs.commitment(NONCE))}
+    statuses = set()
+    for form in FORMS:
+        try:
+            await asyncio.to_thread(post, found.netloc, {**asked, "transport": forms[form]})
+            statuses.add(200)
+        except urllib.error.HTTPError as problem:
+            statuses.add(problem.code)
+    return {"statuses": sorted(statuses)}
+
+
+async def between(link: str) -> None:
+    """The phone is a browser: its offer comes as a line, its answer goes as one; then the relay proves itself to both."""
+    found = urlsplit(link)
+    wanted = parse_qs(found.fragment)
+    token = proofs.unb64(wanted["t"][0])
+    left, right = End(), End()
+    body = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    phone_offer = msgspec.structs.replace(checked(body["transport"]), candidates=())
+    right_offer = await right.offer()
+    own = proofs.b64(proofs.commitment(NONCE))
+    asked = {"window": wanted["s"][0], "commit": own, "transport": fields(right_offer)}
+    said = await asyncio.to_thread(post, found.netloc, asked)
+    computer = checked(said["transport"])
+    await right.take(computer)
+    left_answer = await left.answer(phone_offer)
+    answer = {**said, "transport": fields(left_answer), "computer": computer.fingerprint}
+    print(json.dumps(answer), flush=True)
+    await asyncio.gather(left.opened.wait(), right.opened.wait())
+    nonce = proofs.unb64(json.loads(await left.frames.get())["nonce"])
+    right.channel.send(auth(parts_of(said, computer, right_offer), token))
+    reply = json.loads(await right.frames.get())
+    digest = replace(parts_of(said, left_answer, phone_offer), guest_nonce=nonce).digest()
+    left.channel.send(json.dumps({**reply, "mac": proofs.b64(proofs.proof(token, "host", digest))}))
+    await asyncio.to_thread(sys.stdin.readline)  # both screens are looked at meanwhile
+
+
 async def main() -> None:
-    async with asyncio.timeout(40):
-        print(json.dumps(await attack(sys.argv[1], "--knows" in sys.argv)), flush=True)
-    if "--knows" in sys.argv:
+    link, words = sys.argv[1], sys.argv[2:]
+    async with asyncio.timeout(60):
+        if "--page" in words:
+            await between(link)
+            return
+        if "--claims" in words:
+            result = await claim(link)
+        elif "--forms" in words:
+            result = await hide(link)
+        else:
+            result = await attack(link, "--knows" in words)
+        print(json.dumps(result), flush=True)
+    if "--knows" in words:
         await asyncio.to_thread(sys.stdin.readline)  # the computer's digits are looked at meanwhile
 
 

@@ -7,8 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from playwright.sync_api import Route
+
 from lan.daemons import Daemon
 from lan.network import Lan
+from lan.phones import Phone, chromium_on
+from rappd.tether.session_description import description
+from rappd.tether.transport_parameters import checked
+from tests.rappd.tether.hostile_fields import GOOD, hostile
 
 ATTACK = Path(__file__).with_name("relay_attack.py")
 
@@ -33,6 +40,99 @@ def test_relay_that_knows_the_code_shows_other_digits(lan: Lan, tmp_path: Path) 
     assert found["computer"] == "auth_ok"
     assert found["phone accepts its proof"] is False
     assert desk.ask("GET", "/devices/window")["digits"] != found["phone"]
+
+
+def test_relay_that_claims_each_sides_certificate_gets_no_connection(lan: Lan, tmp_path: Path) -> None:
+    desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
+    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    ran = relay.run([sys.executable, ATTACK, link, "--claims"], timeout=90)
+    assert json.loads(ran.stdout) == {"opened": []}, ran.stderr
+    state = desk.ask("GET", "/devices/window")
+    assert state["state"] == "open" and "digits" not in state
+
+
+def test_relay_that_hides_its_certificate_is_refused(lan: Lan, tmp_path: Path) -> None:
+    desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
+    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    ran = relay.run([sys.executable, ATTACK, link, "--forms"], timeout=60)
+    assert json.loads(ran.stdout) == {"statuses": [400]}, ran.stderr
+
+
+STOPPED = "Stopped: the numbers differ. Nothing was shared."
+HIDDEN = ["none", "ufrag line 1", "fingerprint '\\u2028' line", "name line 0", "fingerprint of the computer"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("form", HIDDEN)
+def test_relay_before_a_browser_shows_other_digits_or_none(lan: Lan, tmp_path: Path, form: str) -> None:
+    desk, relay = Daemon(lan.machine("desk"), tmp_path), lan.machine("relay")
+    desk.start()
+    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    pipe = subprocess.PIPE
+    attack = relay.start([sys.executable, ATTACK, link, "--page"], stdin=pipe, stdout=pipe, text=True)
+    assert attack.stdin is not None and attack.stdout is not None
+
+    def between(route: Route) -> None:
+        attack.stdin.write(f"{route.request.post_data}\n")
+        attack.stdin.flush()
+        answer = json.loads(attack.stdout.readline())
+        own, computer = answer["transport"]["fingerprint"], answer.pop("computer")
+        claimed = {**answer["transport"], "fingerprint": computer}
+        if form != "none":
+            answer["transport"] = {"fingerprint of the computer": claimed, **hostile(claimed, own)}[form]
+        route.fulfill(json=answer)
+
+    with chromium_on(lan.machine("phone"), tmp_path) as browser:
+        phone = Phone(browser, desk)
+        phone.page.route("**/tether/v2/offer", between)
+        phone.page.goto(link)
+        if form == "none":  # the relay knows the code: only the person notices it
+            digits = phone.page.inner_text(".digits")
+            computer = desk.wait_for(lambda: desk.ask("GET", "/devices/window").get("digits"), 20)
+            assert digits != computer
+        elif (
+            form == "fingerprint of the computer"
+        ):  # well formed: the browser itself finds the other certificate
+            phone.page.get_by_text("This Wi-Fi blocks the private line.").wait_for()
+        else:
+            phone.page.get_by_text(STOPPED).wait_for()
+        assert phone.errors == []
+    attack.stdin.close()
+
+
+@pytest.mark.browser
+def test_page_refuses_every_hostile_answer_and_offers_what_the_computer_takes(
+    lan: Lan, tmp_path: Path
+) -> None:
+    desk = Daemon(lan.machine("desk"), tmp_path)
+    desk.start()
+    forms = hostile()
+    with chromium_on(lan.machine("phone"), tmp_path) as browser:
+        phone = Phone(browser, desk)
+        phone.page.goto(desk.ask("POST", "/devices/window", {})["short_links"][0])
+        taken, own, text = phone.page.evaluate(CHECKS, [GOOD, json.dumps(forms)])
+    assert taken == ["good"]
+    read = checked(own)
+    assert read.setup == "actpass" and read.candidates
+    assert text == description(checked(GOOD))
+
+
+CHECKS = """async ([good, forms]) => {
+    const page = await import("/t/transport-parameters.js");
+    const peer = new RTCPeerConnection();
+    peer.createDataChannel("rapp");
+    await peer.setLocalDescription(await peer.createOffer());
+    await new Promise(resolve => {
+        const look = () => peer.iceGatheringState === "complete" && resolve();
+        peer.onicegatheringstatechange = look;
+        look();
+    });
+    const {sdp} = peer.localDescription;
+    const taken = Object.entries({good, ...JSON.parse(forms)}).filter(([name, fields]) => {
+        try { return page.checked(fields); } catch (error) { return !(error instanceof page.ForeignAnswerError); }
+    });
+    return [taken.map(([name]) => name), page.ownFields(sdp), page.described(good, sdp)];
+}"""
 
 
 def test_five_bad_proofs_burn_the_code(lan: Lan, tmp_path: Path) -> None:

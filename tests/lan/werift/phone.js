@@ -3,7 +3,7 @@
 //   node phone.js pair LINK KEPT TEXT       joins, says TEXT, prints the digits and the answer
 //   node phone.js resume HOST:PORT KEPT TEXT [--stranger]
 //
-// KEPT is the file with the device and its certificate. A --stranger has lost the certificate.
+// KEPT is the file with the device and its certificate. A --stranger has the secret without the certificate.
 "use strict";
 
 const crypto = require("node:crypto");
@@ -22,8 +22,31 @@ function check(condition, what) {
   if (!condition) throw new Error(what);
 }
 
-function fingerprint(sdp) {
-  return Buffer.from(/a=fingerprint:sha-256 ([0-9A-F:]+)/i.exec(sdp)[1].replaceAll(":", ""), "hex");
+const printOf = (fields) => Buffer.from(fields.fingerprint.replaceAll(":", ""), "hex");
+
+/** The fields that travel, out of this library's own description. */
+function ownFields(sdp) {
+  const lines = sdp.split("\r\n");
+  const value = (name) => lines.find((line) => line.startsWith(name)).slice(name.length);
+  const candidates = lines.filter((line) => line.startsWith("a=candidate:")).map((line) => line.split(" "))
+    .filter((parts) => parts[2].toLowerCase() === "udp" && parts[7] === "host")
+    .map((parts) => ({ address: parts[4], port: Number(parts[5]), priority: Number(parts[3]) }));
+  return {
+    ufrag: value("a=ice-ufrag:"), pwd: value("a=ice-pwd:"), setup: value("a=setup:"),
+    fingerprint: value("a=fingerprint:sha-256 "), candidates,
+  };
+}
+
+/** The description of the computer's answer for this library. */
+function described(fields, own) {
+  const mid = /^a=mid:(\S+)/m.exec(own)[1];
+  const candidates = fields.candidates.map((one, at) => `a=candidate:${at} 1 udp ${one.priority} ${one.address} ${one.port} typ host`);
+  return [
+    "v=0", "o=- 1 1 IN IP4 0.0.0.0", "s=-", "t=0 0", `a=group:BUNDLE ${mid}`,
+    "m=application 9 UDP/DTLS/SCTP webrtc-datachannel", "c=IN IP4 0.0.0.0", `a=mid:${mid}`,
+    `a=ice-ufrag:${fields.ufrag}`, `a=ice-pwd:${fields.pwd}`, `a=fingerprint:sha-256 ${fields.fingerprint}`,
+    `a=setup:${fields.setup}`, "a=sctp-port:5000", "a=max-message-size:65536", ...candidates, "",
+  ].join("\r\n");
 }
 
 function digestOf(...parts) {
@@ -108,18 +131,19 @@ async function prove(address, asked, key, pin, keys) {
   const nonce = crypto.randomBytes(16);
   const commit = b64(sha256(CONTEXT, Buffer.from(" commit"), nonce));
   const sdp = peer.localDescription.sdp;
-  const answer = await post(address, { ...asked, sdp, commit });
+  const own = ownFields(sdp);
+  const answer = await post(address, { ...asked, transport: own, commit });
   const hostKey = unb64(answer.host_key);
   if (pin) check(sha256(hostKey).subarray(0, 16).equals(pin), "another computer's key");
-  await peer.setRemoteDescription({ type: "answer", sdp: answer.sdp });
+  await peer.setRemoteDescription({ type: "answer", sdp: described(answer.transport, sdp) });
   await open;
   const digest = digestOf(
-    Buffer.from(answer.subject), fingerprint(answer.sdp), fingerprint(sdp), unb64(answer.nonce), nonce, hostKey,
+    Buffer.from(answer.subject), printOf(answer.transport), printOf(own), unb64(answer.nonce), nonce, hostKey,
   );
-  line.send({ type: "auth", nonce: b64(nonce), name: "Werift", ...(key ? { mac: b64(hmac(key, "guest", digest)) } : {}) });
+  line.send({ type: "auth", nonce: b64(nonce), name: "Werift", mac: b64(hmac(key, "guest", digest)) });
   const reply = await line.next(() => true);
   check(reply.type === "auth_ok", `stopped: ${reply.reason}`);
-  if (key) check(unb64(reply.mac).equals(hmac(key, "host", digest)), "the computer's proof is wrong");
+  check(unb64(reply.mac).equals(hmac(key, "host", digest)), "the computer's proof is wrong");
   const signer = crypto.createPublicKey({ key: hostKey, format: "der", type: "spki" });
   const signature = { key: signer, dsaEncoding: "ieee-p1363" };
   check(crypto.verify("sha256", digest, signature, unb64(reply.signature)), "the computer's signature is wrong");
@@ -151,10 +175,9 @@ async function run(what, where, kept, text, stranger) {
     fs.writeFileSync(kept, JSON.stringify({ device, keys: fresh }));
   } else {
     const { device, keys } = JSON.parse(fs.readFileSync(kept, "utf8"));
-    const secret = unb64(device.secret);
-    const [key, own] = stranger ? [secret, fresh] : [null, keys];
-    ({ line, peer } = await prove(where, { device: device.device }, key, null, own));
-    await line.next((one) => one.type === "paired");
+    const own = stranger ? fresh : keys;
+    ({ line, peer } = await prove(where, { device: device.device }, unb64(device.secret), null, own));
+    check(!("secret" in (await line.next((one) => one.type === "paired"))), "the secret came again");
   }
   await talk(line, text);
   line.send({ type: "bye" });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -236,3 +237,29 @@ async def test_phone_that_joined_without_a_certificate_resumes_by_websocket_alon
     with pytest.raises(AssertionError, match="other_certificate"):
         await other.resume()
     await other.leave()
+
+
+async def test_phone_registered_by_an_earlier_version_resumes(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    desk = make_daemon("desk", **REACHABLE, LLM_FAKE="1")
+    phone = AiortcClient(desk)
+    prints = {one.algorithm: one.value for one in phone.certificate.getFingerprints()}
+    phone._device = {
+        "device": prints["sha-256"].replace(":", "").lower(),
+        "secret": proofs.b64(bytes(range(32))),
+    }
+    phone._address = f"127.0.0.1:{REACHABLE['RAPPD_TETHER_PORT']}"
+    kept = {
+        "id": phone.id, "name": "iPhone", "secret": phone._device["secret"], "scope": "talk", "workflows": False,
+        "eggs": True, "notices": False, "version": 7, "user": "", "certificate": True, "created_at": time.time(),
+        "seen_at": time.time(), "seen_from": "192.168.1.31", "session": "",
+    }  # fmt: skip
+    desk.home.mkdir(parents=True)
+    (desk.home / "devices.json").write_text(json.dumps({"devices": [kept]}))
+    await asyncio.to_thread(desk.start)
+    await asyncio.to_thread(desk.wait_for_log, "the listener for phones is open")
+    await phone.resume()
+    assert (await phone.is_answered(await phone.say("hello")))["text"] == "fake-llm: hello"
+    await phone.sees(lambda: phone.eggs.get("may"))
+    await phone.leave()
