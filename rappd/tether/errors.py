@@ -40,8 +40,8 @@ class OtherCertificateError(TetherError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This phone has another certificate than the one it joined with.",
-            do="For the private line, remove it and pair it anew.",
+            "This browser cannot prove that it is the phone that joined.",
+            do="Use the WebSocket; for the private line, pair it anew.",
         )
 
 

@@ -266,7 +266,7 @@ class Phones:
             return
         log.warning("security: the phone %s resumes by its secret alone, from %s", device.name, address)
         self._notices.add(
-            f"{device.name} came back without its certificate, over a WebSocket from {address}.",
+            f"{device.name} came back by its secret alone, over a WebSocket from {address}.",
             f"If that was not you: rappd devices revoke {device.id[:8]}",
             kind="device",
             key=f"device:{device.id}",  # one for each phone: addresses are cheap

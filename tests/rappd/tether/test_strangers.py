@@ -212,7 +212,7 @@ async def test_secret_alone_talks_over_a_websocket_without_rights_and_the_owner_
         await alone._send(frame)
         await alone.sees(lambda: "private line" in alone.refused.get("", ""))
     (row,) = (await owner(desk, "GET", "/notices"))["notices"]
-    assert row["what"] == "Anna came back without its certificate, over a WebSocket from 127.0.0.1."
+    assert row["what"] == "Anna came back by its secret alone, over a WebSocket from 127.0.0.1."
     assert row["do"].endswith(f"rappd devices revoke {phone.id[:8]}")
     await owner(desk, "POST", "/notices/dismiss", {"all": True})
     await alone.leave()

@@ -16,7 +16,7 @@ const KINDS = {
   workflow: "Workflow to approve",
   pairing: "A machine wants to pair",
   phone: "A phone wants to join",
-  device: "A phone came back without its certificate",
+  device: "A phone came back by another way",
   egg: "An egg arrived",
   schedule: "A scheduled task failed",
   answer: "A late answer",
