@@ -22,7 +22,7 @@ _Promise = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_-]{43}\Z")]
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who asks, and its promise; ``transport`` comes over WebRTC and not over a WebSocket.
+    """An offer: the window or device, and the promise; ``transport`` comes over WebRTC and not over a WebSocket.
 
     ``window`` is empty with a typed code, ``device`` empty when pairing.
     """

@@ -1,4 +1,4 @@
-"""What this program reads of aiortc, a private part included: these tests say when it is gone."""
+"""Reading aiortc, a private part included: these tests say when it is gone."""
 
 from __future__ import annotations
 
