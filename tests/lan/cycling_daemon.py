@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
-from rappd.daemon.rate_limit import RateLimit
+from rappd.daemon.rate_limit import AddressLimit
 from rappd.daemon.server import run
 from rappd.http import tether_listener
 from rappd.settings.load import Settings
@@ -64,7 +64,7 @@ def main(home: Home, rounds: int, cycles: int) -> None:
     async def on_ready(daemon: Daemon) -> None:
         started.append(asyncio.create_task(measure(daemon, rounds, cycles)))
 
-    tether_listener.RateLimit = lambda most, seconds: RateLimit(100_000, seconds)  # type: ignore[attr-defined,misc,assignment]
+    tether_listener.AddressLimit = lambda most, seconds: AddressLimit(100_000, seconds)  # type: ignore[attr-defined,misc,assignment]
     run(home, Settings.load(home), on_ready=on_ready)
     started[0].result()
 

@@ -163,7 +163,7 @@ FIRST = {
     "no signature": lambda octets: without(octets, SIGNATURE),
     "no cookie": lambda octets: without(octets, "Cookie"),
 }
-"""What a program could make of a request that it heard, if it were quicker than the page."""
+"""A forgery that a program could make of a request that it heard, if it were quicker than the page."""
 
 
 def name_of(daemon: RunningDaemon) -> str:

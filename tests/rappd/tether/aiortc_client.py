@@ -72,7 +72,7 @@ class AiortcClient(PhoneClient):
         return opened, theirs.print, own.print
 
     def _offered(self, own: TransportParameters) -> TransportParameters:
-        """What it says of itself."""
+        """The parameters that it says are its own."""
         return own
 
     async def send_text(self, text: str) -> None:
