@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import aiohttp
 import orjson
@@ -21,6 +23,8 @@ _CHUNK = 1 << 20
 _TIMES = aiohttp.ClientTimeout(total=900, connect=15, sock_read=30)
 _SIDECAR_BYTES = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS = 5
 
 
 class EggUnreachableError(RappdError):
@@ -66,7 +70,7 @@ async def fetch_egg(url: str, waiting: UploadedEggs, *, expect_sha256: str = "")
 
 async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str:
     digest, size = hashlib.sha256(), 0
-    async with session.get(url) as response:
+    async with _opened(session, url) as response:
         if response.status != 200:
             raise EggUnreachableError(f"{url[:120]} answered {response.status}.", do="Check the address.")
         with await asyncio.to_thread(new_file, part) as file:
@@ -79,10 +83,41 @@ async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str
     return digest.hexdigest()
 
 
+@asynccontextmanager
+async def _opened(session: aiohttp.ClientSession, url: str) -> AsyncIterator[aiohttp.ClientResponse]:
+    """The answer to a GET, wherever its redirects lead: within one origin, or by https.
+
+    The owner chose the address, its server chooses where it leads: by plain http to any service of this network. By
+    https a server must have a certificate for its name before it is asked anything.
+    """
+    here = url
+    for _ in range(_MOST_REDIRECTS + 1):
+        async with session.get(here, allow_redirects=False) as response:
+            if response.status not in _REDIRECTS:
+                yield response
+                return
+            there = _led_to(here, response.headers.get("Location", ""))
+        if there is None:
+            break
+        here = there
+    raise EggUnreachableError(f"{url[:120]} leads elsewhere.", do="Give the address that it leads to.")
+
+
+def _led_to(here: str, location: str) -> str | None:
+    """The address that a redirect may lead to; None for any other."""
+    try:
+        there = urljoin(here, location)
+        old, new = urlsplit(here), urlsplit(there)
+        same = (old.scheme, old.hostname, old.port) == (new.scheme, new.hostname, new.port)
+    except ValueError:
+        return None
+    return there if same or (new.scheme == "https" and new.hostname) else None
+
+
 async def _beside(session: aiohttp.ClientSession, url: str) -> str:
     """The SHA-256 that the entry beside the egg tells; "" when there is none."""
     raw = bytearray()
-    async with session.get(url.removesuffix(".egg") + ".json") as response:
+    async with _opened(session, url.removesuffix(".egg") + ".json") as response:
         if response.status != 200:
             return ""
         async for chunk in response.content.iter_chunked(_CHUNK):

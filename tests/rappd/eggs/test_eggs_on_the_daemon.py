@@ -216,12 +216,18 @@ class EggHub(LoopbackServer):
     def __init__(self) -> None:
         super().__init__()
         self.files: dict[str, bytes] = {}
+        self.moved: dict[str, str] = {}
+        self.asked: list[str] = []
 
     def routes(self, app: web.Application) -> None:
         app.router.add_get("/{path:.*}", self._serve)
 
     async def _serve(self, request: web.Request) -> web.Response:
-        found = self.files.get(request.match_info["path"])
+        path = request.match_info["path"]
+        self.asked.append(path)
+        if path in self.moved:
+            return web.Response(status=302, headers={"Location": self.moved[path]})
+        found = self.files.get(path)
         return web.Response(body=found) if found is not None else web.Response(status=404)
 
 
@@ -231,6 +237,83 @@ def hub() -> Iterator[EggHub]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def inner() -> Iterator[EggHub]:
+    """A service of this machine that holds no eggs."""
+    server = EggHub()
+    server.files = {"status": b"the inner word", "eggs/status.egg": b"the inner word"}
+    server.start()
+    yield server
+    server.stop()
+
+
+FETCHER = """
+from agents.basic_agent import BasicAgent
+from utils.host import request
+
+
+class AskPeerAgent(BasicAgent):
+    def __init__(self):
+        self.name = "AskPeer"
+        text = {"type": "object", "properties": {"url": {"type": "string"}}}
+        super().__init__(self.name, {"name": "AskPeer", "description": "Fetches.", "parameters": text})
+
+    def perform(self, url="", **kwargs):
+        try:
+            return "heard: " + str(request("eggs.inspect", url=url))
+        except Exception as error:
+            return "refused: " + str(error)
+"""
+"""The one agent that is offered in everyday turns and may make requests of the daemon, written anew."""
+
+
+def test_inner_address_is_asked_in_the_operators_turn_alone_and_never_shown(
+    two: tuple[Place, Place], inner: EggHub
+) -> None:
+    _, kitchen = two
+    kitchen.daemon.drop("ask_peer_agent.py", FETCHER)
+    kitchen.post("/agents/approve", {"filename": "ask_peer_agent.py"})
+    address = f"{inner.url}/status"
+    told = kitchen.runs("", "AskPeer", as_operator=False, url=address)
+    assert told == "refused: Only this machine's operator can do that."
+    assert inner.asked == []
+    for agent, given in (("AskPeer", {"url": address}), ("HatchEgg", {"egg_path": address})):
+        told = kitchen.runs("", agent, **given)
+        assert "status is not an egg" in told
+        assert "the inner word" not in told
+    assert inner.asked == ["status", "status"], "positive control"
+    assert kitchen.waiting() == []
+
+
+@pytest.mark.parametrize("path", ["bare.egg", "eggs/entry.egg"])
+def test_redirect_of_a_web_address_leads_to_no_other_origin_but_by_https(
+    two: tuple[Place, Place], tmp_path: Path, hub: EggHub, inner: EggHub, path: str
+) -> None:
+    desk, kitchen = two
+    octets = desk.pack(desk.new(f"Moved to {path}"), tmp_path / "x.egg").read_bytes()
+    entry = json.dumps({"sha256": hashlib.sha256(octets).hexdigest()}).encode()
+    hub.files = {"lies/here.egg": octets, "eggs/entry.json": entry}
+    inside = f"{inner.url}/status"
+    round_and_round = f"/{path}"
+    for leads_to in (
+        inside,
+        f"//127.0.0.1:{inner.port}/status",
+        "file:///etc/passwd",
+        "http://[",
+        round_and_round,
+        "",
+    ):
+        hub.moved = {path: leads_to}
+        told = kitchen.runs("", "HatchEgg", egg_path=f"{hub.url}/{path}")
+        assert "leads elsewhere" in told, leads_to
+    hub.moved = {"eggs/entry.json": inside}
+    kitchen.runs("", "HatchEgg", egg_path=f"{hub.url}/eggs/entry.egg")
+    assert inner.asked == []
+    assert kitchen.waiting() == []
+    hub.moved = {path: "/on/the/way", "on/the/way": f"{hub.url}/lies/here.egg"}
+    assert "hatched" in kitchen.runs("", "HatchEgg", egg_path=f"{hub.url}/{path}"), "positive control"
 
 
 def test_web_eggs_are_compared_with_known_ones(two: tuple[Place, Place], tmp_path: Path, hub: EggHub) -> None:
