@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,6 @@ from fixtures.running_daemon import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
 from rappd.daemon.operator_sessions import OperatorSessions
-from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 
 HAMMERS = """
 import http.client, json
@@ -70,13 +71,18 @@ def test_voice_guesses_never_lock_out_the_operator(make_daemon: Callable[..., Ru
     )
     assert {daemon.get("/voice/config?password=guess").status for _ in range(60)} == {403, 429}
     assert daemon.get("/voice/config?password=open").status == 429, "this source guesses no more"
-    assert daemon.get("/voice/config?password=open", control=True).json() == {"a": 1}
+    page, path = OperatorPage(daemon), "/voice/config?password="
+    for ask in (page.get, partial(daemon.get, control=True)):
+        assert {ask(f"{path}guess").status for _ in range(40)} == {403}
+        assert ask(f"{path}open").json() == {"a": 1}
+
 
 
 @pytest.mark.parametrize("mode", [*MODES, NO_SANDBOX])
 def test_agent_that_hammers_locks_out_nobody(mode: str, nobody_python: Path) -> None:
     nowhere = "http://127.0.0.1:9"
-    with sandboxed_daemon_in(mode, nobody_python, LLM_FAKE="1", RAPPD_GITHUB_URL=nowhere) as daemon:
+    environment = {"LLM_FAKE": "1", "RAPPD_GITHUB_URL": nowhere, "RAPPD_AGENT_TIMEOUT": "100"}
+    with sandboxed_daemon_in(mode, nobody_python, **environment) as daemon:
         daemon.start()
         daemon.post("/voice/config", {"a": 1, "_password": "open"}, control=True)
         key = _key(daemon)
@@ -96,16 +102,17 @@ def test_agent_that_hammers_locks_out_nobody(mode: str, nobody_python: Path) -> 
         assert daemon.post("/login", control=True).status != 429
 
 
-def test_rate_limit_counts_failures_of_each_source_alone() -> None:
-    limit = RateLimit(2, 60)
-    for _ in range(10):
-        limit.take("a")
-        limit.give_back("a")
-    limit.take("a")
-    limit.take("a")
-    with pytest.raises(RateLimitedError):
-        limit.take("a")
-    limit.take("b")
+def test_operator_may_sign_in_20_times_and_import_120_times_a_minute(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1", RAPPD_GITHUB_URL="http://127.0.0.1:9").start()
+    for paths, most in (
+        (("/login", "/login/switch"), 20),
+        (("/agents/import", "/rapps/install", "/repos/connect"), 120),
+    ):
+        asked = itertools.islice(itertools.cycle(paths), most + 6)
+        late = [daemon.post(path, {}, control=True).status == 429 for path in asked]
+        assert late == [False] * most + [True] * 6
 
 
 def test_operator_key_of_odd_text_is_none() -> None:

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections.abc import MutableMapping
 from functools import partial
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -71,10 +73,8 @@ def build(machines: FederationService) -> web.Application:
     app[ENTRANCE] = ConnectionAdmission(
         machines.parts.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
     )
-    app[HELLO_LIMIT] = AddressLimit(60, 60)
-    app[SIGNED_LIMIT] = AddressLimit(600, 60)
+    set_limits(app)
     app[pairing.PAIRING] = machines.parts.pairings
-    app[pairing.PAIRING_LIMIT] = AddressLimit(20, 60)
     home, tenants = machines.node.home, machines.tenants
     app[snapshots.SHARED_HOME] = SharedHome(
         home.root,
@@ -87,6 +87,13 @@ def build(machines: FederationService) -> web.Application:
     for table in (envelopes, pairing, eggs, snapshots):
         app.add_routes(table.routes)
     return app
+
+
+def set_limits(app: MutableMapping[Any, Any]) -> None:
+    """Sets the numbers of requests that unauthenticated callers of one address may make in a minute."""
+    app[HELLO_LIMIT] = AddressLimit(60, 60)
+    app[SIGNED_LIMIT] = AddressLimit(600, 60)
+    app[pairing.PAIRING_LIMIT] = AddressLimit(20, 60)
 
 
 async def _hang_up(app: web.Application) -> None:

@@ -14,8 +14,8 @@ from aiohttp.test_utils import TestServer
 
 from envelopes.identity.node_card import introduce
 from neighborhoods.errors import PeerOfflineError
-from rappd.daemon.rate_limit import RateLimit
-from rappd.http.federation.pairing import MOST_BYTES, PAIRING, PAIRING_LIMIT, routes
+from rappd.http.federation.app import set_limits
+from rappd.http.federation.pairing import MOST_BYTES, PAIRING, routes
 
 Machine = Any
 Network = Any
@@ -27,7 +27,8 @@ async def served(desk: Machine, pi: Machine, network: Network) -> AsyncIterator[
     servers: dict[str, TestServer] = {}
     for machine in (desk, pi):
         app = web.Application()
-        app[PAIRING], app[PAIRING_LIMIT] = machine.pairings, RateLimit(20, 60)
+        app[PAIRING] = machine.pairings
+        set_limits(app)
         app.add_routes(routes)
         servers[machine.address] = TestServer(app, host="127.0.0.1")
         await servers[machine.address].start_server()
