@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.runtime.invoke import perform
@@ -75,6 +75,9 @@ def test_what_is_no_guid_is_the_shared_memory_and_said_so(guid: Any, tmp_path: P
     assert sorted(path.name for path in (tmp_path / "memory").iterdir()) == [ANN]
 
 
+@example(f"{ANN}/../../keys")
+@example(f"{ANN}\n")
+@example(f"../{ANN}")
 @given(st.one_of(st.text(), st.uuids().map(str), st.from_regex(r"[0-9a-fA-F-]{36}"), st.integers()))
 def test_only_hex_of_the_right_shape_ever_becomes_a_path(guid: Any) -> None:
     found = partition(guid)
