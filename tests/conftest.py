@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
 from fixtures.sandboxed_daemon import sandboxed_daemon
 from hypothesis import settings
 
-__all__ = ["nobody_python", "sandboxed_daemon"]  # fixtures for every test
+__all__ = ["nobody_python", "pytest_pyfunc_call", "sandboxed_daemon"]  # fixtures and a rule for every test
 
 # How long an example takes says more about the machine than about the code; a test that hangs has its timeout.
 settings.register_profile("rappd", deadline=None)
@@ -22,3 +23,4 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest_first(items)
+    bound_coroutines(items)
