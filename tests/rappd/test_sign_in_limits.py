@@ -77,7 +77,6 @@ def test_voice_guesses_never_lock_out_the_operator(make_daemon: Callable[..., Ru
         assert ask(f"{path}open").json() == {"a": 1}
 
 
-
 @pytest.mark.parametrize("mode", [*MODES, NO_SANDBOX])
 def test_agent_that_hammers_locks_out_nobody(mode: str, nobody_python: Path) -> None:
     nowhere = "http://127.0.0.1:9"

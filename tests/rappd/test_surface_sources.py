@@ -36,6 +36,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, github: FakeGitHub) -> Iter
 def daemon(shared: RunningDaemon, github: FakeGitHub) -> Iterator[RunningDaemon]:
     github.files.clear()
     github.folders.clear()
+    github.moved.clear()
     github.fetched.clear()
     yield shared
     for repo in shared.get("/repos").json()["repos"]:
@@ -234,6 +235,19 @@ def test_a_huge_manifest_is_cut_off(daemon: RunningDaemon, github: FakeGitHub) -
     assert (answer.status, answer.json()["code"]) == (502, "unreachable")
     _manifest(github, [{"id": f"a{n}", "path": f"a{n}_agent.py"} for n in range(5000)])
     assert len(_connect(daemon).json()["agents"]) == 2000
+
+
+def test_redirect_of_a_source_is_not_followed(daemon: RunningDaemon, github: FakeGitHub) -> None:
+    inside = f"{github.url}/raw/inner"
+    github.files["inner"] = json.dumps({"agents": [{"id": "aaa", "path": "aaa_agent.py"}]}).encode()
+    github.moved[f"{REPO}/main/manifest.json"] = inside
+    assert _connect(daemon).status == 502
+    _manifest(github, [{"id": "aaa", "path": "aaa_agent.py"}])
+    del github.moved[f"{REPO}/main/manifest.json"]
+    assert _connect(daemon).status == 200, "positive control"
+    github.moved[f"{REPO}/main/agents/aaa_agent.py"] = inside
+    assert _toggle(daemon, "aaa").status == 502
+    assert "inner" not in github.fetched
 
 
 def test_two_ids_that_would_share_a_file_are_one(daemon: RunningDaemon, github: FakeGitHub) -> None:

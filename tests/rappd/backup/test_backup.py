@@ -14,6 +14,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 
 from envelopes.identity.keys import IdentityKey
+from rappd.backup import secrets
 from rappd.backup.create import back_up
 from rappd.backup.restore import restore, verify
 from rappd.backup.secrets import WrongPassphraseError, seal, unseal
@@ -185,11 +186,41 @@ def test_flipped_byte_changes_nothing_restored(home: Home, tmp_path: Path) -> No
     assert refused > 50
 
 
+def members_of(backup: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(backup) as whole:
+        return {name: whole.read(name) for name in whole.namelist()}
+
+
+def test_backup_whose_files_are_not_the_signed_ones_is_refused(home: Home, tmp_path: Path) -> None:
+    """Written anew as an archive that is whole in itself; only the signed list tells."""
+    made(home, tmp_path / "desk.backup")
+    honest = members_of(tmp_path / "desk.backup")
+    name = next(name for name in honest if name.endswith("soul.md"))
+    without = {other: content for other, content in honest.items() if other != name}
+    for number, members in enumerate(
+        (
+            {**honest, name: b"another soul"},
+            {**honest, "home/brainstem/notes.txt": b"slipped in"},
+            without,
+            honest,
+        )
+    ):
+        with zipfile.ZipFile(tmp_path / f"{number}.backup", "w") as written:
+            for member, content in members.items():
+                written.writestr(member, content)
+        if members is honest:
+            assert restore(tmp_path / f"{number}.backup", tmp_path / f"new{number}").files, "positive control"
+            continue
+        with pytest.raises(BadEggError, match="is damaged"):
+            restore(tmp_path / f"{number}.backup", tmp_path / f"new{number}")
+        assert not (tmp_path / f"new{number}").exists()
+
+
 def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup")
     assert verify(tmp_path / "desk.backup")["fingerprint"] == home.identity().fingerprint
-    with zipfile.ZipFile(tmp_path / "desk.backup") as whole:
-        members = {name: whole.read(name) for name in whole.namelist() if name != integrity.MEMBER}
+    members = members_of(tmp_path / "desk.backup")
+    del members[integrity.MEMBER]
     members["home/brainstem/notes.txt"] = b"slipped in"
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     members[integrity.MEMBER] = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=IdentityKey.generate())
@@ -226,6 +257,18 @@ def test_the_seal_binds_what_stands_beside_it() -> None:
         unseal(sealed.replace(b'"n":65536', b'"n":99999999999'), PASSPHRASE)
     with pytest.raises(WrongPassphraseError):
         unseal(b"[]", PASSPHRASE)
+
+
+@pytest.mark.parametrize(("name", "value"), [("_N", 1 << 19), ("_R", 9), ("_P", 5)])
+def test_seal_that_asks_for_much_work_is_not_opened(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: int
+) -> None:
+    """Made by the honest way, so that its passphrase opens it for whoever does the work."""
+    monkeypatch.setattr(secrets, "_N", 1 << 10)
+    assert unseal(seal(b"keys", PASSPHRASE), PASSPHRASE) == b"keys", "positive control"
+    monkeypatch.setattr(secrets, name, value)
+    with pytest.raises(WrongPassphraseError):
+        unseal(seal(b"keys", PASSPHRASE), PASSPHRASE)
 
 
 def test_a_living_home_is_backed_up_and_goes_on_elsewhere(

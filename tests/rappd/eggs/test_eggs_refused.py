@@ -6,8 +6,11 @@ import hashlib
 import json
 import re
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from aiohttp import web
@@ -15,6 +18,8 @@ from fixtures.operator_page import BrowserKey, OperatorPage
 from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.twin_workspace import KETTLE, Place, lies
 
+from rappd.errors import NotFoundError
+from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import eggs as eggs_door
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 
@@ -137,3 +142,29 @@ def test_packed_egg_is_fetched_by_its_link_only(two: tuple[Place, Place]) -> Non
     assert hashlib.sha256(got.body).hexdigest() == done["packed"]["sha256"]
     assert desk.daemon.get(f"/eggs/out/{rest}/{signed}/{folder}/{name}").status == 403, "good once"
     assert "link" not in desk.post("/eggs/pack", {"twin": desk.new("Dragged again")}), "no page to sign it"
+
+
+async def test_link_of_a_packed_egg_ends_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, _, ticket, folder, name = eggs_door._link(Path("/home/eggs/laid/rose/rose.egg"), "key").split("/")
+
+    async def download(request: web.Request) -> web.Response:
+        return web.Response(text="the egg")
+
+    monkeypatch.setattr(eggs_door, "_download", download)
+    monkeypatch.setattr(
+        eggs_door, "Signature", SimpleNamespace(parse=str)
+    )  # the page's, which is another matter
+    asked = cast(
+        web.Request,
+        SimpleNamespace(
+            match_info={"ticket": ticket, "signed": "key.signature", "folder": folder, "name": name},
+            app={DAEMON: SimpleNamespace(request_signatures=SimpleNamespace(check=lambda *a, **k: None))},
+            method="GET", headers={"Host": "127.0.0.1"}, raw_path="",
+        ),
+    )  # fmt: skip
+    began, passed = time.time(), 3590
+    monkeypatch.setattr(eggs_door, "time", SimpleNamespace(time=lambda: began + passed))
+    assert (await eggs_door.dragged_out(asked)).status == 200
+    passed = 3610
+    with pytest.raises(NotFoundError):
+        await eggs_door.dragged_out(asked)

@@ -48,6 +48,7 @@ def test_a_token_over_another_machines_connection_is_refused(mine: PlainMachine,
     "change",
     [
         {"exp": 10},
+        {"iat": timedelta(seconds=-900), "exp": timedelta(seconds=-301)},
         {"iat": timedelta(seconds=400), "exp": timedelta(seconds=900)},
         {"aud": "0" * 64},
         {"exp": timedelta(days=1)},
@@ -109,11 +110,28 @@ def test_a_signature_over_another_body_or_by_another_machine(mine: PlainMachine,
     refused(mine.post(swapped), "bad_signature")
     newer = {**signed, "_x_sig": {**signed["_x_sig"], "t": signed["_x_sig"]["t"] + 1}}
     refused(mine.post(newer), "bad_signature")
+    for seconds in (-360, 360):
+        refused(mine.post(mine.signed(mine.help(), at=time.time() + seconds)), "bad_signature")
     refused(other.post({**signed, "from": other.id}), "bad_signature")
+    assert mine.post(signed).verb == "DONE", "positive control"
     refused(other.post(other.signed(mine.help())), "wrong_sender", 403)
     refused(mine.post(other.signed(mine.help())), "bad_token")
     # A signature alone, on nobody's connection, is no sign-in.
     refused(mine.post(mine.signed(mine.help()), certificate=False), "not_paired")
+
+
+@pytest.mark.parametrize("way", ["envelopes", "batch"])
+def test_signature_of_a_question_stays_in_its_record(node: Node, mine: PlainMachine, way: str) -> None:
+    signed = mine.signed(mine.help("Clock"))
+    if way == "batch":
+        assert mine.request("POST", "/envelopes/batch", [signed]).json[0]["verb"] == "ACK"
+        assert mine.waits_for(signed["id"], "DONE")
+    else:
+        assert mine.post(signed).verb == "DONE"
+    asked, answered = node.records(signed["id"])
+    assert asked.pop("_x_thread")  # this machine's own; the rest is what was signed, and still proves it
+    assert asked == signed
+    assert "_x_sig" not in answered
 
 
 def test_nobody_speaks_in_the_name_of_another_peer(node: Node, mine: PlainMachine) -> None:

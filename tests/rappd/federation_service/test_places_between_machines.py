@@ -14,8 +14,10 @@ from fixtures.machines import Machine, pair
 from fixtures.running_daemon import agent_source
 
 from envelopes.codecs.emergence import encode
-from envelopes.envelope import HELLO, Envelope, new_id
-from rappd.federation.handshake_client import say_hello
+from envelopes.envelope import HELLO, HELP, Envelope, new_id
+from neighborhoods.auth.tls import client_context
+from neighborhoods.transport.http_client import session
+from rappd.federation.handshake_client import post, say_hello
 
 Three = tuple[Machine, Machine, Machine]
 
@@ -66,6 +68,17 @@ def hello_of_a_stranger(machine: Machine) -> dict[str, Any]:
     return said
 
 
+def told_to_a_stranger(machine: Machine, path: str) -> tuple[int, str]:
+    async def ask() -> tuple[int, str]:
+        async with (
+            session() as client,
+            client.get(f"https://{machine.address}{path}", ssl=client_context(None)) as got,
+        ):
+            return got.status, await got.text()
+
+    return asyncio.run(ask())
+
+
 def test_members_see_each_other_with_presence(network: Three) -> None:
     desk, pi, _ = network
     for here, other in ((desk, "pi"), (pi, "desk")):
@@ -97,6 +110,14 @@ def test_public_agent_is_read_of_by_strangers_and_called_by_peers(network: Three
     assert said["public"] == [{"name": "Weather", "description": "A test."}]
     assert said["capabilities"] == []
     assert "agents" not in said
+    node = desk.fingerprint[:16]
+    for name in ("brainstem", "Weather", "Mail", "Nobody"):
+        answer = told_to_a_stranger(desk, f"/agents/{name}_{node}/capabilities")
+        assert answer == told_to_a_stranger(desk, "/agents/x/capabilities")
+        assert answer[0] == 401
+        help = Envelope(new_id(), "stranger_" + "0" * 16, f"{name}_{node}", HELP, {"agent": name, "args": {}})
+        status, refusal, _ = asyncio.run(post(desk.address, "/envelopes", encode(help)))
+        assert (status, refusal["data"]["reason"]) == (401, "not_paired")
     for peer in (pi, shed):
         assert call(peer, "Weather")[0] == 0
     assert is_refused(shed, "Mail")
