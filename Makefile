@@ -10,7 +10,7 @@ LOCKED ?= yes
 LOCKS := requirements
 CHECKED := --require-hashes --no-build-isolation
 
-.PHONY: start test bench storm lint clean
+.PHONY: start test bench storm defences lint clean
 
 start: $(VENV)/.installed
 	@$(BIN)/rappd start
@@ -28,6 +28,10 @@ test: $(VENV)/.tested
 # Kills and power cuts, again and again; needs root and a loop device.
 storm: $(VENV)/.tested
 	STORM_SECONDS=$(STORM_SECONDS) $(BIN)/python -m pytest tests/storm
+
+# Takes the defences of tests/defences out, one at a time: which named test notices? DEFENCES="eggs --seconds 200"
+defences: $(VENV)/.tested
+	PYTHONPATH=tests $(BIN)/python -m defences $(DEFENCES)
 
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
