@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from . import table
 from .table import REPO, Defence, TableError
 
 NOTICED, SURVIVED, HUNG, BROKEN, UNUSABLE = "noticed", "SURVIVED", "HUNG", "BROKEN", "DOES NOT APPLY"
+_FAILED = re.compile(r"^FAILED |^ERROR .* - Failed: ", re.MULTILINE)  # also what a fixture calls a failure
 Task = TypeVar("Task")
 _CONTROL_SECONDS = 600  # the longest of the suite's files takes three minutes on two processors
 
@@ -96,6 +98,7 @@ class Copy:
             key: text for key, text in os.environ.items() if key not in ("PYTHONPATH", "PYTEST_ADDOPTS")
         }
         began = time.monotonic()
+        environment["COLUMNS"] = "400"  # no reason is cut off
         process = subprocess.Popen(
             [*command, *tests], cwd=self.root, env=environment, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
@@ -132,7 +135,7 @@ def _kind(code: int, output: str) -> str:
     if code == 0:
         return SURVIVED
     # Without a test that fails, something else is wrong: no test was collected, or no daemon starts at all.
-    return NOTICED if code == 1 and "\nFAILED " in output else BROKEN
+    return NOTICED if code == 1 and _FAILED.search(output) else BROKEN
 
 
 def main() -> int:

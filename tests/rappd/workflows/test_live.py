@@ -237,6 +237,20 @@ async def test_run_of_a_phone_has_the_phones_rights_only(
     assert "may not run workflows any more" in events[-1]["text"]
 
 
+async def test_run_of_a_phone_pauses_once_its_right_is_taken_back(
+    desk: Desk, model: HeldModel, phone: MakePhone
+) -> None:
+    anna = await phone(workflows=True)
+    model.held.add("one")
+    await anna._send({"type": "workflow", "action": "start", "name": "three"})
+    await asyncio.to_thread(model.wait_for, "one")
+    desk.ask("POST", "/devices/Anna", {"workflows": False})
+    model.let_go()
+    events = await asyncio.to_thread(desk.sees, "paused")
+    assert cues(events) == ["one"]
+    assert "may not run workflows any more" in events[-1]["text"]
+
+
 def test_bad_files_are_listed_with_what_to_write(desk: Desk) -> None:
     desk.write({**THREE, "steps": [{"participant": "Dan", "cue": "x"}]})
     (row,) = [one for one in desk.ask("GET", "/workflows")["workflows"] if one["name"] == "three"]
