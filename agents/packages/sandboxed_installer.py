@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.runtime import programs
-from agents.workers import landlock, namespaces, privileges, sandbox, syscalls
-from agents.workers.clone import fork
+from agents.workers import devices, landlock, namespaces, privileges, sandbox, seccomp, syscalls
 from agents.workers.sandbox import Sandbox
 from agents.workers.syscalls import (
     LINUX,
@@ -56,8 +55,10 @@ def main() -> None:
     order = json.load(sys.stdin)
     privileges.die_with_parent()
     privileges.adopt_orphans()
+    privileges.leave_session_keyring()
     chosen = sandbox.choose(order["sandbox"])
-    child = fork(chosen.namespaces, lambda: _install(order, chosen))
+    reached = (order["path"], *_interpreter(), *order["shown"])
+    child = chosen.fork(lambda: _install(order, chosen), reached)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os._exit(code if code >= 0 else 1)
 
@@ -131,12 +132,13 @@ def enter(chosen: Sandbox, work: int, path: str, hidden: Sequence[str], shown: S
     if LINUX:
         privileges.give_up_privileges()
     if chosen.kind == sandbox.LANDLOCK:
-        raw = namespaces.raw_devices() if chosen.real_root else ()
+        raw = devices.closed_devices() if chosen.real_root else ()
         landlock.confine(
             hidden=[*hidden, *raw],
             readable=[os.path.realpath(name) for name in shown],
             writable=[path, *_PLAIN_DEVICES],
         )
+    seccomp.install(shared_processes=not chosen.own_processes)
     os.chdir(path)
     return path
 
@@ -154,9 +156,7 @@ def _enter_namespace(work: int, hidden: Sequence[str], shown: Sequence[str], *, 
     places = {os.path.realpath(name) for name in shown} | {os.path.abspath(name) for name in shown}
     opened = [(name, os.open(name, os.O_PATH | os.O_CLOEXEC)) for name in _outermost_first(places)]
     if real_root:
-        for device in namespaces.raw_devices():
-            with contextlib.suppress(OSError):
-                syscalls.mount("/dev/null", device, "", MS_BIND)
+        namespaces.close_to_root().close()
     with contextlib.suppress(OSError):  # containers mask parts of /proc, and then refuse a fresh one
         syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     syscalls.make_read_only("/")

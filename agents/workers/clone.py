@@ -9,12 +9,15 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from agents.workers import syscalls
 
 _SYS_CLONE3 = 435
 _CLONE_CHILD_CLEARTID, _CLONE_CHILD_SETTID = 0x0020_0000, 0x0100_0000
+_MOST_ACCOUNTS = 340  # user_namespaces(7)
 
 
 class _CloneArguments(ctypes.Structure):
@@ -24,16 +27,61 @@ class _CloneArguments(ctypes.Structure):
     )
 
 
-def fork(flags: int, entry: Callable[[], None]) -> int:
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Numbers of users and groups that a user namespace has, beside root's; each is the same outside."""
+
+    users: frozenset[int] = frozenset()
+    groups: frozenset[int] = frozenset()
+
+
+def fork(flags: int, entry: Callable[[], None], accounts: Accounts | None = None) -> int:
     """Fork, run ``entry`` in the child inside new namespaces, and return the child's process id.
 
     ``flags`` are CLONE_NEW* values; 0 is a plain fork. The child ends when ``entry`` returns or raises. The
-    caller must have one thread. Raises OSError.
+    caller must have one thread. ``accounts``: root and these exist in the new user namespace; for None the
+    child names its own account itself. Raises OSError.
     """
-    child = _clone(flags) if flags else os.fork()
-    if child == 0:
-        _live(entry)
-    return child
+    if accounts is None:
+        child = _clone(flags) if flags else os.fork()
+        if child == 0:
+            _live(entry)
+        return child
+    named, naming = os.pipe()
+    try:
+        child = _clone(flags)
+        if child == 0:
+            os.close(naming)
+            go_on = os.read(named, 1)  # nothing when the parent has ended
+            os.close(named)
+            _live(entry if go_on else _give_up)
+        try:
+            _name_accounts(child, accounts)
+            os.write(naming, b".")
+        except BaseException:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise
+        return child
+    finally:
+        os.close(named)
+        os.close(naming)
+
+
+def _name_accounts(child: int, accounts: Accounts) -> None:
+    """More than one account can only be named from outside of the namespace."""
+    folder = Path(f"/proc/{child}")
+    (folder / "setgroups").write_text("deny")
+    for name, numbers in (("uid_map", accounts.users), ("gid_map", accounts.groups)):
+        wanted = sorted({0, *numbers})[:_MOST_ACCOUNTS]
+        try:
+            (folder / name).write_text("".join(f"{number} {number} 1\n" for number in wanted))
+        except OSError:  # one that this namespace does not have itself
+            (folder / name).write_text("0 0 1\n")
+
+
+def _give_up() -> None:
+    os._exit(1)
 
 
 def _live(entry: Callable[[], None]) -> NoReturn:

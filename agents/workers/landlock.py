@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agents.workers.access import folders_above, is_within
-from agents.workers.namespaces import DATA_FOLDERS, MountNamespace, raw_devices
+from agents.workers.devices import closed_devices
+from agents.workers.namespaces import CLOSED_TO_ROOT, DATA_FOLDERS, MountNamespace
 from agents.workers.syscalls import system_call
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -46,7 +47,7 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     """Restricts this process to ``view`` for good. Needs ``no_new_privs``. Raises OSError.
 
     Closes ``view.private_root`` but for the workspace, and lets only ``view.access().writable`` be written;
-    for root closes the raw disks too.
+    for root closes devices and files of the kernel too.
 
     Rights add up: a folder with something read-only inside is not writable itself, only what is in it now.
     What lies in the data folders of the workspace is writable as a whole, since agents make files there.
@@ -55,7 +56,7 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     data = [f"{view.workspace}/{name}" for name in DATA_FOLDERS]
     read_only = tuple(path for path in view.read_only if not any(is_within(path, one) for one in data))
     access = replace(view, read_only=read_only).access()
-    devices = raw_devices() if real_root else ()
+    devices = (*closed_devices(), *CLOSED_TO_ROOT) if real_root else ()
     hidden = (view.hidden,) if view.hidden is not None else ()
     shown = [view.workspace, *(path for path in access.read_only if view.hides(path))]
     rules.allow_below("/", rules.all & _READING, but=(*hidden, *devices))

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from agents.workers import syscalls
 from agents.workers.access import Access, is_within
+from agents.workers.devices import DeviceFolder
 from agents.workers.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC, MS_REMOUNT
 
 DATA_FOLDERS = (".brainstem_data", ".deps")
 _RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
-_MEMORY_DEVICES = ("mem", "kmem", "port")
-_closed: set[str] = set()
-_devices: tuple[int, tuple[str, ...]] = (0, ())
+# Files of uid 0, also in a user namespace of its own: settings of the kernel and of devices, and what tells
+# of other programs (usbmon shows what keyboards send). As in the lists of what containers close.
+_READ_ONLY_TO_ROOT = (
+    "/proc/sys",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/scsi",
+    "/proc/acpi",
+    "/proc/mtrr",
+)
+_CLOSED_IN_PROC = ("/proc/sysrq-trigger", "/proc/kcore")
+CLOSED_TO_ROOT = ("/sys/kernel/debug", "/sys/kernel/tracing")
+"""Folders of the kernel that no worker of root may open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,8 @@ class MountNamespace:
     ``writable``: existing paths outside the workspace that stay writable. ``read_only``: existing paths
     inside of these, or inside the workspace, that do not. ``sockets``: to be closed. ``processes``: write
     this bound to the process namespace, where the kernel keeps one per namespace. ``shared_memory``: bytes
-    that fit into the worker's own /dev/shm.
+    that fit into the worker's own /dev/shm. ``closed_to_root``: what ``close_to_root`` closes was closed
+    before the fork.
     """
 
     workspace: str
@@ -40,6 +52,7 @@ class MountNamespace:
     sockets: tuple[str, ...] = ()
     processes: int | None = None
     shared_memory: int | None = None
+    closed_to_root: bool = False
 
     @property
     def hidden(self) -> str | None:
@@ -62,25 +75,10 @@ class MountNamespace:
         return root is not None and is_within(path, root) and not is_within(path, self.workspace)
 
 
-def raw_devices() -> tuple[str, ...]:
-    """Disks and memory as devices. Remembered until a device comes or goes: ask before forking."""
-    global _devices
-    changed = Path("/dev").stat().st_mtime_ns
-    if changed != _devices[0]:
-        _devices = (changed, tuple(entry.path for entry in os.scandir("/dev") if _is_raw(entry)))
-    return _devices[1]
-
-
-def hide_raw_devices() -> None:
-    """Close the raw devices in this process's mount namespace, and in those of all that it will start.
-
-    Called again, it closes those that have come meanwhile.
-    """
-    for path in raw_devices():
-        if path not in _closed:
-            _closed.add(path)
-            with contextlib.suppress(OSError):
-                syscalls.mount("/dev/null", path, "", MS_BIND)
+def close_to_root() -> DeviceFolder:
+    """Close what no worker of root may reach: in this process's mount namespace and in those made from it."""
+    _close(tuple(path for path in CLOSED_TO_ROOT if os.path.isdir(path)))
+    return DeviceFolder()
 
 
 def own_mounts() -> None:
@@ -90,7 +88,9 @@ def own_mounts() -> None:
 
 
 def map_own_account(uid: int, gid: int) -> None:
-    """In a fresh user namespace, stay the account one was."""
+    """In a fresh user namespace, stay the account one was, unless accounts were named from outside."""
+    if Path("/proc/self/uid_map").read_text():
+        return
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -99,10 +99,12 @@ def map_own_account(uid: int, gid: int) -> None:
 def enter(view: MountNamespace, *, real_root: bool) -> None:
     """Build the view in this process's fresh mount namespace. Raises OSError when any needed part fails.
 
-    ``real_root``: this is root of the whole machine, to whom kernel settings must be closed as well, since
-    file permissions do not close them; the raw disks are closed by ``hide_raw_devices`` before the fork.
+    ``real_root``: this is uid 0 of the whole machine, whom file permissions keep from no setting of the
+    kernel.
     """
     syscalls.mount("none", "/", "", MS_REC | MS_PRIVATE)
+    if real_root and not view.closed_to_root:
+        close_to_root().close()
     access = view.access()
     copies = [(path, syscalls.copy_mounts(path)) for path in (*access.writable, *access.pinned)]
     processes = syscalls.copy_mounts("/proc")
@@ -190,19 +192,12 @@ def _close(sockets: tuple[str, ...]) -> None:
                 syscalls.mount("/dev/null", path, "", MS_BIND)
 
 
-def _is_raw(entry: os.DirEntry[str]) -> bool:
-    if entry.name in _MEMORY_DEVICES:
-        return True
-    try:
-        return stat.S_ISBLK(entry.stat(follow_symlinks=False).st_mode)
-    except OSError:
-        return False  # unplugged meanwhile
-
-
 def _close_kernel_settings() -> None:
-    with contextlib.suppress(OSError):
-        syscalls.mount("/proc/sys", "/proc/sys", "", MS_BIND | MS_REC)
-        syscalls.make_read_only("/proc/sys")
-    for path in ("/proc/sysrq-trigger", "/proc/kcore"):
+    for path in _READ_ONLY_TO_ROOT:
+        if os.path.exists(path):
+            with contextlib.suppress(OSError):  # a container may have closed it itself
+                syscalls.mount(path, path, "", MS_BIND | MS_REC)
+                syscalls.make_read_only(path)
+    for path in _CLOSED_IN_PROC:
         with contextlib.suppress(OSError):
             syscalls.mount("/dev/null", path, "", MS_BIND)

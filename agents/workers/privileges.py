@@ -11,20 +11,16 @@ from contextlib import contextmanager, suppress
 from agents.workers import syscalls
 from agents.workers.syscalls import LINUX
 
-# A worker of root keeps what concerns its own files and low ports. Gone are, above all, SYS_ADMIN
-# (unmounting), SYS_PTRACE and DAC_READ_SEARCH (other processes, files by handle), MKNOD and SYS_RAWIO
-# (the raw disk), SYS_RESOURCE (lifting limits), SYS_MODULE, SYS_BOOT, BPF, PERFMON.
+# In a user namespace these only count for files of the accounts that exist in there. Where user namespaces
+# are off they count for the whole machine, so that every one has a reason:
 _KEPT_BY_ROOT = {
-    "CHOWN": 0,
-    "DAC_OVERRIDE": 1,
-    "FOWNER": 3,
-    "FSETID": 4,
-    "KILL": 5,
-    "SETGID": 6,
-    "SETUID": 7,
-    "NET_BIND_SERVICE": 10,
-    "NET_RAW": 13,
+    "DAC_OVERRIDE": 1,  # workspaces of another account; files whose mode forbids even their owner
+    "FOWNER": 3,  # modes and times of files in such a workspace
 }
+# Gone are, above all, NET_RAW (the operator's session on the loopback), SYS_ADMIN (unmounting), SYS_PTRACE and
+# DAC_READ_SEARCH (other processes, files by handle), MKNOD and SYS_RAWIO (the raw disk), SYS_RESOURCE (lifting
+# limits), SYS_MODULE, SYS_BOOT, BPF, PERFMON; SETUID, SETGID and CHOWN, by which root becomes any account; KILL,
+# which reaches processes of every account; NET_BIND_SERVICE, by which an agent would stand in for a service.
 _CAPABILITY_VERSION_3 = 0x2008_0522
 _HIGHEST_CAPABILITY = 63
 _SYS_ADMIN = 21
@@ -92,6 +88,13 @@ def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent has ended (Linux only)."""
     if LINUX:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def leave_session_keyring() -> None:
+    """Leave the keys behind that a login, or the service manager, gave to this session (Linux only)."""
+    if LINUX:
+        with suppress(OSError):  # a kernel without keys, or a container that forbids asking for them
+            syscalls.join_session_keyring()
 
 
 def narrow_bounds() -> None:

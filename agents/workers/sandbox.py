@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.workers import landlock, namespaces, privileges
-from agents.workers.clone import fork
+from agents.workers import landlock, namespaces, privileges, seccomp
+from agents.workers.access import folders_above
+from agents.workers.clone import Accounts, fork
 from agents.workers.namespaces import MountNamespace
 from agents.workers.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
 
@@ -30,9 +32,10 @@ _PROBED_MEMORY = 1 << 20
 class Sandbox:
     """One way to shut a worker in.
 
-    ``namespaces``: what to fork it into. ``real_root``: the worker is root of the whole machine.
-    ``bounded``: the kernel bounds the number of processes in each worker's own namespace. ``account``:
-    the user and group to stay in a user namespace of its own.
+    ``namespaces``: what to fork it into. ``real_root``: the worker has the number of the whole machine's
+    root, whose files these are, also in a user namespace of its own. ``bounded``: the kernel bounds the
+    number of processes in each worker's own namespace. ``account``: the user and group to stay in a user
+    namespace of its own; root has more than itself in there.
     """
 
     kind: str
@@ -43,8 +46,9 @@ class Sandbox:
     account: tuple[int, int] | None = None
 
     def report(self) -> dict[str, Any]:
-        """``{kind, detail}``, for people."""
-        return {"kind": self.kind, "detail": self.detail}
+        """``{kind, detail}`` and, if system calls are not filtered, ``unfiltered``: why; for people."""
+        why = {"unfiltered": reason} if (reason := seccomp.missing()) else {}
+        return {"kind": self.kind, "detail": self.detail} | why
 
     @property
     def own_processes(self) -> bool:
@@ -66,6 +70,16 @@ class Sandbox:
             return True  # a process may only trace those that it restricted itself
         return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())
 
+    def fork(self, entry: Callable[[], None], reached: Iterable[str]) -> int:
+        """Fork into the namespaces; ``entry`` must call ``enter``. See ``clone.fork``.
+
+        The owners of the paths ``reached`` and of the folders above them stay known in root's user namespace:
+        to root in there, a file of any other account is a stranger's.
+        """
+        seccomp.encoded(shared_processes=not self.own_processes)  # remembered by the child
+        owned = self.real_root and self.account is not None
+        return fork(self.namespaces, entry, _owners(reached) if owned else None)
+
     def enter(self, view: MountNamespace) -> None:
         """Shut this process in, for good. Raises OSError when that cannot be done in full."""
         if self.account is not None:
@@ -76,6 +90,17 @@ class Sandbox:
             privileges.give_up_privileges()
         if self.kind == LANDLOCK:
             landlock.enter(view, real_root=self.real_root)
+        seccomp.install(shared_processes=not self.own_processes)
+
+
+def _owners(reached: Iterable[str]) -> Accounts:
+    users, groups = set(), set()
+    for path in {above for one in reached for above in (one, *folders_above(one))}:
+        with contextlib.suppress(OSError):
+            status = Path(path).stat()
+            users.add(status.st_uid)
+            groups.add(status.st_gid)
+    return Accounts(frozenset(users), frozenset(groups))
 
 
 def choose(wish: str = AUTO) -> Sandbox:
@@ -103,11 +128,11 @@ def _candidates(wish: str) -> Iterable[Sandbox]:
         detail = "workers see neither the home folder nor other workspaces, and only their own processes"
         bounded = _kernel() >= _OWN_PID_MAX_SINCE
         for bound in (True, False) if bounded else (False,):
-            if os.geteuid() == 0:
-                yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound)
             flags = CLONE_NEWUSER | _OWN
-            account = (os.getuid(), os.getgid())
-            yield Sandbox(MOUNT_NAMESPACE, detail, flags, False, bound, account)
+            account, real_root = (os.getuid(), os.getgid()), os.geteuid() == 0
+            yield Sandbox(MOUNT_NAMESPACE, detail, flags, real_root, bound, account)
+            if real_root:  # user namespaces are switched off
+                yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound)
     if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
         detail = "workers can open neither the home folder nor other workspaces"
         yield Sandbox(LANDLOCK, detail, real_root=os.geteuid() == 0)
@@ -136,7 +161,7 @@ def _probe(candidate: Sandbox) -> str:
             processes=_PROBED_PROCESSES if candidate.bounded else None,
             shared_memory=_PROBED_MEMORY,
         )
-        child = fork(candidate.namespaces, lambda: _try(candidate, view, secret, into))
+        child = candidate.fork(lambda: _try(candidate, view, secret, into), (str(workspace),))
         status = os.waitpid(child, 0)[1]
         os.write(into, b"\n")  # so that there is something to read
         said = os.read(out, 500).decode().strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import platform
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,9 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_READ, PR_CAPBSET_DROP = 1, 4, 23, 
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS, PR_CAP_AMBIENT = 36, 38, 40, 47
 
 LINUX = sys.platform == "linux"
+
+_SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}.get(platform.machine(), 311)  # 311: arm
+_KEYCTL_GET_KEYRING_ID, _KEYCTL_JOIN_SESSION_KEYRING, _SESSION_KEYRING = 0, 1, -3
 
 # one number on every architecture, as all calls added since Linux 5.0
 _SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
@@ -152,6 +156,16 @@ def system_call(number: int, *arguments: object) -> int:
     """
     wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return int(_libc.syscall(ctypes.c_long(number), *wide))
+
+
+def join_session_keyring() -> None:
+    """Move this process to a new session keyring, which holds nothing. Raises OSError."""
+    _check(system_call(_SYS_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING, None), "keyctl")
+
+
+def session_keyring() -> int:
+    """The number of this process's session keyring. Raises OSError."""
+    return _check(system_call(_SYS_KEYCTL, _KEYCTL_GET_KEYRING_ID, _SESSION_KEYRING, 0), "keyctl")
 
 
 def capget(header: ctypes.Structure, data: ctypes.Array[ctypes.c_uint32]) -> None:

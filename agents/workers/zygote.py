@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from agents.workers import (
     started_processes,
     worker_watch,
 )
-from agents.workers.clone import fork
+from agents.workers.devices import DeviceFolder, closed_devices
 from agents.workers.protected_paths import MachinePaths
 from agents.workers.spawn import Spawner, SpawnRequest, serve_worker, view_of
 from agents.workers.syscalls import LINUX
@@ -58,6 +59,7 @@ class Zygote:
 
     def __init__(self, channel: socket.socket, settings: dict[str, Any]) -> None:
         gc.disable()
+        privileges.leave_session_keyring()
         privileges.adopt_orphans()
         privileges.narrow_bounds()
         self._channel = channel
@@ -72,8 +74,11 @@ class Zygote:
         note |= self._memory_note()
         self._watch = worker_watch.WorkerWatch(self._groups, mounts=chosen.kind == sandbox.MOUNT_NAMESPACE)
         self._why: dict[int, str] = {}
+        self._devices: DeviceFolder | None = None
         if chosen.real_root and chosen.kind == sandbox.MOUNT_NAMESPACE:
-            namespaces.own_mounts()
+            with contextlib.suppress(OSError):  # in a container without the right, each worker does it itself
+                namespaces.own_mounts()
+                self._devices = namespaces.close_to_root()
         self._spawner = Spawner(chosen, MachinePaths(settings["homes"], settings["programs"]), *os.pipe())
         self._wakeup, wakeup_in = os.pipe()
         os.set_blocking(wakeup_in, False)
@@ -146,17 +151,20 @@ class Zygote:
         if LINUX and len(list(Path("/proc/self/task").iterdir())) > 1:
             raise OSError("the zygote has more than one thread and must not fork")
         chosen = self._spawner.sandbox
-        if chosen.real_root and chosen.kind == sandbox.MOUNT_NAMESPACE:
-            namespaces.hide_raw_devices()
+        if self._devices is not None:
+            self._devices.refresh()
         elif chosen.real_root:
-            namespaces.raw_devices()  # remembered by all who are forked
+            closed_devices()  # remembered by all who are forked
         self._spawner.machine.refresh()
         shared = None
         if LINUX and os.geteuid() != 0 and not chosen.own_account:
             shared = process_limits.processes_of_account()
-        view = view_of(plan, read_only, self._spawner)
+        view = replace(view_of(plan, read_only, self._spawner), closed_to_root=self._devices is not None)
         view.access()  # remembered by all who are forked
-        return fork(chosen.namespaces, lambda: serve_worker(order, self._spawner, plan, view, shared))
+        with os.scandir(view.workspace) as entries:
+            reached = [one.path for one in entries] if chosen.real_root else []
+        reached += (*read_only, *self._spawner.machine.programs)
+        return chosen.fork(lambda: serve_worker(order, self._spawner, plan, view, shared), reached)
 
     def _reap(self) -> None:
         """Collects all that ended, then ends what they left behind: once for a whole crowd, not for each of it."""
