@@ -23,7 +23,8 @@ _VERSION = 1
 _PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15
-_SCOPE_SIGNAL = 2
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNAL = 1, 2
+_SCOPES_SINCE = 6
 _ALL_OF_VERSION_1 = (1 << 13) - 1
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
@@ -46,8 +47,8 @@ def version() -> int:
 def enter(view: MountNamespace, *, real_root: bool) -> None:
     """Restricts this process to ``view`` for good. Needs ``no_new_privs``. Raises OSError.
 
-    Closes ``view.private_root`` but for the workspace, and lets only ``view.access().writable`` be written;
-    for root closes devices and files of the kernel too.
+    Closes ``view.private_root`` but for the workspace, and ``view.private``, and lets only what
+    ``view.access()`` names be written; for root closes devices and files of the kernel too.
 
     Rights add up: a folder with something read-only inside is not writable itself, only what is in it now.
     What lies in the data folders of the workspace is writable as a whole, since agents make files there.
@@ -57,17 +58,32 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     read_only = tuple(path for path in view.read_only if not any(is_within(path, one) for one in data))
     access = replace(view, read_only=read_only).access()
     devices = (*closed_devices(), *CLOSED_TO_ROOT) if real_root else ()
-    hidden = (view.hidden,) if view.hidden is not None else ()
-    shown = [view.workspace, *(path for path in access.read_only if view.hides(path))]
+    hidden = access.hidden
+    shown = [
+        path for path in (*access.writable, *access.read_only) if any(is_within(path, one) for one in hidden)
+    ]
     rules.allow_below("/", rules.all & _READING, but=(*hidden, *devices))
     for path in shown:
-        rules.allow(path, rules.all & _READING)
+        inside = [one for one in hidden if one != path and is_within(one, path)]
+        rules.allow_below(path, rules.all & _READING, but=inside)
     own = f"/proc/{os.getpid()}" if real_root else "/proc"  # root's /proc has settings of the kernel
     for path in ("/dev", own):
         rules.allow_below(path, rules.all & _ON_FILES, but=devices)
     for path in access.writable:
         rules.allow_below(path, rules.all, but=(*access.read_only, *hidden))
     rules.enforce()
+
+
+def close_abstract_sockets() -> None:
+    """Keep this process from connecting to abstract sockets of others, where the kernel can (Linux 6.12).
+
+    No file system has them, so that no mount namespace closes them. Needs ``no_new_privs``. Raises OSError.
+    """
+    if version() >= _SCOPES_SINCE:
+        attributes = _Ruleset(0, 0, _SCOPE_ABSTRACT_SOCKETS)
+        rules = _checked(system_call(_CREATE_RULESET, ctypes.byref(attributes), ctypes.sizeof(attributes), 0))
+        _checked(system_call(_RESTRICT_SELF, rules, 0))
+        os.close(rules)
 
 
 def confine(*, hidden: Sequence[str], readable: Sequence[str], writable: Sequence[str]) -> None:
@@ -91,7 +107,9 @@ class _Rules:
         for since, right in ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEVICE)):
             if abi >= since:
                 self.all |= right
-        scoped = _SCOPE_SIGNAL if abi >= 6 else 0  # a worker may signal its own processes only
+        # A worker signals its own processes alone, and connects to their abstract sockets alone: the screen
+        # and the session bus listen at such, where the network is the machine's.
+        scoped = _SCOPE_SIGNAL | _SCOPE_ABSTRACT_SOCKETS if abi >= _SCOPES_SINCE else 0
         attributes = _Ruleset(self.all, 0, scoped)
         size = 8 if abi < 4 else 16 if abi < 6 else 24
         self._fd = _checked(system_call(_CREATE_RULESET, ctypes.byref(attributes), size, 0))

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from agents.workers import syscalls
-from agents.workers.access import Access, is_within
+from agents.workers.access import Access, folders_above, is_within
 from agents.workers.devices import DeviceFolder
-from agents.workers.syscalls import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC, MS_REMOUNT
+from agents.workers.syscalls import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+)
 
 DATA_FOLDERS = (".brainstem_data", ".deps")
 _RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
@@ -53,11 +64,7 @@ class MountNamespace:
     processes: int | None = None
     shared_memory: int | None = None
     closed_to_root: bool = False
-
-    @property
-    def hidden(self) -> str | None:
-        """The folder to hide, if it is another than the workspace."""
-        return self.private_root if self.private_root != self.workspace else None
+    private: tuple[str, ...] = ()
 
     @lru_cache(maxsize=128)  # noqa: B019 - few views, and equal ones are one
     def access(self) -> Access:
@@ -67,7 +74,9 @@ class MountNamespace:
         if self.workspace in read_only:  # then at least its folders for data stay writable
             data = [f"{self.workspace}/{name}" for name in DATA_FOLDERS]
             writable += [path for path in data if os.path.isdir(path) and not os.path.islink(path)]
-        return Access.of([*writable, self.workspace], [*read_only, *self.programs], self.hidden)
+        root = self.private_root
+        hidden = [*self.private, *([root] if root is not None and root != self.workspace else [])]
+        return Access.of([*writable, self.workspace], [*read_only, *self.programs], hidden)
 
     def hides(self, path: str) -> bool:
         """True when ``path`` is in the private folder and not in the workspace."""
@@ -116,24 +125,45 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
             Path("/proc/sys/kernel/ns_last_pid").write_text(str(_RESERVED_PIDS))
     if real_root:
         _close_kernel_settings()
-    copies += [(path, _copy_read_only(path, view)) for path in access.read_only]
-    hidden = view.hidden
-    if hidden is not None:
-        copies.append((hidden, -1))
+    copies += [(path, _copy_read_only(path, access)) for path in access.read_only]
+    around = {above for path, _ in copies for above in folders_above(path)}
+    with_something = [path for path in access.hidden if path in around]
+    closed = [path for path in access.hidden if path not in around]
+    copies += zip(closed, _closed_copies(closed, view.workspace), strict=True)
+    copies += [(path, -1) for path in with_something]
     for path, copy in sorted(copies, key=lambda one: len(one[0])):
         if copy < 0:
             _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)])
         else:
             syscalls.attach_mounts(copy, path)
-    if hidden is not None:
-        flags = MS_REMOUNT | MS_BIND | syscalls.MS_RDONLY | MS_NOSUID | MS_NODEV
-        syscalls.mount("none", hidden, "", flags)
+    for path in with_something:
+        syscalls.mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     _close(view.sockets)  # last: they may lie in folders that were mounted again
     if view.shared_memory is not None:
         _replace_shared_memory(view.shared_memory)
 
 
-def _copy_read_only(path: str, view: MountNamespace) -> int:
+def _closed_copies(paths: Sequence[str], place: str) -> list[int]:
+    """Mounts to lay over ``paths``: folders and files that nobody opens, made at ``place`` for a moment.
+
+    Root opens a file of every mode, but no device on a file system that has none.
+    """
+    if not paths:
+        return []
+    syscalls.mount("rappd", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4k")
+    folder, file = f"{place}/folder", f"{place}/file"
+    os.mkdir(folder, 0)
+    try:
+        os.mknod(file, stat.S_IFCHR, 0)  # device 0, which every account may make (Linux 5.8)
+    except PermissionError:
+        os.mknod(file, 0)
+    syscalls.mount("none", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    copies = [syscalls.copy_mounts(folder if os.path.isdir(path) else file) for path in paths]
+    syscalls.unmount(place)
+    return copies
+
+
+def _copy_read_only(path: str, access: Access) -> int:
     """A copy of what is at ``path``, taken when everything is read-only.
 
     A link that leads nowhere or to what the worker does not see shows an empty file.
@@ -144,7 +174,7 @@ def _copy_read_only(path: str, view: MountNamespace) -> int:
         return syscalls.copy_mounts("/dev/null")
     try:
         here = f"/proc/self/fd/{opened}"
-        if os.path.islink(path) and view.hides(os.readlink(here)):
+        if os.path.islink(path) and access.hides(os.readlink(here)):
             return syscalls.copy_mounts("/dev/null")
         return syscalls.copy_mounts(here)
     finally:
@@ -184,9 +214,7 @@ def _replace_shared_memory(size: int) -> None:
 def _close(sockets: tuple[str, ...]) -> None:
     for path in sockets:
         if os.path.isdir(path):
-            syscalls.mount(
-                "rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | syscalls.MS_RDONLY, "mode=0,size=4k"
-            )
+            syscalls.mount("rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=0,size=4k")
         else:
             with contextlib.suppress(OSError):  # it went away meanwhile
                 syscalls.mount("/dev/null", path, "", MS_BIND)

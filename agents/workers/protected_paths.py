@@ -14,6 +14,8 @@ import site
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from agents.workers.private_paths import PrivatePaths
+
 SCRATCH = ("/tmp", "/var/tmp", "/dev/shm", "/mnt", "/media", "/run/media", "/srv")  # noqa: S108
 """Folders for everybody's files; so is each folder at the top that is not in ``SYSTEM``."""
 
@@ -43,12 +45,16 @@ CONTROL_SOCKETS = (
     "/run/crio",
     "/run/snapd.socket",
     "/run/user/{uid}",
+    "/run/pcscd",
     "/run/screen",
     "/tmp/ssh-*",  # noqa: S108
     "/tmp/.X11-unix",  # noqa: S108
     "/tmp/emacs{uid}",  # noqa: S108
 )
 """Sockets of services that start programs, sign or type for everybody who asks: closed in a mount namespace."""
+
+OF_OTHERS = ("/run/user", "/tmp/tmux-*", "/tmp/emacs*")  # noqa: S108
+"""Those of all accounts, which root may use."""
 
 TERMINALS = "/tmp/tmux-{uid}"  # noqa: S108
 """The folder of this account's terminal multiplexer. It is made where it is missing: one that came later would
@@ -58,9 +64,17 @@ be open to the workers that run then."""
 class MachinePaths:
     """Paths outside workspaces, looked up again when a folder that lists them has changed."""
 
-    def __init__(self, homes: Sequence[str], programs: Sequence[str]) -> None:
+    def __init__(
+        self,
+        homes: Sequence[str],
+        programs: Sequence[str],
+        private: PrivatePaths,
+        agent_sockets: Sequence[str] = (),
+    ) -> None:
         self.programs = tuple(programs)
+        self.private = private
         self._homes = homes
+        self._agent_sockets = agent_sockets
         self._listed = ["/", *homes, *(f"{home}/.cache" for home in homes)]
         self._stamps: list[int] = []
         self.writable: tuple[str, ...] = ()
@@ -69,12 +83,23 @@ class MachinePaths:
 
     def refresh(self) -> None:
         """Look whether a path has come or gone. Sockets are looked for each time."""
-        self.sockets = tuple(control_sockets())
+        self.private.refresh()
+        self.sockets = tuple(
+            dict.fromkeys((*control_sockets(), *filter(os.path.exists, self._agent_sockets)))
+        )
         stamps = [_changed_at(folder) for folder in self._listed]
         if stamps != self._stamps:
             self._stamps = stamps
             self.writable = tuple(writable_paths(self._homes))
             self.read_only = tuple(protected_paths(self._homes))
+
+
+def secret_sockets(environment: Mapping[str, str]) -> list[str]:
+    """Paths of the sockets by which programs of this account sign and unlock, as its environment names them."""
+    bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "")
+    named = [environment.get("SSH_AUTH_SOCK", ""), environment.get("GPG_AGENT_INFO", "").partition(":")[0]]
+    named += [part.partition("path=")[2].partition(",")[0] for part in bus.split(";") if "path=" in part]
+    return [os.path.realpath(path) for path in dict.fromkeys(named) if path.startswith("/")]
 
 
 def home_folders(environment: Mapping[str, str]) -> list[str]:
@@ -131,7 +156,7 @@ def control_sockets() -> list[str]:
     terminals = TERMINALS.format(uid=uid)
     with contextlib.suppress(OSError):
         os.mkdir(terminals, 0o700)
-    wanted = (terminals, *(one.format(uid=uid) for one in CONTROL_SOCKETS))
+    wanted = (terminals, *(one.format(uid=uid) for one in CONTROL_SOCKETS), *(OF_OTHERS if uid == 0 else ()))
     return [path for one in wanted for path in glob.glob(one) if not os.path.islink(path)]
 
 

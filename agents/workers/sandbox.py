@@ -90,6 +90,8 @@ class Sandbox:
             privileges.give_up_privileges()
         if self.kind == LANDLOCK:
             landlock.enter(view, real_root=self.real_root)
+        elif self.kind == MOUNT_NAMESPACE:
+            landlock.close_abstract_sockets()
         seccomp.install(shared_processes=not self.own_processes)
 
 

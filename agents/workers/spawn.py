@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from agents.workers import privileges, process_limits
+from agents.workers import private_paths, privileges, process_limits
 from agents.workers.channel import WorkerChannel, use_channel
 from agents.workers.namespaces import MountNamespace
 from agents.workers.protected_paths import MachinePaths
@@ -70,10 +70,11 @@ def view_of(plan: dict[str, Any], read_only: list[str], spawner: Spawner) -> Mou
         plan["private_root"] or None,
         machine.programs,
         machine.writable,
-        (*machine.read_only, *read_only, *filter(os.path.exists, linked)),
+        (*machine.read_only, *read_only, *filter(os.path.exists, linked), *machine.private.shown),
         machine.sockets,
         plan["limits"]["processes"] if spawner.sandbox.bounded else None,
         plan["limits"]["memory"],
+        private=machine.private.hidden,
     )
 
 
@@ -121,6 +122,7 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, share
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()
     sandbox.enter(view)
+    private_paths.remember(view.access().hidden)
     if LINUX and not sandbox.hides_workers:
         privileges.protect_process()
     privileges.die_with_parent()  # losing privileges may have undone it

@@ -29,6 +29,7 @@ class WorkerSupervisor:
     ``on_output(pool's key, process id, line)`` gets what they print. ``environ`` is the zygote's
     environment and must hold nothing secret; workers get their plan's instead. ``preload`` are modules
     that hold rooms. ``sandbox`` is "auto", or one kind to use ("mount namespace", "landlock", "none").
+    ``may_read``: paths among the account's private ones that workers may read; ``*`` for all.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class WorkerSupervisor:
         environ: Mapping[str, str] | None = None,
         preload: Sequence[str] = ("agents.runtime.host", "agents.contract.loading:compile_library"),
         sandbox: str = AUTO,
+        may_read: Sequence[str] = (),
     ) -> None:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-        self._settings = ZygoteSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL)
+        self._settings = ZygoteSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL, may_read)
         self._on_output = on_output
         self.loop = asyncio.get_running_loop()
         self._zygote: ZygoteClient | None = None

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from agents.workers.channel import WorkerChannel
+from agents.workers.private_paths import explain
 from agents.workers.protocol import ANSWER, ANSWER_BYTES, RAISED
 from agents.workers.syscalls import LINUX
 
@@ -79,6 +80,7 @@ def describe(problem: BaseException, home: str) -> dict[str, Any]:
         message = problem.msg if isinstance(problem, SyntaxError) else str(problem)
     except Exception:  # noqa: BLE001 - an exception of agent code may not even be able to name itself
         message = "(its message cannot be read)"
+    message += explain(problem)
     return {
         "kind": _clean(type(problem).__name__),
         "message": _clean(message)[:_MESSAGE_CHARACTERS],

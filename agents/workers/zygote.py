@@ -26,6 +26,7 @@ from agents.workers import (
     worker_watch,
 )
 from agents.workers.devices import DeviceFolder, closed_devices
+from agents.workers.private_paths import PrivatePaths
 from agents.workers.protected_paths import MachinePaths
 from agents.workers.spawn import Spawner, SpawnRequest, serve_worker, view_of
 from agents.workers.syscalls import LINUX
@@ -79,7 +80,11 @@ class Zygote:
             with contextlib.suppress(OSError):  # in a container without the right, each worker does it itself
                 namespaces.own_mounts()
                 self._devices = namespaces.close_to_root()
-        self._spawner = Spawner(chosen, MachinePaths(settings["homes"], settings["programs"]), *os.pipe())
+        # Landlock would have to name each file of /etc, and would then not see one that is replaced.
+        system = chosen.kind == sandbox.MOUNT_NAMESPACE
+        private = PrivatePaths(settings["homes"], settings["may_read"], system=system)
+        machine = MachinePaths(settings["homes"], settings["programs"], private, settings["sockets"])
+        self._spawner = Spawner(chosen, machine, *os.pipe())
         self._wakeup, wakeup_in = os.pipe()
         os.set_blocking(wakeup_in, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -18,7 +18,7 @@ import orjson
 from agents.errors import WorkerStartError
 from agents.runtime import programs
 from agents.workers import cgroup_limit
-from agents.workers.protected_paths import home_folders, program_paths
+from agents.workers.protected_paths import home_folders, program_paths, secret_sockets
 from agents.workers.protocol import packet_pair
 from agents.workers.started_processes import children
 
@@ -32,13 +32,14 @@ class ZygoteSettings(msgspec.Struct, frozen=True):
     """``environ``: all the zygote's environment, nothing secret.
 
     ``preload``: modules to load besides the usual ones. ``sandbox``: "auto" or one kind. ``ceiling``:
-    processes of all workers together.
+    processes of all workers together. ``may_read``: private paths that workers may read.
     """
 
     environ: Mapping[str, str]
     preload: Sequence[str]
     sandbox: str
     ceiling: int
+    may_read: Sequence[str] = ()
 
 
 class SpawnListener(Protocol):
@@ -103,6 +104,8 @@ class ZygoteClient:
             "ceiling": self._settings.ceiling,
             "homes": home_folders(os.environ),
             "programs": _program_paths(),
+            "may_read": list(self._settings.may_read),
+            "sockets": secret_sockets(os.environ),
         }
         self._unsent.append((orjson.dumps(first), []))
         self._send()

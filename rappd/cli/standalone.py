@@ -99,7 +99,11 @@ def _with_workers(
         workspace.create()
         sources = Sources(workspace)
         telling = asyncio.create_task(_keep_telling(tell, what))
-        supervisor = WorkerSupervisor(on_output=lambda pool, pid, line: None, sandbox=sandbox_wish(settings))
+        supervisor = WorkerSupervisor(
+            on_output=lambda pool, pid, line: None,
+            sandbox=sandbox_wish(settings),
+            may_read=settings.items("agents.may_read"),
+        )
         try:
             await supervisor.start()
             quarantine = Quarantine(QuarantineList(home.held, home.root), workspace)

@@ -110,7 +110,11 @@ class Daemon:
             remember=self._remember_model,
             worker_serves=WorkerServerCheck(lambda: self.supervisor.zygote_pid),
         )
-        self.supervisor = WorkerSupervisor(on_output=self._worker_said, sandbox=sandbox_wish(settings))
+        self.supervisor = WorkerSupervisor(
+            on_output=self._worker_said,
+            sandbox=sandbox_wish(settings),
+            may_read=settings.items("agents.may_read"),
+        )
         self.open_surface = settings.on("http.open_surface")
         workspace = Workspace.at(
             home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")

@@ -157,12 +157,25 @@ SECRET_VARIABLES = frozenset({*(setting.variable for setting in SETTINGS if sett
 """Variables that no worker gets, neither from the daemon's environment nor from a workspace's ``.env``."""
 
 
+_OF_KEY_PROGRAMS = (
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "DBUS_",
+    "GPG_AGENT_INFO",
+    "GNOME_KEYRING_",
+)
+
+
 def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Environment of workers: the daemon's less ``SECRET_VARIABLES``, then the workspace's own variables.
+    """Environment of workers: the daemon's less what is secret, then the workspace's own variables.
+
+    Secret are ``SECRET_VARIABLES`` and what leads to programs that sign and unlock for this account.
 
     ``own`` are those that ``twins.workspace.workspace_env`` let pass.
     """
-    return {**{key: text for key, text in environment.items() if key not in SECRET_VARIABLES}, **own}
+    passed = {key: text for key, text in environment.items() if key not in SECRET_VARIABLES}
+    return {**{key: text for key, text in passed.items() if not key.startswith(_OF_KEY_PROGRAMS)}, **own}
 
 
 def _read_toml(home: Home) -> dict[str, str]:
