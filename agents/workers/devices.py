@@ -68,15 +68,19 @@ class DeviceFolder:
 
     def _add(self, name: str) -> None:
         source, target = self._path(name), f"{_FOLDER}/{name}"
-        if os.path.islink(source):
+        if (
+            name == "ptmx"
+        ):  # the kernel looks for "pts" beside the device, and beside a mount of it finds none
+            os.symlink("pts/ptmx", target)
+        elif os.path.islink(source):
             os.symlink(os.readlink(source), target)
-            return
-        if os.path.isdir(source):
-            os.mkdir(target)
         else:
-            os.mknod(target, 0o444)
-        if _is_open(name):
-            syscalls.mount(source, target, "", MS_BIND | MS_REC)
+            if os.path.isdir(source):
+                os.mkdir(target)
+            else:
+                os.mknod(target, 0o444)
+            if _is_open(name):
+                syscalls.mount(source, target, "", MS_BIND | MS_REC)
 
     def _path(self, name: str) -> str:
         return f"/proc/self/fd/{self._real}/{name}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from agents.workers.syscalls import (
     MS_REMOUNT,
 )
 
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108
 DATA_FOLDERS = (".brainstem_data", ".deps")
 _RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
 # Files of uid 0, also in a user namespace of its own: settings of the kernel and of devices, and what tells
@@ -119,6 +119,7 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     processes = syscalls.copy_mounts("/proc")
     syscalls.make_read_only("/")
     _replace_proc(processes)
+    _replace_terminals()
     if view.processes is not None:
         Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + view.processes))
         with contextlib.suppress(OSError):  # else the reserved ones may be used once, in the first round
@@ -129,13 +130,20 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     around = {above for path, _ in copies for above in folders_above(path)}
     with_something = [path for path in access.hidden if path in around]
     closed = [path for path in access.hidden if path not in around]
-    copies += zip(closed, _closed_copies(closed, view.workspace), strict=True)
-    copies += [(path, -1) for path in with_something]
+    nothing = _mount_nothing() if closed else -1
+    copies += [(path, -1) for path in access.hidden]
     for path, copy in sorted(copies, key=lambda one: len(one[0])):
-        if copy < 0:
+        if copy >= 0:
+            syscalls.attach_mounts(copy, path)
+        elif path in around:
             _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)])
         else:
-            syscalls.attach_mounts(copy, path)
+            # No copy as above: closing one costs more than all the rest of a mount.
+            kind = "folder" if os.path.isdir(path) else "file"
+            with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
+                syscalls.mount(f"/proc/self/fd/{nothing}/{kind}", path, "", MS_BIND)
+    if nothing >= 0:
+        os.close(nothing)
     for path in with_something:
         syscalls.mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     _close(view.sockets)  # last: they may lie in folders that were mounted again
@@ -143,24 +151,21 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
         _replace_shared_memory(view.shared_memory)
 
 
-def _closed_copies(paths: Sequence[str], place: str) -> list[int]:
-    """Mounts to lay over ``paths``: folders and files that nobody opens, made at ``place`` for a moment.
+def _mount_nothing() -> int:
+    """A descriptor of a folder with ``folder`` and ``file``, which nobody opens, to be mounted over what is hidden.
 
-    Root opens a file of every mode, but no device on a file system that has none.
+    Root opens a file of every mode, but no device on a file system that has none. The worker's shared memory
+    is mounted over all this later; no mount is taken away, which would be slow.
     """
-    if not paths:
-        return []
-    syscalls.mount("rappd", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4k")
-    folder, file = f"{place}/folder", f"{place}/file"
+    syscalls.mount("rappd", _SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4k")
+    folder, file = f"{_SHARED_MEMORY}/folder", f"{_SHARED_MEMORY}/file"
     os.mkdir(folder, 0)
     try:
         os.mknod(file, stat.S_IFCHR, 0)  # device 0, which every account may make (Linux 5.8)
     except PermissionError:
         os.mknod(file, 0)
-    syscalls.mount("none", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    copies = [syscalls.copy_mounts(folder if os.path.isdir(path) else file) for path in paths]
-    syscalls.unmount(place)
-    return copies
+    syscalls.mount("none", _SHARED_MEMORY, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    return os.open(_SHARED_MEMORY, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _copy_read_only(path: str, access: Access) -> int:
@@ -205,10 +210,20 @@ def _replace_proc(processes: int) -> None:
         os.close(processes)
 
 
+def _replace_terminals() -> None:
+    """Terminals of its own: at those of the account the owner types, and reads what programs say."""
+    with contextlib.suppress(OSError):  # a container without terminals
+        syscalls.mount(
+            "rappd", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"
+        )
+        if not os.path.islink("/dev/ptmx"):
+            syscalls.mount("/dev/pts/ptmx", "/dev/ptmx", "", MS_BIND)
+
+
 def _replace_shared_memory(size: int) -> None:
     options = f"mode=1777,size={size}"
     with contextlib.suppress(FileNotFoundError):
-        syscalls.mount("rappd", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, options)  # noqa: S108
+        syscalls.mount("rappd", _SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, options)
 
 
 def _close(sockets: tuple[str, ...]) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+NOT_AS_ROOT = "adduser rappd, then as that account: rappd service install"
+"""The way to run rappd as an account of its own."""
+
 
 def count(number: int, one: str, many: str = "") -> str:
     """ "1 agent", "3 agents"."""

@@ -17,7 +17,7 @@ from rappd.cli.console import (
     strip_control,
     terminal_width,
 )
-from rappd.cli.formatting import count, phones, tilde
+from rappd.cli.formatting import NOT_AS_ROOT, count, phones, tilde
 from rappd.cli.tables import cells, middle
 
 _VALUES = 12  # the column where values begin
@@ -35,6 +35,7 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
     else:
         _later_line(found)
     show_problems(found)
+    warn_of_root(found)
     waiting_files(found)
     notices(found)
     if found["unavailable"]:
@@ -50,6 +51,12 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
 def print_stopped() -> None:
     """Says that the daemon ended properly: after ``rappd stop``, and after Ctrl-C."""
     print_out(f"{status_mark('good')} Stopped. What was answered is kept.")
+
+
+def warn_of_root(found: dict[str, Any]) -> None:
+    """Says that rappd runs as root, if so, and the way not to."""
+    if found.get("sandbox", {}).get("root"):
+        print_status("note", "rappd runs as root, and agents have root's files.", NOT_AS_ROOT)
 
 
 def waiting_files(found: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
 from agents.storage.safe_fs import in_file_pool
+from agents.workers.ssh_access import can_use_ssh_keys
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
@@ -355,6 +357,11 @@ class Daemon:
 
     async def _remember_model(self, model: str) -> None:
         await asyncio.to_thread(write_setting, self.home, "model", model)
+
+    def agents_can_use_ssh_keys(self) -> bool:
+        """True when agents reach a key of SSH, or a program that signs with one. Looks at the disk."""
+        kind = self.supervisor.sandbox_report()["kind"]
+        return can_use_ssh_keys(kind, self.settings.items("agents.may_read"), os.environ)
 
     def _worker_said(self, pool: str, pid: int, line: str) -> None:
         logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)

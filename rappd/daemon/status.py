@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from agents.storage.safe_fs import in_file_pool
@@ -36,7 +37,11 @@ async def describe(daemon: Daemon, *, with_link: bool) -> dict[str, Any]:
         "phones": daemon.tether.summary(),
         "notices": [one.line for one in daemon.notices.waiting() if one.kind != "approval"],
         "schedule": daemon.snapshot_schedule.show()["schedule"],
-        "sandbox": daemon.supervisor.sandbox_report(),
+        "sandbox": {
+            **daemon.supervisor.sandbox_report(),
+            "root": os.geteuid() == 0,
+            "ssh_keys": await in_file_pool(daemon.agents_can_use_ssh_keys),
+        },
         "anchor": {**daemon.anchoring.report.as_json(), "problems": daemon.anchoring.problems},
         "problems": await daemon.readiness.problems(),
     }

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from agents.contract.file_discovery import find_agent_files
 from agents.runtime import programs
-from agents.workers import landlock
-from rappd.cli.formatting import count, tilde
+from agents.workers import landlock, seccomp
+from agents.workers.ssh_access import can_use_ssh_keys
+from rappd.cli.formatting import NOT_AS_ROOT, count, tilde
 from rappd.cli.standalone import workspace_of
 from rappd.daemon.local_models import local_urls
 from rappd.diagnostics.finding import CheckContext, Finding
@@ -175,6 +176,15 @@ def check_sandbox(visit: CheckContext) -> Iterator[Finding]:
     elif sys.platform == "linux":
         namespaces = os.geteuid() == 0 or _user_namespaces()
         kind = "mount namespace" if namespaces else ("landlock" if landlock.version() else "none")
+    yield from _about_root_and_calls(visit)
+    may_read = visit.settings.items("agents.may_read")
+    if kind and can_use_ssh_keys(kind, may_read, os.environ):
+        do = "stop the SSH agent, or run rappd as an account of its own (docs/how-to.md)"
+        if may_read:
+            do = "rappd config set agents.may_read '', then restart"
+        yield Finding(
+            "Workers", "note", "every agent can use your SSH keys, on all machines that take them", do
+        )
     if not kind or kind == "none":
         what = "agents run as you: this system cannot hide keys and tokens from them, nor keep code from them"
         yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
@@ -185,6 +195,15 @@ def check_sandbox(visit: CheckContext) -> Iterator[Finding]:
     if visit.settings.on("agents.may_write_code"):
         what = "agents may write agent files, soul.md and .env of their workspace (agents.may_write_code)"
         yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")
+
+
+def _about_root_and_calls(visit: CheckContext) -> Iterator[Finding]:
+    sandbox = visit.status.get("sandbox", {})
+    if sandbox.get("root", os.geteuid() == 0):
+        yield Finding("Workers", "note", "rappd runs as root, and agents have root's files", NOT_AS_ROOT)
+    if why := sandbox.get("unfiltered", seccomp.missing() if sys.platform == "linux" else ""):
+        what = f"system calls of agents are not filtered: {why}"
+        yield Finding("Workers", "note", what, "run only agents that you read")
 
 
 def check_programs(visit: CheckContext) -> Iterator[Finding]:

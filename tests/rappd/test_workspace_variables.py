@@ -11,6 +11,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
+from rappd.settings.load import worker_environment
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS
 from rappd.tenants.quarantine import Quarantine
 from rappd.tenants.workspace_variables import env_file_state
@@ -61,6 +62,12 @@ def test_worker_gets_own_variables_and_none_of_the_daemons(mode: str, nobody_pyt
             "OPENAI_API_KEY": None,
             "MY_OWN": "host",
         }
+
+
+def test_worker_gets_no_way_to_programs_that_sign() -> None:
+    names = "SSH_AUTH_SOCK SSH_AGENT_PID DBUS_SESSION_BUS_ADDRESS DBUS_STARTER_ADDRESS GPG_AGENT_INFO GNOME_KEYRING_CONTROL"
+    given = dict.fromkeys((*names.split(), "SSH_CONNECTION", "LANG"), "/run/user/1000/x")
+    assert set(worker_environment(given, {})) == {"SSH_CONNECTION", "LANG"}
 
 
 def test_names_left_out_are_logged_once_and_shown_by_doctor(

@@ -7,18 +7,24 @@ from typing import Any
 from aiohttp import web
 
 from agents.contract.scaffold import scaffold
+from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import is_operator, operator_only, tenant_of
 from rappd.http.request_body import InvalidFieldError, json_object, text_field, upload
 from rappd.http.responses import ok
 from rappd.tenants.agent_summary import listing
+from rappd.tenants.tenant_config import LIBRARY
 
 routes = web.RouteTableDef()
 
 
 @routes.get("/agents")
 async def agents(request: web.Request) -> web.Response:
-    """Agent files and the agents they hold; `cards` tells what a screen needs about each."""
+    """Agent files and the agents they hold; `cards` tells what a screen needs about each.
+
+    `ssh_keys` at a card: this agent, which did not come with rappd, can use your SSH keys.
+    """
+    ssh_keys = await in_file_pool(request.app[DAEMON].agents_can_use_ssh_keys)
     files: dict[tuple[str, str], dict[str, Any]] = {}
     for row in listing(tenant_of(request).registry):
         file = files.setdefault(
@@ -26,7 +32,7 @@ async def agents(request: web.Request) -> web.Response:
         )
         if row["name"]:
             file["agents"].append(row["name"])
-        file["cards"].append(row)
+        file["cards"].append({**row, "ssh_keys": ssh_keys and row["origin"] != LIBRARY})
     return ok({"files": list(files.values())})
 
 

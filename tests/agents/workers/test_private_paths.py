@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.workers import ssh_access
 from agents.workers.pool import WorkerPool
 from agents.workers.private_paths import PrivatePaths, private_in_home
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
@@ -99,6 +100,24 @@ def test_setting_opens_paths(account: Path, allowed: str, opened: set[str], show
     everything = PrivatePaths([str(account)], ["*"], system=True)
     everything.refresh()
     assert everything.hidden == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "may_read", "running", "can"),
+    [
+        (MOUNT_NAMESPACE, [], True, False), (MOUNT_NAMESPACE, ["~/.ssh"], False, True), (MOUNT_NAMESPACE, ["*"], False, True),
+        (MOUNT_NAMESPACE, ["{home}/.ssh/id_ed25519"], False, True), (MOUNT_NAMESPACE, ["~/.aws", "~/.sshx"], False, False),
+        (LANDLOCK, [], False, False), (LANDLOCK, [], True, True), (NONE, [], False, True),
+    ],
+)  # fmt: skip
+def test_warning_of_ssh_keys(
+    account: Path, monkeypatch: pytest.MonkeyPatch, kind: str, may_read: list[str], running: bool, can: bool
+) -> None:
+    monkeypatch.setattr(ssh_access, "_SOCKETS", (f"{account}/no-*",))
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: (_ for _ in ()).throw(KeyError(uid)))
+    environment = {"HOME": str(account)} | ({"SSH_AUTH_SOCK": str(account / "notes.txt")} if running else {})
+    allowed = [one.format(home=account) for one in may_read]
+    assert ssh_access.can_use_ssh_keys(kind, allowed, environment) is can
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux shuts workers in")

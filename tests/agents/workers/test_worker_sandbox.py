@@ -270,3 +270,19 @@ async def test_terminals_of_the_account_cannot_be_reached(pool: WorkerPool, kind
             assert await run(pool, f"import socket\n{code}") in ("FileNotFoundError", "PermissionError")
     finally:
         path.unlink(missing_ok=True)
+
+
+async def test_terminals_that_the_owner_types_at_are_not_opened(pool: WorkerPool, kind: str) -> None:
+    if kind != MOUNT_NAMESPACE:
+        pytest.skip("Landlock cannot tell an agent's own terminals from these")
+    ours, theirs = os.openpty()
+    try:
+        path = os.ttyname(theirs)
+        with Path(path).open("wb", buffering=0) as control:
+            assert control.write(b"x") == 1, "the positive control"
+        assert await run(pool, f"answer = open({path!r}, 'wb', buffering=0).write(b'typed')") != 5
+        own = "ours, theirs = os.openpty(); os.write(theirs, b'own'); answer = os.read(ours, 9).decode()"
+        assert await run(pool, own) == "own"
+    finally:
+        os.close(ours)
+        os.close(theirs)

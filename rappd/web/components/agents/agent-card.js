@@ -55,7 +55,8 @@ export function origin(file, card) {
   const from = ORIGINS[card.origin] ?? card.origin?.replace(/^source /, "from ");
   const others = file.agents.filter((name) => name !== card.name);
   const company = others.length ? `also holds ${others.join(", ")}` : "";
-  return [from, file.filename, company].filter(Boolean).join(" · ");
+  const keys = card.ssh_keys ? "can use your SSH keys" : "";
+  return [from, file.filename, company, keys].filter(Boolean).join(" · ");
 }
 
 /** Removes the agent's file; for ten seconds that can be undone. */
