@@ -15,6 +15,7 @@ MAX_DEPTH = 100
 """Levels of objects and lists, the outermost being 1."""
 MAX_RECORDED_DEPTH = 48
 """Levels of an argument or result: an event holds 64, and they are a few levels down in it."""
+_FEW, _SPARSE = 50_000, 32  # lists and objects that are always taken; bytes of each, beyond that
 _DIGITS = 20  # of the largest number of 64 bits
 
 
@@ -23,8 +24,12 @@ def strict_object(octets: bytes, *, wide: bool = False) -> dict[str, Any]:
 
     Raises ``ValueError`` with a clause that says why not, for anything else: a key twice in one object,
     NaN and infinities, floats beyond binary64, integers beyond 64 bits (72 with ``wide``), half
-    characters, more than ``MAX_DEPTH`` levels.
+    characters, more than ``MAX_DEPTH`` levels, lists and objects by the hundred thousand.
     """
+    if _brackets(octets) > (most := max(_FEW, len(octets) // _SPARSE)):
+        # The garbage collector looks through lists that are made by the hundred thousand again and again.
+        if _brackets(outside_strings(octets)) > most:
+            raise ValueError("it holds too many lists and objects")
     try:
         found = json.loads(
             octets.decode("utf-8-sig"),
@@ -49,6 +54,10 @@ def strict_object(octets: bytes, *, wide: bool = False) -> dict[str, Any]:
             if halves and not all(map(_is_whole, _texts(level))):
                 raise ValueError("it holds half a character")
     return found
+
+
+def _brackets(octets: bytes) -> int:
+    return octets.count(b"[") + octets.count(b"{")
 
 
 def levels(value: Any) -> Iterator[list[Any]]:

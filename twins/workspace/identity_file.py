@@ -24,6 +24,7 @@ from twins.workspace.rappid import Rappid
 FILE = "rappid.json"
 MAX_BYTES = 1 << 20
 MAX_NAME = 120
+_MOST_CONTAINERS = 50_000
 DEFAULT_KIND = "personal"
 
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -48,6 +49,8 @@ class Identity(msgspec.Struct, frozen=True):
     def decode(cls, content: bytes, *, where: str = FILE) -> Identity:
         """Reads the file's bytes. Raises ``BadFileError``, naming ``where``, when they hold no identity."""
         try:
+            if content.count(b"[") + content.count(b"{") > _MOST_CONTAINERS:
+                raise ValueError("it holds too many lists and objects")
             fields = json.loads(
                 content.decode("utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
             )
