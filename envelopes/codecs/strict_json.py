@@ -26,10 +26,10 @@ def strict_object(octets: bytes, *, wide: bool = False) -> dict[str, Any]:
     NaN and infinities, floats beyond binary64, integers beyond 64 bits (72 with ``wide``), half
     characters, more than ``MAX_DEPTH`` levels, lists and objects by the hundred thousand.
     """
-    if _brackets(octets) > (most := max(_FEW, len(octets) // _SPARSE)):
-        # The garbage collector looks through lists that are made by the hundred thousand again and again.
-        if _brackets(outside_strings(octets)) > most:
-            raise ValueError("it holds too many lists and objects")
+    # The garbage collector looks through lists that are made by the hundred thousand again and again.
+    most = max(_FEW, len(octets) // _SPARSE)
+    if _brackets(octets) > most and _brackets(outside_strings(octets)) > most:
+        raise ValueError("it holds too many lists and objects")
     try:
         found = json.loads(
             octets.decode("utf-8-sig"),
