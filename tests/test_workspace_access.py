@@ -86,6 +86,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/agent_files.py",  # the approvals
         "twins/installer/quarantine.py",
         "twins/installer/signers.py",
+        "neighborhoods/snapshot/token_uses.py",  # beside them, in the home
         "agents/storage/atomic_write.py",  # write_atomically itself
     ),
     "lists, moves and deletes whole folders of twins, whose parent no worker can write": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.neighborhood_members import members, probe, send
+from rappd.cli.neighborhood_members import members, probe, send, token
 from rappd.cli.neighborhood_places import create, invite, join, leave, list_, pack, publish, show
 from rappd.cli.neighborhood_restore import hatch, plan
 from rappd.cli.neighborhood_schedule import schedule
@@ -17,7 +17,7 @@ def neighborhood() -> None:
     """Copy all your machines into one file, and bring them back."""
 
 
-for command in (members, probe, snapshot, snapshots, schedule, drill, diff, plan, hatch, send):
+for command in (members, probe, token, snapshot, snapshots, schedule, drill, diff, plan, hatch, send):
     neighborhood.add_command(command)
 for command in (list_, create, show, invite, join, leave, publish, pack):
     neighborhood.add_command(command)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import click
+
+from rappd.cli.console import interactive, strip_control
 from rappd.cli.egg_options import verbs_here
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home, machine_name
@@ -54,6 +57,21 @@ def members_here() -> NeighborhoodMembers:
     return NeighborhoodMembers.of(home, Settings.load(home), listing)
 
 
+def ask_for_tokens(here: NeighborhoodMembers, names: Sequence[str] = ()) -> None:
+    """Asks the person at the terminal for each variable and host that was not allowed yet; without one, nothing."""
+    if not interactive():
+        return
+    for member in here.chosen(names):
+        use = here.unasked_token(member)
+        if use is None:
+            continue
+        question = f"peers.json sends the value of {use.variable} to {use.host} for {strip_control(member.name)}. Allow it?"
+        if click.confirm(question, default=False, err=True):
+            here.token_uses.allow(use.variable, use.host)
+
+
 def ways_here() -> Callable[[PeerBlock], MemberTransport | None]:
     """Finds the way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
-    return members_here().way_to
+    here = members_here()
+    ask_for_tokens(here)
+    return here.way_to

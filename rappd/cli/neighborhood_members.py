@@ -6,15 +6,27 @@ import asyncio
 from typing import Any
 
 import click
+import msgspec
 
-from rappd.cli.console import arrow, command, print_json, print_out, status_mark, strip_control, wrapped
+from neighborhoods.snapshot.token_uses import TokenUses
+from rappd.cli.console import (
+    arrow,
+    command,
+    print_json,
+    print_out,
+    print_status,
+    status_mark,
+    strip_control,
+    wrapped,
+)
 from rappd.cli.egg_options import JSON
 from rappd.cli.egg_peers import send_egg
 from rappd.cli.formatting import count
 from rappd.cli.names import peer_names
-from rappd.cli.neighborhood_home import members_here, snapshots_here
+from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
+from rappd.daemon.home import Home
 from twins.byte_sizes import format_bytes
 
 _PARTIAL = 7
@@ -45,6 +57,8 @@ def members(as_json: bool) -> None:
 def probe(machine: tuple[str, ...], as_json: bool) -> int:
     """Ask whether each MACHINE can be read now; all without any. Nothing is written."""
     here = members_here()
+    if not as_json:
+        ask_for_tokens(here, machine)
     with progress() as line:
         line(f"Asking {len(machine) or len(here.roster)} machines…")
         found = asyncio.run(here.probe(machine))
@@ -70,6 +84,43 @@ def send(file: str, peer: str, as_json: bool) -> None:
     Cut off, it goes on where it stopped: rappd outbox list.
     """
     send_egg(snapshots_here(writes=False).folder.find(file), peer, as_json=as_json)
+
+
+@click.command()
+@click.argument("variable", required=False)
+@click.argument("host", required=False)
+@click.option("--remove", is_flag=True, help="Take the yes back.")
+@JSON
+def token(variable: str | None, host: str | None, remove: bool, as_json: bool) -> None:
+    """Let the value of VARIABLE go to HOST, where peers.json says so (auth_token_env); alone: list what is allowed.
+
+    peers.json may be a copy of somebody else's: no variable goes anywhere before you said so here.
+    """
+    uses = TokenUses(Home.here().token_uses)
+    if variable is None:
+        found = uses.listing()
+        if as_json:
+            print_json({"allowed": [msgspec.to_builtins(one) for one in found]})
+            return
+        if not found:
+            print_out("No variable goes to any host.")
+            return
+        table(["VARIABLE", "HOST", "SINCE"], [[one.variable, one.host, one.at] for one in found], shrink=1)
+        return
+    if host is None:
+        raise click.UsageError("Name the host, too, as in github.com.")
+    if remove:
+        was = uses.remove(variable, host)
+        if as_json:
+            print_json({"removed": was})
+        else:
+            print_status("good", f"{variable} goes to {host} no more." if was else "That was not allowed.")
+        return
+    use = uses.allow(variable, host)
+    if as_json:
+        print_json({"use": msgspec.to_builtins(use)})
+    else:
+        print_status("good", f"{use.variable} may go to {use.host}.", "rappd neighborhood probe")
 
 
 def _member_row(row: dict[str, Any]) -> list[str]:

@@ -79,9 +79,10 @@ def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
     """Plans and shows."""
     verbs = snapshots_here(writes=False)
     path = _path(verbs.folder.find(file))
+    ways = ways_here()
     with progress() as line:
         line(f"Reading {path.name}…")
-        found = asyncio.run(verbs.plan(path, _options(given), ways_here()))
+        found = asyncio.run(verbs.plan(path, _options(given), ways))
     if as_json:
         print_json(found)
     else:
@@ -98,10 +99,11 @@ def hatch_snapshot(
     verbs, options = snapshots_here(), _options(given)
     path = _path(verbs.folder.find(file))
     if not approved and not yes:
+        ways = ways_here()
         with progress() as line:
             line(f"Reading {path.name}…")
             verbs.recover()
-            planned = asyncio.run(verbs.plan(path, options, ways_here()))["plan"]
+            planned = asyncio.run(verbs.plan(path, options, ways))["plan"]
         if writes_elsewhere(planned):
             if as_json or not interactive():
                 raise UnconfirmedError(

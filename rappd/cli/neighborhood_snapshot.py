@@ -17,7 +17,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import ago
-from rappd.cli.neighborhood_home import members_here, snapshots_here
+from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
 from rappd.cli.neighborhood_progress import machine_bars
 from rappd.cli.neighborhood_schedule import schedule_here, show_failing
 from rappd.cli.neighborhood_view import show_apart, show_snapshot
@@ -66,6 +66,8 @@ def snapshot(
         max_twin_bytes=MAX_TWIN_BYTES if max_twin_bytes is None else max_twin_bytes,
     )
     verbs, members = snapshots_here(), members_here()
+    if not as_json:
+        ask_for_tokens(members, only)
     with machine_bars(as_json=as_json) as tell:
         done = asyncio.run(
             verbs.snapshot(

@@ -62,6 +62,11 @@ class Home:
         return self.root / "held.json"
 
     @property
+    def token_uses(self) -> Path:
+        """The list of variables with tokens, and the hosts that get them."""
+        return self.root / "token_uses.json"
+
+    @property
     def signers(self) -> Path:
         """The list of trusted signers of eggs."""
         return self.root / "signers.json"

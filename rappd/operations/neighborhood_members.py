@@ -15,8 +15,10 @@ from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
+from neighborhoods.snapshot.token_uses import TokenUse, TokenUses, host_of, refusal
 from neighborhoods.snapshot.transports.far_rappd import FarRappd
 from neighborhoods.snapshot.transports.folder import FolderTransport
+from neighborhoods.snapshot.transports.git_clone import repository_url
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
 from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
 from neighborhoods.snapshot.transports.ssh import SshTransport
@@ -45,6 +47,7 @@ class NeighborhoodMembers:
         self._github_write = github_write
         self._home, self._make_egg, self._source_of = home, make_egg, source_of
         config = Path(ssh_config).expanduser() if ssh_config else None
+        self.token_uses = TokenUses(home.token_uses)
         self._connections = SshConnections(home.root / ".ssh_control", config=config)
         self.roster = members(
             listing["peers"],
@@ -133,14 +136,27 @@ class NeighborhoodMembers:
         if member.way == "ssh" and found.ssh is not None:
             return self._by_ssh(member.name, found.ssh)
         if member.way == "github":
+            unasked = self.unasked_token(member)
+            variable = found.auth_token_env
             return GithubTransport(
                 member.name,
                 found.github_neighborhood,
-                token=programs.from_owner(found.auth_token_env).get(found.auth_token_env, ""),
+                token="" if unasked else programs.from_owner(variable).get(variable, ""),
                 auth_url=found.auth_url,
                 write=self._github_write,
+                refusal=refusal(member.name, unasked) if unasked else None,
             )
         return None
+
+    def unasked_token(self, member: Member) -> TokenUse | None:
+        """The variable and host of a member's token that the operator has not allowed; None where nothing is to ask."""
+        found = member.coordinates
+        if found is None or found.trouble or member.way != "github":
+            return None
+        variable, host = found.auth_token_env, host_of(repository_url(found.github_neighborhood))
+        if not host or not programs.from_owner(variable) or self.token_uses.is_allowed(variable, host):
+            return None
+        return TokenUse(variable, host)
 
     def far_rappd(self, member: Member) -> FarRappd | None:
         """The rappd of a member that has an SSH host; None where there is none, or where it is this machine."""

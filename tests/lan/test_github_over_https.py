@@ -60,6 +60,9 @@ class Desk:
         program.chmod(0o755)
         return self.folder / "gh.log"
 
+    def allows_the_token(self) -> None:
+        assert self.rappd("neighborhood", "token", "GARDEN_TOKEN", "github.com").returncode == 0
+
     def rappd(self, *words: str | Path, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "RAPP_HOME": str(self.home), "RAPPD_NAME": "desk", "GARDEN_TOKEN": token}
         return self.machine.run(
@@ -101,6 +104,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_neighborhood_at_github_is_read_with_a_token_and_restored_as_a_pull_request(desk: Desk) -> None:
+    refused = desk.rappd("neighborhood", "probe", "garden")
+    assert "rappd neighborhood token GARDEN_TOKEN github.com" in " ".join(refused.stdout.split())
+    desk.allows_the_token()
     said = desk.rappd("neighborhood", "probe", "garden")
     assert "✓ garden: 2 twins," in said.stdout, said.stdout + said.stderr
     taken = desk.rappd("neighborhood", "snapshot", "--json")
@@ -131,6 +137,7 @@ def test_neighborhood_at_github_is_read_with_a_token_and_restored_as_a_pull_requ
 
 
 def test_neighborhood_at_github_with_a_wrong_token_says_where_to_get_one(desk: Desk) -> None:
+    desk.allows_the_token()
     said = desk.rappd("neighborhood", "probe", "garden", token="wrong")
     assert said.returncode == 7
     assert "✗ garden: garden does not open https://github.com/me/garden" in " ".join(said.stdout.split())

@@ -33,9 +33,18 @@ _NO_ENTRY = (
 class GitRepository:
     """A repository by its URL, ``https://`` or ``file://``; ``member`` is the name that messages use."""
 
-    def __init__(self, member: str, url: str, *, token: str = "", auth_url: str = "") -> None:
+    def __init__(
+        self,
+        member: str,
+        url: str,
+        *,
+        token: str = "",
+        auth_url: str = "",
+        refusal: MemberRefusedError | None = None,
+    ) -> None:
+        """``refusal``: why it is not used at all."""
         self.member, self.url = member, url
-        self._token, self._auth_url = token, auth_url
+        self._token, self._auth_url, self._refusal = token, auth_url, refusal
 
     async def head(self) -> str:
         """The commit that the default branch is at. Raises ``MemberError``."""
@@ -49,6 +58,8 @@ class GitRepository:
 
     async def git(self, *arguments: str, seconds: float = _SECONDS) -> str:
         """The output of a git command. Raises ``MemberError``."""
+        if self._refusal is not None:
+            raise self._refusal
         try:
             done = await programs.run_async(
                 ["git", *arguments], environment=self._environment(), home=True, seconds=seconds

@@ -60,8 +60,13 @@ class GithubTransport:
         auth_url: str = "",
         write: GithubWrite = "off",
         scratch: Path | None = None,
+        refusal: MemberRefusedError | None = None,
     ) -> None:
-        """``neighborhood`` is OWNER/NAME or a URL; clones lie in ``scratch`` until ``aclose``."""
+        """``neighborhood`` is OWNER/NAME or a URL; clones lie in ``scratch`` until ``aclose``.
+
+        With ``refusal`` nothing is asked of it; each use raises that.
+        """
+        self._refusal = refusal
         self._member, self._write = member, write
         self._url = repository_url(neighborhood)
         self._token, self._auth_url = token, auth_url
@@ -279,7 +284,9 @@ class GithubTransport:
         return f"pushed; propose it: {shlex.join(['gh', 'pr', 'create', *where, '--fill'])}"
 
     def _repository(self, url: str) -> GitRepository:
-        return GitRepository(self._member, url, token=self._token, auth_url=self._auth_url)
+        return GitRepository(
+            self._member, url, token=self._token, auth_url=self._auth_url, refusal=self._refusal
+        )
 
 
 def _is_identity(content: bytes) -> bool:
