@@ -14,7 +14,12 @@ from agents.contract.file_discovery import Stamp, stamp_of
 from agents.contract.loading import MODULE_PREFIX
 
 Holds = Mapping[str, Mapping[str, str]]
-"""Path of a file, with every link followed, to {sha256: why it must not run with that content}."""
+"""Path of a file, with every link followed, to {sha256: why it must not run with that content}.
+
+It must not run with any other content either, but where there is the key ``EXACT``.
+"""
+
+EXACT = "exact"
 
 NONE: Holds = {}
 
@@ -55,9 +60,11 @@ class QuarantineImportHook:
         if not by_hash:
             return ""
         try:
-            return by_hash.get(hashlib.sha256(Path(real).read_bytes()).hexdigest(), "")
+            content = Path(real).read_bytes()
         except OSError:  # it is gone
             return ""
+        changed = "" if EXACT in by_hash else list(by_hash.values())[-1]
+        return by_hash.get(hashlib.sha256(content).hexdigest(), changed)
 
     def holds_any(self, files: Iterable[str]) -> bool:
         """True when one of these must not run."""

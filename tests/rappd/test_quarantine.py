@@ -60,17 +60,33 @@ def test_quarantined_agent_is_listed_and_not_loaded(
     assert trace.exists()
 
 
-def test_changed_egg_byte_is_held_and_own_edit_is_not(
+def test_egg_file_changed_on_disk_is_held_until_the_owners_yes(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1")
     daemon.home.mkdir(parents=True, exist_ok=True)
     hold(daemon, "agents/oven_agent.py", agent_source("Oven"))
+    hold(daemon, "agents/pan_agent.py", agent_source("Pan"))
     daemon.start()
+    changed = agent_source("Oven", 'return "mine"')
+    daemon.drop("oven_agent.py", changed)
+    digest = hashlib.sha256(changed.encode()).hexdigest()
+    daemon.wait_for(lambda: _waiting(daemon).get("agents/oven_agent.py") == digest)
     assert row(daemon, "oven_agent.py")["held"] is True
-    daemon.drop("oven_agent.py", agent_source("Oven", 'return "mine"'))
-    daemon.wait_for(lambda: row(daemon, "oven_agent.py")["held"] is False)
+    assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).status == 404
+    daemon.post("/agents/approve", {"filename": "oven_agent.py", "sha256": digest}, control=True)
     assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).json()["result"] == "mine"
+    daemon.drop("oven_agent.py", agent_source("Oven", 'return "mine again"'))
+    assert row(daemon, "oven_agent.py")["held"] is False, "after the yes it is the owner's file"
+    own = daemon.home / "pan_agent.py"
+    own.write_text(agent_source("Pan", 'return "my own"'))
+    assert daemon.cli("agents", "add", own).returncode == 0
+    assert daemon.post("/agents/run", {"agent": "Pan"}, control=True).json()["result"] == "my own"
+
+
+def _waiting(daemon: RunningDaemon) -> dict[str, str]:
+    held = daemon.get("/agents/held", control=True).json()["held"]
+    return {one["path"]: one["sha256"] for one in held}
 
 
 def test_a_quarantined_service_answers_nobody(make_daemon: Callable[..., RunningDaemon]) -> None:
@@ -81,5 +97,8 @@ def test_a_quarantined_service_answers_nobody(make_daemon: Callable[..., Running
     refused = daemon.get("/api/oven")
     assert refused.status == 403
     assert refused.json()["error"] == "oven_service.py is quarantined: It came in an egg of kitchen."
+    service = daemon.home / "brainstem" / "services" / "oven_service.py"
+    service.write_text(service.read_text() + "\n")
+    assert daemon.get("/api/oven").status == 403, "one letter more makes it nobody else's"
     daemon.post("/agents/approve", {"filename": "oven_service.py"}, control=True)
     assert daemon.get("/api/oven").json() == {"warm": True}

@@ -259,7 +259,8 @@ class Journal(msgspec.Struct):
 
     ``made``: folders that the moves bring into being, outermost first; they go when it is taken back.
     ``pruned``: folders that go at the end if nothing is in them, outermost first. ``dropped``: folders
-    that go at the end with all they hold. ``holds`` begin before the first move.
+    that go at the end with all they hold. ``holds`` begin before the first move. ``freed``: (path, SHA-256) of held files
+    that the moves take away; what lies there afterwards is not held with them.
     """
 
     id: str
@@ -268,6 +269,7 @@ class Journal(msgspec.Struct):
     pruned: list[Location] = msgspec.field(default_factory=list)
     dropped: list[Location] = msgspec.field(default_factory=list)
     holds: list[QuarantineEntry] = msgspec.field(default_factory=list)
+    freed: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
     def encode(self) -> bytes:
         """The journal's file."""
@@ -294,6 +296,7 @@ class Journal(msgspec.Struct):
             pruned=[Location(**spot) for spot in found["pruned"]],
             dropped=[Location(**spot) for spot in found["dropped"]],
             holds=[QuarantineEntry(**row) for row in found["holds"]],
+            freed=[(path, sha256) for path, sha256 in found.get("freed", ())],
         )
 
 
@@ -305,7 +308,7 @@ def apply_journal(
     Returns sentences about what could not be tidied up. Raises ``PlanChangedError`` when something else lies
     at a place than the journal says, and what the disk raises; all moves are taken back then.
     """
-    journal.holds = [one for one in journal.holds if not held.is_held(one.path, one.sha256)]
+    journal.holds = [one for one in journal.holds if not held.is_recorded(one.path, one.sha256)]
     write_atomically(staging / MOVING, journal.encode())
     sync_folder(staging)
     return _forward(staging, journal, held, home, moved)
@@ -338,6 +341,8 @@ def _forward(
     try:
         if journal.holds:
             held.hold_all(journal.holds)
+        if journal.freed:
+            held.narrow(journal.freed)
         with LinkFreeFolders(home) as opened:
             touched: set[Location] = set()
             for number, move in enumerate(journal.moves, 1):
@@ -372,6 +377,8 @@ def _back(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> 
     _remove_empty(journal.made, home)
     if journal.holds:
         held.withdraw((one.path, one.sha256) for one in journal.holds)
+    if journal.freed:
+        held.widen(journal.freed)
     (staging / UNDOING).unlink()
     _tidy(staging)
 

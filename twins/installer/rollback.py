@@ -90,7 +90,7 @@ class _Rollback:
         root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         ident = new_id(at)
         staging = make_staging(root.parent, ident)
-        journal = Journal(ident)
+        journal = Journal(ident, freed=[(one.held, one.sha256) for one in self._receipt.files if one.held])
         try:
             if self._is_whole:
                 self._take_whole(journal, staging)

@@ -60,6 +60,8 @@ def test_env_that_replaces_another_waits_too(two: tuple[Place, Place], tmp_path:
     kitchen.hatch(egg)
     kitchen.give(key, ".env", "WEATHER=mine\n")
     kitchen.post(f"/twins/{key}/agents/approve", {"filename": "show_agent.py"})
+    assert shown(kitchen, key)[0] is None, "a file that came in an egg waits, however it was changed"
+    kitchen.post(f"/twins/{key}/agents/approve", {"filename": ".env"})
     assert shown(kitchen, key)[0] == "mine", "a file of the owner's own is in force"
     desk.give(key, ".env", "WEATHER=stormy\n")
     second = desk.pack(key, tmp_path / "second.egg", form="organism")

@@ -297,6 +297,21 @@ def test_foreign_workflow_runs_once_it_is_approved(desk: Desk) -> None:
     desk.sees("done")
 
 
+def test_one_letter_changed_on_disk_leaves_a_workflow_foreign(desk: Desk) -> None:
+    path = desk.home / "brainstem" / "workflows" / "three.json"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    QuarantineList(desk.home / "held.json", desk.home).hold(path, digest, "It came in an egg of kitchen.", "kitchen.egg")  # fmt: skip
+    path.write_bytes(path.read_bytes() + b"\n")
+    refused = desk.ask("POST", "/workflows/three/run", {}, 403)
+    assert refused["error"].startswith("workflows/three.json is foreign: It came in an egg of kitchen.")
+    assert "It was changed since" in refused["error"]
+    changed = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert desk.ask("POST", "/workflows/three/approve", {"sha256": digest}, 409)["error"]
+    desk.ask("POST", "/workflows/three/approve", {"sha256": changed})
+    desk.run()
+    desk.sees("done")
+
+
 def test_routes_are_the_operators_alone(desk: Desk) -> None:
     for method, path in (
         ("GET", "/workflows"), ("GET", "/workflows/three"), ("POST", "/workflows/three/run"),

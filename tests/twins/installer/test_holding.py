@@ -1,4 +1,4 @@
-"""Held code: by place and content, on disk at once, for every process, and over when the bytes change."""
+"""Held code: by place, on disk at once, for every process, and over by an explicit yes alone."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def _put(home: AHome, path: str = "twins/ab/agents/x_agent.py", content: bytes =
     return home.root / path
 
 
-def test_a_hold_is_for_one_place_and_one_content(home: AHome) -> None:
+def test_a_hold_is_for_one_place_whatever_lies_there(home: AHome) -> None:
     path = _put(home)
     home.held.hold(path, SHA, "It came in an egg.", "gardener", now=NOW)
     assert home.held.is_held(path, SHA)
-    assert not home.held.is_held(path, OTHER)
+    assert home.held.is_held(path, OTHER)
+    assert home.held.why(path, OTHER) == "It came in an egg. It was changed since."
     assert not home.held.is_held(path.with_name("y_agent.py"), SHA)
     [hold] = home.held.listing()
     assert (hold.path, hold.why, hold.origin) == (
@@ -41,13 +42,25 @@ def test_a_hold_is_for_one_place_and_one_content(home: AHome) -> None:
     assert hold.at == "2026-11-21T09:40:00Z"
 
 
-def test_editing_the_file_ends_it_and_going_back_renews_it(home: AHome) -> None:
+def test_one_letter_changed_on_disk_is_listed_and_held_until_a_yes(home: AHome) -> None:
     path = _put(home)
-    home.held.hold(path, SHA, "", "")
+    home.held.hold(path, SHA, "", "gardener")
     path.write_bytes(b"y = 2\n")
+    [hold] = home.held.listing()
+    assert (hold.sha256, hold.origin) == (OTHER, "gardener")
+    assert [one.sha256 for one in home.held.release(path, OTHER)] == [OTHER]
     assert home.held.listing() == []
-    path.write_bytes(CODE)
-    assert len(home.held.listing()) == 1
+    assert not home.held.is_held(path, "ab" * 32), "after the yes the path is its owner's"
+    assert home.held.is_held(path, SHA), "what came, and was never said yes to, stays held"
+    home.held.hold(path, SHA, "", "again")
+    assert home.held.is_held(path, "ab" * 32)
+
+
+def test_an_archived_twins_files_keep_their_names(home: AHome) -> None:
+    path = _put(home, f"twins/.archive/{'ab' * 32}/agents/x_agent.py")
+    home.held.hold(f"twins/{'ab' * 32}/agents/x_agent.py", SHA, "", "gardener")
+    assert home.held.is_held(path, SHA)
+    assert home.held.key_of(path) == f"twins/{'ab' * 32}/agents/x_agent.py"
 
 
 def test_several_contents_of_one_place_are_held_side_by_side(home: AHome) -> None:
@@ -157,4 +170,7 @@ def test_what_is_held_is_exactly_what_was_put_in(wanted: dict[str, str]) -> None
         expected = {(fresh.key_of(path), sha256) for path, sha256 in wanted.items()}
         for path in wanted:
             for sha256 in (SHA, OTHER):
-                assert fresh.is_held(path, sha256) == ((fresh.key_of(path), sha256) in expected)
+                assert fresh.is_recorded(fresh.key_of(path), sha256) == (
+                    (fresh.key_of(path), sha256) in expected
+                )
+                assert fresh.is_held(path, sha256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -58,6 +59,29 @@ def test_trust_given_later_releases_the_same_code(home: AHome) -> None:
     done = home.importer().hatch(gardener(seal=BY_KITCHEN))
     assert sorted(done.released) == [".env", "agents/water_agent.py", "services/pump_service.py"]
     assert home.held.listing() == []
+
+
+def test_trusted_code_in_the_place_of_held_code_runs(home: AHome) -> None:
+    home.importer().hatch(gardener(seal=BY_KITCHEN))
+    home.signers.trust(KITCHEN, "kitchen")
+    newer = {**GARDENER, "agents/water_agent.py": AGENT + b"newer = 1\n"}
+    home.importer().hatch(egg(newer, seal=BY_KITCHEN), overwrite=["agents"])
+    assert f"twins/{KEY}/agents/water_agent.py" not in {one.path for one in home.held.listing()}
+    path = home.twin / "agents/water_agent.py"
+    assert not home.held.is_held(path, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def test_owners_file_that_a_rollback_brings_back_is_not_held(home: AHome) -> None:
+    home.importer().hatch(gardener(seal=BY_SELF))
+    path = home.twin / "agents/water_agent.py"
+    newer = {**GARDENER, "agents/water_agent.py": AGENT + b"newer = 1\n"}
+    done = home.importer().hatch(egg(newer), overwrite=["agents"])
+    assert home.held.is_held(path, "ab" * 32)
+    home.importer().rollback(done.receipt.id)  # type: ignore[union-attr]
+    assert path.read_bytes() == AGENT
+    assert home.held.listing() == []
+    assert not home.held.is_held(path, "ab" * 32)
+    assert home.held.is_held(path, hashlib.sha256(newer["agents/water_agent.py"]).hexdigest())
 
 
 def test_packing_quarantined_code_here_does_not_approve_it(home: AHome) -> None:
