@@ -12,6 +12,7 @@ import msgspec
 
 from agents.providers.json_http import JsonReply, ask
 from agents.providers.urls import on_this_machine
+from envelopes.ip_addresses import is_this_machine, source_text
 
 USUAL = (
     "http://127.0.0.1:11434",
@@ -149,4 +150,4 @@ def _is_local(server: Any, client: Any) -> bool:
     if not (isinstance(server, tuple) and isinstance(client, tuple)):
         return False
     host: str = server[0]
-    return host == client[0] or host.startswith("127.") or host == "::1"
+    return is_this_machine(host) or source_text(host) == source_text(client[0])

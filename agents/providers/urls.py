@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 from urllib.parse import urlsplit, urlunsplit
 
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+from envelopes.ip_addresses import is_this_machine
+
 _PATH = "/chat/completions"
 _OLLAMA_PORT = 11434
 
@@ -15,7 +16,7 @@ def base_url(typed: str) -> str:
     url = typed.strip().rstrip("/").removesuffix(_PATH)
     if "://" not in url:
         host = urlsplit(f"//{url}").hostname
-        url = f"{'http' if host in _LOOPBACK else 'https'}://{url}"
+        url = f"{'http' if is_this_machine(host or '') else 'https'}://{url}"
     return url if urlsplit(url).path else f"{url}/v1"
 
 
@@ -35,7 +36,7 @@ def without_login(url: str) -> tuple[str, dict[str, str]]:
 
 
 def on_this_machine(url: str) -> bool:
-    return urlsplit(url).hostname in _LOOPBACK
+    return is_this_machine(urlsplit(url).hostname or "")
 
 
 def may_be_ollama(url: str) -> bool:

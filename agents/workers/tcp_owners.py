@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.workers.started_processes import descendants
+from envelopes.ip_addresses import counts_as, is_this_machine
 
 Address = tuple[str, int]
 _IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LISTEN = "0A"
-_LOOPBACK_NAMES = {"localhost": ("127.0.0.1", "::1")}
+_LOOPBACK = frozenset((ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")))
 
 
 class _Socket(NamedTuple):
@@ -52,14 +53,14 @@ def worker_serves(zygote_pid: int, server: Address, client: Address | None = Non
 
 def account_of(local: Address, remote: Address) -> int | None:
     """The account that opened the connection whose own end is ``local``; None when it cannot be told."""
-    ends = tuple((_plain(ipaddress.ip_address(host)), port) for host, port in (local, remote))
+    ends = tuple((_plain(host), port) for host, port in (local, remote))
     return next((found.uid for found in _sockets() if (found.local, found.remote) == ends), None)
 
 
 def _serving(server: Address, client: Address | None) -> Iterator[_Socket]:
     host, port = server
-    wanted = {_plain(ipaddress.ip_address(text)) for text in _LOOPBACK_NAMES.get(host, (host,))}
-    caller = (_plain(ipaddress.ip_address(client[0])), client[1]) if client else None
+    wanted = _reached(host)
+    caller = (_plain(client[0]), client[1]) if client else None
     for found in _sockets():
         address, at = found.local
         if at != port:
@@ -69,6 +70,17 @@ def _serving(server: Address, client: Address | None) -> Iterator[_Socket]:
                 yield found
         elif caller is not None and found.remote == caller and address in wanted:
             yield found
+
+
+def _reached(host: str) -> frozenset[_IP]:
+    """The addresses that a connection to ``host`` may end at: a name of this machine, and no address, is loopback."""
+    try:
+        found = _plain(host)
+    except ValueError:
+        if is_this_machine(host):
+            return _LOOPBACK
+        raise
+    return _LOOPBACK | {found} if found.is_unspecified else frozenset((found,))
 
 
 def _sockets() -> Iterator[_Socket]:
@@ -98,9 +110,9 @@ def _address(text: str) -> tuple[_IP, int]:
     return _plain(ipaddress.ip_address(packed)), int(port, 16)
 
 
-def _plain(address: _IP) -> _IP:
-    """An IPv4 address that is written as an IPv6 one counts as IPv4."""
-    return getattr(address, "ipv4_mapped", None) or address
+def _plain(address: str | _IP) -> _IP:
+    """The address as the kernel's table has it: without a zone, an IPv4-mapped one as IPv4, and no further."""
+    return counts_as(address, translated=False)
 
 
 def _sockets_of(pid: int) -> set[str] | None:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
+from envelopes.ip_addresses import IpAddress, counts_as, is_this_machine
 from neighborhoods.errors import NeighborhoodError
 
 FEDERATION_PORT = 7443
@@ -52,37 +53,27 @@ def split(address: str, port: int = FEDERATION_PORT) -> tuple[str, int]:
 
 def is_loopback(host: str) -> bool:
     """True when a host names this machine itself, or no machine: ``localhost``, 127.0.0.1, ::1, 0.0.0.0."""
-    name = host.rstrip(".").lower()
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    found = _unmapped(host)
-    return found is not None and (found.is_loopback or found.is_unspecified)
+    return is_this_machine(host)
 
 
 def is_unspecified(host: str) -> bool:
     """Tests whether a host is the address of no machine: 0.0.0.0, ::."""
-    found = _unmapped(host)
-    return found is not None and found.is_unspecified
+    try:
+        return counts_as(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def network_of(host: str) -> str:
     """The network of 64 bits that an IPv6 address is in: a machine gives itself as many addresses there as it likes.
 
-    Anything else as it is; an address that only wraps an IPv4 one as that.
+    Anything else as it is; an address that only leads to an IPv4 one as that.
     """
-    found = _unmapped(host)
-    if isinstance(found, IPv6Address):
-        return str(IPv6Network((int(found), 64), strict=False))
-    return host if found is None else str(found)
-
-
-def _unmapped(host: str) -> IPv4Address | IPv6Address | None:
-    """The IP address that a host is, as IPv4 where it only wraps one; None for a name."""
     try:
-        found = _parsed(host)
+        found = counts_as(host)
     except ValueError:
-        return None
-    return (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
+        return host
+    return str(IPv6Network((int(found), 64), strict=False)) if found.version == 6 else str(found)
 
 
 def leads_somewhere(host: str, *, loopback: bool = False) -> bool:
@@ -95,12 +86,17 @@ def leads_somewhere(host: str, *, loopback: bool = False) -> bool:
     except ValueError:
         return False
     if is_loopback(host):
-        return loopback and not found.is_unspecified
+        return loopback and not is_unspecified(host)
     if isinstance(found, IPv6Address):
         if found.ipv4_mapped or (found.is_link_local and not found.scope_id):
             return False
-        return not found.is_multicast
-    return not (found.is_multicast or found.is_reserved)
+        meant = counts_as(found)
+        return not found.is_multicast and not (meant.version == 4 and _leads_nowhere(meant))
+    return not _leads_nowhere(found)
+
+
+def _leads_nowhere(address: IpAddress) -> bool:
+    return address.is_multicast or address.is_reserved
 
 
 def preference(host: str) -> int:

@@ -215,7 +215,9 @@ def _is_self(member: Member, own_fingerprint: str, here: frozenset[str]) -> bool
         return False
     destination = found.ssh
     # A port of one's own leads to another machine behind this one, or to a container.
-    return destination is not None and not destination.port and destination.host.casefold() in here
+    if destination is None or destination.port:
+        return False
+    return destination.host.casefold() in here or is_loopback(destination.host)
 
 
 def _own_hosts(names: Iterable[str]) -> frozenset[str]:

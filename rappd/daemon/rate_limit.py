@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from envelopes.errors import ReportableError
+from envelopes.ip_addresses import source_text
 from neighborhoods.discovery.addresses import network_of
 
 
@@ -65,6 +66,7 @@ class AddressLimit:
 
     def take(self, address: str) -> None:
         """Counts one try. Raises ``RateLimitedError`` when the address, or its network, has used its share."""
+        address = source_text(address)
         network = network_of(address)
         if network != address:
             self._by_network.take(network)

@@ -19,6 +19,7 @@ from functools import partial
 
 from aiohttp import web
 
+from envelopes.ip_addresses import source_text
 from neighborhoods.auth.tls import presented_certificate
 from neighborhoods.discovery.addresses import network_of
 from rappd.http.request_timeout import TimedRunner
@@ -108,7 +109,7 @@ class ConnectionAdmission:
                 self._make_room()
                 await asyncio.sleep(0.1)
                 continue
-            address = str(peername[0])
+            address = source_text(str(peername[0]))
             if not self._may_come(address):
                 self.turned_away += 1
                 connection.close()

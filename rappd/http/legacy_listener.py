@@ -20,6 +20,7 @@ from aiohttp.typedefs import Handler
 from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, new_id
 from envelopes.errors import ReportableError
+from envelopes.ip_addresses import counts_as, is_this_machine
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.context import Caller
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 PORT = 7071
 MOST_BYTES = 1 << 20
 MOST_A_MINUTE = 120
+_MAPPED = 96
+"""The bits in front of the IPv4 address in a mapped one."""
 _WIDEST = {4: 16, 6: 48}
 """The shortest prefix that is listed: an office, a home, but not half the world."""
 _ALLOWED = web.AppKey("allowed", tuple)
@@ -89,8 +92,12 @@ def network(text: str) -> Network:
         raise RefusedError(
             f'"{text[:60]}" is no address.', do="rappd peers legacy open 192.168.1.20"
         ) from error
-    if found.is_loopback or found.is_multicast or found.is_unspecified:
+    meant = counts_as(found.network_address)
+    if is_this_machine(str(meant)) or meant.is_multicast:
         raise RefusedError(f"{text} is not the address of another machine.", do="List single machines.")
+    if found.version == 6 and found.network_address.ipv4_mapped and found.prefixlen >= _MAPPED:
+        # Callers count as IPv4, so a list that names them mapped means the same.
+        found = ipaddress.ip_network((found.network_address.ipv4_mapped, found.prefixlen - _MAPPED))
     if found.prefixlen < _WIDEST[found.version]:
         raise RefusedError(f"{text} is too many machines at once.", do="List single machines.")
     return found
@@ -140,10 +147,10 @@ def _admit(request: web.Request) -> None:
 
 def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        found = ipaddress.ip_address((request.remote or "").partition("%")[0])
+        # Whoever is let in by an address has it: a tunnel's address that carries it is somebody else's.
+        return counts_as(request.remote or "", translated=False)
     except ValueError:
         return None
-    return getattr(found, "ipv4_mapped", None) or found
 
 
 async def _chat(request: web.Request) -> web.Response:

@@ -8,6 +8,7 @@ import orjson
 from aiohttp import web
 
 from envelopes.errors import ReportableError
+from envelopes.ip_addresses import dialled_text
 from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.http.request_body import InvalidBodyError, body_of
@@ -25,7 +26,7 @@ routes = web.RouteTableDef()
 @routes.post("/pairing")
 async def pairing(request: web.Request) -> web.Response:
     """One step of a pairing, by anybody who can reach this listener."""
-    host = request.remote or ""
+    host = dialled_text(request.remote or "")
     pairings, limit = request.app[PAIRING], request.app[PAIRING_LIMIT]
     try:
         try:

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from agents.workers.syscalls import LINUX
 from agents.workers.tcp_owners import Address, account_of, worker_serves
+from envelopes.ip_addresses import source_text
 from rappd.http.app_keys import DAEMON
 
 log = logging.getLogger(__name__)
@@ -23,9 +24,9 @@ async def source_of(request: web.Request) -> str:
     peer = transport.get_extra_info("peername") if transport is not None else None
     here = transport.get_extra_info("sockname") if transport is not None else None
     if not (LINUX and isinstance(peer, tuple) and isinstance(here, tuple)):
-        return request.remote or ""
+        return source_text(request.remote or "")
     zygote = request.app[DAEMON].supervisor.zygote_pid
-    return await asyncio.to_thread(_source, zygote, peer[:2], here[:2]) or str(peer[0])
+    return await asyncio.to_thread(_source, zygote, peer[:2], here[:2]) or source_text(str(peer[0]))
 
 
 def _source(zygote: int | None, peer: Address, here: Address) -> str:
