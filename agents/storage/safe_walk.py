@@ -103,11 +103,12 @@ class FileKind(StrEnum):
 
 
 class FoundFile(NamedTuple):
-    """An entry of a folder; ``size`` of a file in bytes, ``ident`` its (disk, inode)."""
+    """An entry of a folder; ``size`` of a file in bytes, ``ident`` its (disk, inode), ``links`` how many names it has."""
 
     kind: FileKind
     size: int = 0
     ident: tuple[int, int] = (0, 0)
+    links: int = 1
 
 
 NOTHING = FoundFile(FileKind.NOTHING)
@@ -194,7 +195,9 @@ class LinkFreeFolder:
                 return FoundFile(FileKind.BLOCKED)
             raise
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), FileKind.OTHER)
-        return FoundFile(kind, found.st_size if kind is FileKind.FILE else 0, (found.st_dev, found.st_ino))
+        return FoundFile(
+            kind, found.st_size if kind is FileKind.FILE else 0, (found.st_dev, found.st_ino), found.st_nlink
+        )
 
     def open(self, path: str) -> tuple[int, os.stat_result]:
         """A descriptor of the regular file at ``path``, and its status. Raises ``OSError``."""
@@ -244,6 +247,14 @@ class LinkFreeFolder:
         if self._open is not None:
             os.close(self._open[1])
             self._open = None
+
+
+def has_other_names(status: os.stat_result) -> bool:
+    """True for a file with more than one hard link: one name may lie where only its owner reads, such as ``~/.ssh``.
+
+    A link made by untrusted code brings that file's content here without a copy, and looks like any file.
+    """
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def split(path: str) -> tuple[str, str]:

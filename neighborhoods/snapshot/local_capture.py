@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agents.storage.safe_walk import LinkFreeFolder
+from agents.storage.safe_walk import LinkFreeFolder, has_other_names
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter
@@ -293,6 +293,7 @@ class _Capture:
             for path, status in walk.walk(enters=lambda path: path == "peers" or path.startswith("peers/")):
                 if (
                     stat.S_ISREG(status.st_mode)
+                    and not has_other_names(status)
                     and any(fnmatchcase(path, pattern) for pattern in allowed)
                     and not _is_denied(path, denied)
                 ):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.storage.safe_walk import LinkFreeFolder, split
+from agents.storage.safe_walk import LinkFreeFolder, has_other_names, split
 
 DATABASE = "rappd.db"
 ANCHORS = "anchors.db"
@@ -50,10 +50,16 @@ def walk(home: Path) -> Iterator[BackupManifest]:
             continue
         if stat.S_ISLNK(status.st_mode):
             yield BackupManifest(path, False, "is a link, and links are not followed")
+        elif has_other_names(status) and path.startswith(_OF_AGENTS):
+            yield BackupManifest(path, False, "has another name on this disk (a hard link)")
         elif not stat.S_ISREG(status.st_mode):
             yield BackupManifest(path, False, "is no regular file")
         else:
             yield BackupManifest(path, is_secret(path))
+
+
+_OF_AGENTS = ("brainstem/", "twins/", "simulated/", "neighborhoods/")
+"""Where agents may lay files: a key of the owner's that one of them linked in is not to go out in the clear."""
 
 
 def _is_made_anew(folder: str) -> bool:

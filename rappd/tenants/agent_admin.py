@@ -203,6 +203,13 @@ class AgentAdmin:
     def _waiting(self, name: str) -> QuarantinedFile | None:
         return named(held_files(self._tenant.held, self._tenant.workspace), name)
 
+    async def exported(self, name: str) -> dict[str, Any]:
+        """As ``source``, for a file that leaves this machine. Raises ``BadFileError`` for a hard link."""
+        found = await self.source(name)
+        if found["origin"] == YOURS and not (await in_file_pool(self._waiting, name)):
+            await in_file_pool(self._tenant.files.check_export, found["file"])
+        return found
+
     async def source(self, name: str, *, with_values: bool = False) -> dict[str, Any]:
         """The text of an agent's file, by file name or agent name; of quarantined services and senses, too.
 

@@ -141,6 +141,11 @@ def test_export_gives_the_file_back_byte_for_byte(daemon: RunningDaemon) -> None
     answer = daemon.get("/agents/export/aaa_agent.py", control=True)
     assert answer.body == source
     assert 'filename="aaa_agent.py"' in answer.headers["content-disposition"]
+    os.link(daemon.agents / "aaa_agent.py", daemon.home / "also_here")
+    refused = daemon.get("/agents/export/aaa_agent.py", control=True)
+    assert "is a hard link; it is not exported" in refused.json()["error"]
+    (daemon.home / "also_here").unlink()
+    assert daemon.get("/agents/export/aaa_agent.py", control=True).body == source
 
 
 STRUCTURE_AGENT = """

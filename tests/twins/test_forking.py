@@ -159,11 +159,13 @@ def test_links_and_what_is_no_file_are_left_and_told(
     (root / "agents" / "a_link.py").symlink_to(tmp_path / "keys" / "identity.pem")
     (root / ".brainstem_data" / "keys").symlink_to(tmp_path / "keys")
     os.mkfifo(root / ".brainstem_data" / "pipe")
+    os.link(tmp_path / "keys" / "identity.pem", root / ".brainstem_data" / "notes.txt")
     done = fork(places, gardener, held=held, owner="rose")
     assert b"PRIVATE" not in _files(done.twin.workspace.root).values()
     assert ("agents/a_link.py", "a link") in done.left
     assert (".brainstem_data/keys", "a link") in done.left
     assert (".brainstem_data/pipe", "not a file") in done.left
+    assert (".brainstem_data/notes.txt", "a hard link") in done.left
 
 
 def test_a_tree_without_a_bottom_is_cut_off(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:

@@ -16,6 +16,7 @@ import orjson
 from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_open import UnsafeFileError
+from agents.storage.safe_walk import has_other_names
 from twins.errors import BadFileError, NoSuchFileError
 from twins.fs.untrusted_names import other_spelling, shown, why_not_portable
 from twins.workspace.workspace import Workspace
@@ -62,6 +63,14 @@ class AgentFiles:
     def read(self, filename: str) -> bytes:
         """The file's content."""
         return self._files.read(self.path(filename))
+
+    def check_export(self, filename: str) -> None:
+        """Raises ``BadFileError`` for a file with another name on this disk: what lies here may be a key of the owner's."""
+        if has_other_names(self._files.lstat(self.path(filename))):
+            raise BadFileError(
+                f"{filename} is a hard link; it is not exported.",
+                do="Look at it, and put a copy in its place.",
+            )
 
     def stage(self, filename: str, content: bytes, *, faulty: bool = False) -> tuple[str, Path]:
         """Checks an incoming file and lays it beside the agents, out of their sight.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.storage.safe_walk import LinkFreeFolder
+from agents.storage.safe_walk import LinkFreeFolder, has_other_names
 from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import record_event
@@ -117,6 +117,10 @@ class _ForkCopy:
             return
         try:
             descriptor, found = files.open(path)
+            if has_other_names(found):  # its copy would have one name, and travel in the next egg
+                os.close(descriptor)
+                self.left.append((path, "a hard link"))
+                return
             with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
                 shutil.copyfileobj(source, copy, _CHUNK)
                 os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)

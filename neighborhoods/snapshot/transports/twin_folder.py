@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_tree
-from agents.storage.safe_walk import FileKind, LinkFreeFolder
+from agents.storage.safe_walk import FileKind, LinkFreeFolder, has_other_names
 from neighborhoods.errors import UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberListing, MemberTwin, WriteOutcome
 from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
@@ -199,7 +199,7 @@ def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_res
 
     files.folder(folder)  # a missing one is no empty one
     for path, status in files.walk(folder, enters=enters, failed=_raise):
-        if stat.S_ISREG(status.st_mode):
+        if stat.S_ISREG(status.st_mode) and not has_other_names(status):
             yield path.removeprefix(f"{folder}/") if folder else path, status
 
 

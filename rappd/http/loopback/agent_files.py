@@ -60,7 +60,7 @@ async def import_agent(request: web.Request) -> web.Response:
 @operator_only
 async def export(request: web.Request) -> web.Response:
     """An agent file as a download."""
-    source = await tenant_of(request).admin.source(request.match_info["filename"])
+    source = await tenant_of(request).admin.exported(request.match_info["filename"])
     name = source["file"].rsplit("/", 1)[-1]
     return web.Response(
         body=source["source"].encode(),

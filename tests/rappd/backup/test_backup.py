@@ -100,6 +100,18 @@ def test_what_stays_behind_is_told(home: Home, tmp_path: Path) -> None:
     assert left["keys/identity.pem"] == "holds keys, and no passphrase was given"
 
 
+def test_key_that_an_agent_linked_in_is_in_no_backup(home: Home, tmp_path: Path) -> None:
+    key = tmp_path / "id_of_the_owner"
+    key.write_bytes(b"PRIVATE-OF-THE-OWNER")
+    linked = home.brainstem / ".brainstem_data" / "notes.txt"
+    linked.parent.mkdir(exist_ok=True)
+    os.link(key, linked)
+    found = back_up(home.root, tmp_path / "b", key=home.identity(), machine="desk")
+    assert dict(found.left_out)["brainstem/.brainstem_data/notes.txt"].startswith("has another name")
+    with zipfile.ZipFile(tmp_path / "b") as file:
+        assert not [name for name in file.namelist() if b"PRIVATE-OF" in file.read(name)]
+
+
 def test_only_rebuilt_files_are_left_out_silently(home: Home, tmp_path: Path) -> None:
     mine = {
         "brainstem/.brainstem_data/ports/lisbon.txt": "a harbour",

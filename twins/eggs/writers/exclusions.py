@@ -18,6 +18,7 @@ class ExclusionReason(StrEnum):
     MADE_ANEW = "is made anew where it is needed"
     LOCAL = "belongs to this machine"
     LINK = "is a link, and links are not followed"
+    OTHER_NAMES = "has another name on this disk (a hard link); a copy of it would travel"
     NO_FILE = "is no regular file"
     MEMORY = "is memory, which was to stay"
     BLANKED = "goes without its secret values"

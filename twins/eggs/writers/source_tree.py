@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from agents.storage.safe_walk import MAX_DEPTH, FileKind, LinkFreeFolder
+from agents.storage.safe_walk import MAX_DEPTH, FileKind, LinkFreeFolder, has_other_names
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.untrusted_names import shown
@@ -74,19 +74,21 @@ class SourceTree:
 
         for path, status in self._files.walk(start, enters=enters, failed=self._unreadable):
             if not stat.S_ISDIR(status.st_mode):
-                yield SourceFile(path, status.st_size, verdict(path) or _no_file(status.st_mode))
+                yield SourceFile(path, status.st_size, verdict(path) or _no_file(status))
         yield from refused
 
     def size(self, path: str) -> int | None:
-        """The bytes of a regular file; None when there is none of that name, or only a link."""
+        """The bytes of a regular file; None when there is none of that name, or only a link of either kind."""
         try:
             found = self._files.find(path)
         except OSError:
             return None
-        return found.size if found.kind is FileKind.FILE else None
+        return found.size if found.kind is FileKind.FILE and found.links == 1 else None
 
     def open(self, path: str) -> bytes | Iterator[bytes] | None:
         """The file's content as it is now: whole up to ``PIECE`` bytes, else piece by piece; None when gone.
+
+        One that has become a hard link meanwhile counts as gone, too.
 
         Raises ``BadFileError``, the iterator ``TwinConflictError`` when the file shrinks meanwhile.
         """
@@ -98,6 +100,9 @@ class SourceTree:
             raise BadFileError(
                 f"{shown(path)} cannot be read: {error.strerror}", do="Look at the file, or move it away."
             ) from error
+        if has_other_names(status):
+            os.close(descriptor)
+            return None
         file = os.fdopen(descriptor, "rb", buffering=0)
         if status.st_size > PIECE:
             return _large(file, path, status.st_size)
@@ -122,10 +127,12 @@ class SourceTree:
             ) from error
 
 
-def _no_file(mode: int) -> ExclusionReason | None:
-    if stat.S_ISLNK(mode):
+def _no_file(status: os.stat_result) -> ExclusionReason | None:
+    if stat.S_ISLNK(status.st_mode):
         return ExclusionReason.LINK
-    return None if stat.S_ISREG(mode) else ExclusionReason.NO_FILE
+    if has_other_names(status):
+        return ExclusionReason.OTHER_NAMES
+    return None if stat.S_ISREG(status.st_mode) else ExclusionReason.NO_FILE
 
 
 def _large(file: io.FileIO, path: str, size: int) -> Iterator[bytes]:

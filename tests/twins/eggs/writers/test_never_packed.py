@@ -271,6 +271,32 @@ def test_every_file_travels_or_is_named_and_nothing_else_comes(bare: Nest, data:
     assert len(members.keys() - made) <= len(laid)
 
 
+def test_file_with_another_name_on_the_disk_stays_behind(nest: Nest) -> None:
+    key = nest.folder / "id_of_the_owner"
+    key.write_bytes(CANARY)
+    root = nest.workspace.root
+    nest.put(".brainstem_data/own.txt", b"mine")
+    for name in ("notes/readme.txt", "agents/readme_agent.py", ".brainstem_data/notes.txt"):
+        (root / name).parent.mkdir(exist_ok=True)
+        os.link(key, root / name)
+    for form in WHOLE:
+        packed = nest.pack(form)
+        members = contents(packed.path)
+        assert not [name for name, content in members.items() if CANARY in content]
+        assert any(content == b"mine" for content in members.values())
+        left = {one.path for one in packed.left_out if one.why is ExclusionReason.OTHER_NAMES}
+        assert left >= {"agents/readme_agent.py", ".brainstem_data/notes.txt"}
+
+
+def test_file_that_becomes_a_hard_link_while_it_is_read_brings_nothing_in(nest: Nest) -> None:
+    nest.put("notes/a.txt", b"mine")
+    with SourceTree(nest.workspace.root) as tree:
+        assert tree.open("notes/a.txt") == b"mine"
+        os.link(nest.workspace.root / "notes/a.txt", nest.folder / "elsewhere")
+        assert tree.open("notes/a.txt") is None
+        assert tree.size("notes/a.txt") is None
+
+
 def test_links_are_not_followed(nest: Nest) -> None:
     outside = nest.folder / "outside"
     (outside / "deep").mkdir(parents=True)
