@@ -17,6 +17,13 @@ class WorkerDiedError(AgentError):
     code = "worker_gone"
 
 
+class WrongAnswerError(AgentError):
+    """The worker sent an answer that has not the form that its request asks for."""
+
+    code = "wrong_answer"
+    status = 502
+
+
 class CallTimeoutError(AgentError):
     """The call ran past its deadline and its worker was stopped."""
 

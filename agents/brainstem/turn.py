@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Hashable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -62,6 +62,7 @@ class Modes(Protocol):
 class Ask(msgspec.Struct):
     """The input of a turn. ``emit`` receives progress events while it runs, if anybody listens.
 
+    ``caller``: who asks; agents serve others in other processes.
     ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
     ``pictures`` go with the sentence, to the model alone.
     """
@@ -71,6 +72,7 @@ class Ask(msgspec.Struct):
     user_guid: str
     structural: bool
     call_agent: CallAgent
+    caller: Hashable
     emit: Emit | None = None
     allows: Allows | None = None
     guests: RemoteTools | None = None
@@ -234,7 +236,7 @@ class Brainstem:
 
     async def _prompt(self, turn: _Turn, ask: Ask) -> str:
         agents = self._agents(ask)
-        contexts = await self.runner.system_contexts(agents, ask.user_guid)
+        contexts = await self.runner.system_contexts(agents, ask.user_guid, ask.caller)
         return prompt.build(
             await self.soul.text(),
             contexts,

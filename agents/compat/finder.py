@@ -41,11 +41,14 @@ SAME_AS = {
 PACKAGES = frozenset({"openrappter", "skills", "utils"})
 
 
-def install_shims(*, workspace: Path | None, agents_dir: Path, data_dir: Path) -> None:
+def install_shims(
+    *, workspace: Path | None, agents_dir: Path, data_dir: Path, neighbours: bool = True
+) -> None:
     """Makes every name above importable in this process, for agents of one workspace.
 
     Neighbours import as ``agents.x`` and as ``x``, after the daemon's own; ``utils`` goes on to the
-    ``utils`` folder of the workspace. Calling it again moves everything to the other workspace.
+    ``utils`` folder of the workspace; without ``neighbours``, none of both. Calling it again moves everything
+    to the other workspace.
     """
     use_data_dir(data_dir)
     beside = [agents_dir, *([workspace] if workspace else [])]
@@ -58,9 +61,10 @@ def install_shims(*, workspace: Path | None, agents_dir: Path, data_dir: Path) -
             if finder.neighbours in place_of_paths:
                 place_of_paths.remove(finder.neighbours)
     finder.neighbours = str(agents_dir)
-    finder.utils = [str(folder / "utils") for folder in beside]
-    agents.__path__.append(finder.neighbours)
-    sys.path.append(finder.neighbours)
+    finder.utils = [str(folder / "utils") for folder in beside] if neighbours else []
+    if neighbours:
+        agents.__path__.append(finder.neighbours)
+        sys.path.append(finder.neighbours)
     if not hasattr(agents, "BasicAgent"):
         agents.BasicAgent = importlib.import_module(_BASE).BasicAgent  # type: ignore[attr-defined]  # only here
 

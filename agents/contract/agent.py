@@ -19,6 +19,11 @@ Key = tuple[str, str]
 
 Origin = str  # "shipped", "yours", or "source owner/repo"
 
+SHIPPED: Origin = "shipped"
+
+RUN_FILES = frozenset({"SwarmFactory"})
+"""Shipped agents that execute files of the workspace in their own process."""
+
 STRUCTURAL = frozenset({"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg", "Fleet"})
 
 REACHING = frozenset({"AskPeer"})
@@ -79,6 +84,11 @@ class Agent:
     code_origin: str = ""
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     _reference: orjson.Fragment | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def of_the_program(self) -> bool:
+        """True when a call of it runs nothing but files of the program itself."""
+        return self.origin == SHIPPED and self.name not in RUN_FILES
 
     def described(self) -> Description:
         """The part of it that its file declares."""

@@ -7,15 +7,28 @@ import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, Key, Origin, needs_trust
+import orjson
+
+from agents.contract.agent import (
+    QUARANTINED_CODE,
+    SHIPPED,
+    Agent,
+    Failure,
+    FileState,
+    Key,
+    Origin,
+    needs_trust,
+)
 from agents.contract.file_discovery import AgentFile
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
+from agents.runtime.answers import reader_of_descriptions
 from agents.storage.safe_fs import SafeTree, in_file_pool
-from agents.workers.call import OnCallback
+from agents.workers.call import OnCallback, ReadAnswer
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +62,21 @@ class RequestPool(Protocol):
         *,
         timeout: float | None,  # noqa: ASYNC109 - as ``WorkerPool.request``
         on_callback: OnCallback | None = None,
+        read: ReadAnswer = orjson.loads,
     ) -> Any:
         """See ``WorkerPool.request``."""
         ...
 
 
-class PoolsByOrigin(Protocol):
-    """Workers of one workspace, apart for each origin of code."""
+class DescribingPools(Protocol):
+    """Workers of one workspace, as agent files are described in them."""
 
-    def pool(self, origin: str) -> RequestPool:
-        """The pool in which code of that origin is loaded."""
+    def program(self) -> RequestPool:
+        """The pool in which files of the program run."""
+        ...
+
+    def apart(self) -> AbstractAsyncContextManager[RequestPool]:
+        """A pool for one file, whose worker ends with the block."""
         ...
 
 
@@ -100,7 +118,7 @@ class AgentDescriber:
     """Turns files into ``FileState``."""
 
     def __init__(
-        self, pools: PoolsByOrigin, storage: AgentStorage, rules: CodeRules, installer: Installer | None
+        self, pools: DescribingPools, storage: AgentStorage, rules: CodeRules, installer: Installer | None
     ) -> None:
         self._pools = pools
         self._storage = storage
@@ -134,7 +152,7 @@ class AgentDescriber:
                 outcome = await self._with_packages(origin, key, file, outcome)
                 state = None
                 if key not in before and _is_broken(outcome):
-                    state = await self._from_copy(origin, key, file, outcome)
+                    state = await self._from_copy(key, file, outcome)
                 if state is None:
                     state = await in_file_pool(self._build_state, key, file, outcome, before.get(key))
                 state.code_origin = origin
@@ -145,7 +163,7 @@ class AgentDescriber:
 
     def code_origin(self, key: Key, file: AgentFile) -> str:
         """The origin that keeps its code apart from that of others. Blocks on the disk."""
-        if key[0] == "shipped" or self._rules.origins is None:
+        if key[0] == SHIPPED or self._rules.origins is None:
             return key[0]
         return self._rules.origins.egg_of(file.path, hashlib.sha256(_read(file)).hexdigest()) or key[0]
 
@@ -159,7 +177,7 @@ class AgentDescriber:
 
     def quarantine_reason(self, key: Key, file: AgentFile) -> str:
         """The reason why the file must not run as it is now; "" when it may. Blocks on the disk."""
-        if key[0] == "shipped":
+        if key[0] == SHIPPED:
             return ""
         try:
             content = file.content()
@@ -179,51 +197,66 @@ class AgentDescriber:
                 states[key] = FileState(file, key[0], [], [Failure(why)], held=True, code_origin=origin)
         return states
 
-    async def _from_copy(
-        self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
-    ) -> FileState | None:
+    async def _from_copy(self, key: Key, file: AgentFile, outcome: dict[str, Any]) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept."""
         kept = self._copy_path(*key)
         content = await in_file_pool(self._read_copy, kept)
         if not content:
             return None
         earlier = AgentFile(file.rel, file.path, _NO_STAMP)
-        body = {"rel": file.rel, "path": str(file.path), "stamp": list(_NO_STAMP), "source_path": str(kept)}
+        body = {**_body(earlier), "source_path": str(kept)}
         try:
-            answer = await self._pools.pool(origin).request(
-                "describe", {"files": [body]}, timeout=LOAD_SECONDS
-            )
+            async with self._pools.apart() as pool:
+                (found,) = await self._ask(pool, [body])
         except AgentError:
             return None
-        found = answer["files"][0]
         if not found["agents"]:
             return None
         agents = self._agents_of(key[0], earlier, found, hashlib.sha256(content).hexdigest(), str(kept))
         good_since = (await in_file_pool(self._storage.files.stat, kept)).st_mtime
         return FileState(file, key[0], agents, _failures(outcome), good_since, _lacks(outcome))
 
-    async def _request(
-        self, origin: str, batch: Sequence[tuple[Key, AgentFile]], *, again: bool = True
-    ) -> list[dict[str, Any]]:
-        files = [{"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)} for (_, file) in batch]
+    async def _request(self, origin: str, batch: Sequence[tuple[Key, AgentFile]]) -> Sequence[dict[str, Any]]:
+        """The outcome of each file.
+
+        Those of the program are loaded together. Each other one has a process of its own: beside others it
+        could answer for them, and tell how they describe themselves.
+        """
+        if origin == SHIPPED:
+            return await self._loaded(self._pools.program(), batch)
+        return await asyncio.gather(*(self._alone(one) for one in batch))
+
+    async def _alone(self, one: tuple[Key, AgentFile]) -> dict[str, Any]:
+        for again in (True, False):
+            async with self._pools.apart() as pool:
+                try:
+                    return (await self._ask(pool, [_body(one[1])]))[0]
+                except CallTimeoutError:
+                    return _failed(f"it was still loading after {LOAD_SECONDS:g} s")
+                except AgentError as error:
+                    if not (
+                        again and isinstance(error, WorkerDiedError)
+                    ):  # it may have ended for another reason
+                        return _failed(f"loading it {error}")
+        raise AssertionError("the second attempt returned")
+
+    async def _loaded(
+        self, pool: RequestPool, batch: Sequence[tuple[Key, AgentFile]]
+    ) -> Sequence[dict[str, Any]]:
         try:
-            answer = await self._pools.pool(origin).request(
-                "describe", {"files": files}, timeout=LOAD_SECONDS
-            )
-        except CallTimeoutError:
-            if len(batch) == 1:
-                return [_failed(f"it was still loading after {LOAD_SECONDS:g} s")]
-        except AgentError as error:
-            if len(batch) == 1 and again and isinstance(error, WorkerDiedError):
-                return await self._request(origin, batch, again=False)  # it may have ended for another reason
-            if len(batch) == 1:
-                return [_failed(f"loading it {error}")]
-        else:
-            outcomes: list[dict[str, Any]] = answer["files"]
-            return outcomes
-        return [
-            (await self._request(origin, [one]))[0] for one in batch
-        ]  # one of them does it: find out which
+            return await self._ask(pool, [_body(file) for _, file in batch])
+        except AgentError:
+            return await asyncio.gather(
+                *(self._alone(one) for one in batch)
+            )  # one of them does it: find out which
+
+    @staticmethod
+    async def _ask(pool: RequestPool, files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The outcomes of ``files``. Raises AgentError."""
+        read = reader_of_descriptions(len(files))
+        answer = await pool.request("describe", {"files": files}, timeout=LOAD_SECONDS, read=read)
+        outcomes: list[dict[str, Any]] = answer["files"]
+        return outcomes
 
     async def _with_packages(
         self, origin: str, key: Key, file: AgentFile, outcome: dict[str, Any]
@@ -257,7 +290,7 @@ class AgentDescriber:
             return FileState(file, origin, [], failures, lacks=lacks)
         content = _read(file)
         sha256 = hashlib.sha256(content).hexdigest()
-        kept = self._keep_copy(origin, file, content) if origin != "shipped" else ""
+        kept = self._keep_copy(origin, file, content) if origin != SHIPPED else ""
         agents = self._agents_of(origin, file, outcome, sha256, kept)
         return FileState(file, origin, agents, failures, time.time(), lacks)
 
@@ -302,6 +335,10 @@ class AgentDescriber:
             log.warning("no copy of %s kept: %s", file.rel, error)
             return ""
         return str(target)
+
+
+def _body(file: AgentFile) -> dict[str, Any]:
+    return {"rel": file.rel, "path": str(file.path), "stamp": list(file.stamp)}
 
 
 def _is_broken(outcome: dict[str, Any]) -> bool:

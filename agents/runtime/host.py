@@ -44,7 +44,8 @@ class WorkerHost:
     """Answers the daemon's requests inside a worker; one at a time, on the thread that made it.
 
     ``settings``: ``agents_dir``, ``data_dir``, ``deps_dir``, ``workspace``, as text, and perhaps
-    ``deps_last``: packages do not come before the standard library. Making a room
+    ``deps_last``: packages do not come before the standard library, and ``neighbours`` false: modules of the
+    agents folder, and of ``utils`` in the workspace, are not to be found. Making a room
     changes this process for good (import path, names that agent files import), so it has only one.
 
     A *file* in a request is ``{rel, path, format_timestamp, source_path?}``: the version of ``path`` with that
@@ -63,6 +64,7 @@ class WorkerHost:
             workspace=Path(workspace) if workspace else None,
             agents_dir=self._agents_dir,
             data_dir=data_dir,
+            neighbours=settings.get("neighbours", True),
         )
         self._versions: dict[str, dict[Stamp, LoadedFile]] = {}
         beside = [Path(workspace) / "utils"] if workspace else []

@@ -8,7 +8,7 @@ from typing import Literal
 
 from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
 from agents.contract.agent_contract import distinct, safe_tool_name
-from agents.contract.description import AgentDescriber, AgentStorage, CodeRules, Installer, PoolsByOrigin
+from agents.contract.description import AgentDescriber, AgentStorage, CodeRules, DescribingPools, Installer
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.providers.provider import Tool
 from agents.storage.safe_fs import in_file_pool
@@ -19,7 +19,7 @@ class AgentRegistry:
 
     def __init__(
         self,
-        pools: PoolsByOrigin,
+        pools: DescribingPools,
         folders: Callable[[], Sequence[Folder]],
         storage: AgentStorage,
         rules: CodeRules,

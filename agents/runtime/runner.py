@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agents.contract.agent import Agent
+from agents.contract.agent import SHIPPED, Agent
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
+from agents.runtime.answers import read_contexts, read_performed
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError
 from agents.workers.pool import WorkerPool
@@ -52,15 +53,23 @@ class Limits(Protocol):
     call_seconds: float
 
 
-EVERYDAY, TRUSTED, SINGLE = "", "trusted", "single"
+EVERYDAY, TRUSTED, SINGLE, PROGRAM = "", "trusted", "single", "program"
+
+Principal = Hashable
+"""Whose calls a process serves: equal for calls of one agent file and class, one caller and one user."""
 
 
 class WorkerPools:
-    """The worker pools of one workspace: one for each origin of code and kind of agent, made when needed.
+    """The worker pools of one workspace, made when needed and forgotten once their workers have ended.
 
-    Files of different origin never share a process. Agents that may change structure have a pool apart
-    (``TRUSTED``), and those that keep state in memory share one worker (``SINGLE``). All but the latter are
-    counted together against the plan's ``max_workers``. Closing is final.
+    There is one pool for each origin of code, kind of agent and principal: a process that has run a file from
+    outside of the program serves no call of another agent, caller or user, since that file may have answered
+    its call early, or changed the process, to see the next one's arguments. Files of the program itself share
+    a pool for each kind.
+
+    Agents that may change structure have pools apart (``TRUSTED``). Those that keep state in memory
+    (``SINGLE``) have one worker for each file, which serves all callers. All but the latter are counted
+    together against the plan's ``max_workers``. Closing is final.
     """
 
     def __init__(
@@ -79,39 +88,49 @@ class WorkerPools:
         self._trusted = trusted
         self._plans = self._plans_of(plan)  # looks at the disk, and pools are made within requests
         self._quota = WorkerQuota(plan.max_workers)
-        self._pools: dict[tuple[str, str], WorkerPool] = {}
+        self._pools: dict[tuple[str, str, Principal], WorkerPool] = {}
         self._once = itertools.count(1)
+        self._apart = asyncio.Semaphore(plan.most_workers)
 
-    def of(self, agent: Agent) -> WorkerPool:
-        """The pool in which this agent's code runs."""
-        kind = TRUSTED if agent.trusted else SINGLE if agent.one_worker else EVERYDAY
-        return self.pool(agent.code_origin or agent.origin, kind)
+    def of(self, agent: Agent, principal: Principal) -> WorkerPool:
+        """The pool in which this agent's code runs for ``principal``."""
+        origin = agent.code_origin or agent.origin
+        if agent.of_the_program:
+            return self._pool(origin, PROGRAM + TRUSTED if agent.trusted else PROGRAM, None)
+        if agent.trusted:
+            return self._pool(origin, TRUSTED, principal)
+        if agent.one_worker:
+            return self._pool(origin, SINGLE, agent.file)
+        return self._pool(origin, EVERYDAY, principal)
 
-    def pool(self, origin: str, kind: str = EVERYDAY) -> WorkerPool:
-        """The pool of one origin and kind."""
-        found = self._pools.get((origin, kind))
-        if found is None:
-            plan, encoded = self._plans[kind]
-            quota = None if kind == SINGLE else self._quota
-            found = self._supervisor.pool(self._key(origin, kind), plan, quota, encoded)
-            found.request_context = self.request_context
-            self._pools[(origin, kind)] = found
-        return found
+    def for_principal(self, origin: str, principal: Principal) -> WorkerPool:
+        """The pool of other code of ``origin`` than agents, for ``principal``."""
+        return self._pool(origin, EVERYDAY, principal)
+
+    def program(self) -> WorkerPool:
+        """The pool in which ordinary files of the program run."""
+        return self._pool(SHIPPED, PROGRAM, None)
 
     @contextlib.asynccontextmanager
     async def apart(self) -> AsyncIterator[WorkerPool]:
-        """A pool for one file that belongs to no origin yet; its worker ends with the block."""
-        origin = f"new file {next(self._once)}"
-        try:
-            yield self.pool(origin)
-        finally:
-            del self._pools[(origin, EVERYDAY)]
-            await self._supervisor.remove(self._key(origin, EVERYDAY))
+        """A pool for one file; its worker ends with the block.
+
+        At most ``max_workers`` are open at a time, beside those of calls. Waiting for that is no part of a
+        request's time.
+        """
+        async with self._apart:
+            origin = f"file {next(self._once)}"
+            try:
+                yield self._pool(origin, EVERYDAY, None, apart=True)
+            finally:
+                pool = self._pools.pop((origin, EVERYDAY, None), None)
+                if pool is not None:  # else all were closed meanwhile
+                    await self._supervisor.remove(pool.key)
 
     async def use(self, plan: PoolConfig) -> None:
         """Go by another plan; workers of one that changed are replaced, once they are done with what they have."""
         self._plans = await asyncio.to_thread(self._plans_of, plan)
-        for (_, kind), pool in self._pools.items():
+        for (_, kind, _), pool in self._pools.items():
             fresh, encoded = self._plans[kind]
             if pool.plan != fresh:
                 pool.retire(fresh, encoded)
@@ -123,18 +142,51 @@ class WorkerPools:
 
     async def close(self) -> None:
         """End all workers with what they do."""
-        for origin, kind in list(self._pools):
-            await self._supervisor.remove(self._key(origin, kind))
+        pools = list(self._pools.values())
         self._pools.clear()
+        for pool in pools:
+            await self._supervisor.remove(pool.key)
+
+    def _pool(self, origin: str, kind: str, principal: Principal, *, apart: bool = False) -> WorkerPool:
+        where = (origin, kind, principal)
+        found = self._pools.get(where)
+        if found is None:
+            plan, encoded = self._plans[kind]
+            quota = None if kind == SINGLE or apart else self._quota
+            key = self._key(origin, kind)
+            if principal is not None:
+                key = f"{key} #{next(self._once)}"
+            found = self._supervisor.pool(key, plan, quota, encoded)
+            found.request_context = self.request_context
+            if principal is not None:
+                found.on_unused = lambda: self._forget(where)
+            self._pools[where] = found
+        return found
+
+    def _forget(self, where: tuple[str, str, Principal]) -> None:
+        found = self._pools.pop(where, None)
+        if found is not None:
+            self._supervisor.forget(found.key)
 
     def _plans_of(self, plan: PoolConfig) -> dict[str, tuple[PoolConfig, bytes]]:
         """The plan of each kind of pool, and its encoded form."""
-        single, trusted = replace(plan, one_worker=True), self._trusted(plan)
-        kinds = ((EVERYDAY, plan), (SINGLE, single), (TRUSTED, trusted))
-        return {kind: (one, one.encoded()) for kind, one in kinds}
+        trusted = self._trusted(plan)
+        kinds = {
+            EVERYDAY: plan,
+            TRUSTED: trusted,
+            SINGLE: replace(plan, one_worker=True),
+            PROGRAM: _of_the_program(plan),
+            PROGRAM + TRUSTED: _of_the_program(trusted),
+        }
+        return {kind: (one, one.encoded()) for kind, one in kinds.items()}
 
     def _key(self, origin: str, kind: str) -> str:
         return ":".join(filter(None, (self._name, origin, kind)))
+
+
+def _of_the_program(plan: PoolConfig) -> PoolConfig:
+    """The same for files of the program: they find no module of the workspace, where agents can write some."""
+    return replace(plan, settings={**plan.settings, "deps_dir": None, "neighbours": False})
 
 
 class AgentRunner:
@@ -152,16 +204,17 @@ class AgentRunner:
         user_guid: str,
         slush: dict[str, Any] | None = None,
         on_callback: OnCallback | None = None,
-        caller: Hashable | None = None,
+        caller: Hashable,
     ) -> AgentResult:
         """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
 
-        ``caller``: calls of equal callers and users to one agent may wait in the same worker; None: in none.
+        Calls of equal ``caller`` and user to one agent may share a process.
         """
         started = time.monotonic()
         limit = self._limits.call_seconds
+        principal = _principal(agent, caller, user_guid)
         try:
-            found = await self._pools.of(agent).request(
+            result, found = await self._pools.of(agent, principal).request(
                 "perform",
                 {
                     "file": agent.reference(),
@@ -172,7 +225,8 @@ class AgentRunner:
                 },
                 timeout=limit,
                 on_callback=on_callback,
-                together=None if caller is None else (caller, user_guid, agent.file, agent.class_name),
+                together=principal,
+                read=read_performed,
             )
         except CallTimeoutError:
             text = (
@@ -186,16 +240,17 @@ class AgentRunner:
             return AgentResult(False, str(error), None, time.monotonic() - started, interrupted=True)
         except AgentError as error:
             return AgentResult(False, str(error), None, time.monotonic() - started)
-        return AgentResult(True, found["result"], found.get("data_slush"), time.monotonic() - started)
+        return AgentResult(True, result, found, time.monotonic() - started)
 
-    async def system_contexts(self, agents: Iterable[Agent], user_guid: str) -> list[str]:
+    async def system_contexts(self, agents: Iterable[Agent], user_guid: str, caller: Hashable) -> list[str]:
         """Texts that agents add to the system text, in the registry's order; a failing one adds nothing."""
         speaking = [agent for agent in agents if agent.has_context]
         if not speaking:
             return []
         by_pool: dict[WorkerPool, list[Agent]] = {}
         for agent in speaking:
-            by_pool.setdefault(self._pools.of(agent), []).append(agent)
+            principal = _principal(agent, caller, user_guid)
+            by_pool.setdefault(self._pools.of(agent, principal), []).append(agent)
         answers = await asyncio.gather(
             *(self._contexts(pool, group, user_guid) for pool, group in by_pool.items())
         )
@@ -203,15 +258,20 @@ class AgentRunner:
         return [text for agent in speaking if (text := found.get(agent.name))]
 
     async def _contexts(self, pool: WorkerPool, agents: list[Agent], user_guid: str) -> dict[str, str]:
+        """Texts by agent, of these agents alone: a worker may name others."""
         body = {
             "agents": [{"file": agent.reference(), "name": agent.name} for agent in agents],
             "user_guid": user_guid,
         }
         try:
-            answer: dict[str, str] = await pool.request(
-                "system_context", body, timeout=self._limits.call_seconds
+            answer = await pool.request(
+                "system_context", body, timeout=self._limits.call_seconds, read=read_contexts
             )
         except AgentError as error:
             log.warning("system_context: %s", error)
             return {}
-        return answer
+        return {agent.name: text for agent in agents if (text := answer.get(agent.name))}
+
+
+def _principal(agent: Agent, caller: Hashable, user_guid: str) -> Principal:
+    return (caller, user_guid, agent.file, agent.class_name)

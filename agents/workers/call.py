@@ -9,9 +9,13 @@ import struct
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Any, Protocol
 
+import orjson
+
 from envelopes.errors import ReportableError
 
 OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
+ReadAnswer = Callable[[bytes], Any]
+"""Makes the value of an answer out of its JSON; whatever it raises is that call's failure."""
 
 _BATCH = struct.Struct("<256Q")
 
@@ -19,7 +23,7 @@ _BATCH = struct.Struct("<256Q")
 class Call:
     """``frame`` is ``[id, operation, body]`` as JSON.
 
-    A call is over once its future is done. ``together``: see ``WorkerPool.request``.
+    A call is over once its future is done. ``together`` and ``read``: see ``WorkerPool.request``.
     """
 
     __slots__ = (
@@ -28,6 +32,7 @@ class Call:
         "future",
         "ident",
         "on_callback",
+        "read",
         "since",
         "tasks",
         "timeout",
@@ -44,6 +49,7 @@ class Call:
         timeout: float,
         on_callback: OnCallback | None,
         together: Hashable | None = None,
+        read: ReadAnswer = orjson.loads,
     ) -> None:
         self.ident = ident
         self.frame = frame
@@ -53,6 +59,7 @@ class Call:
         self.deadline = since + timeout
         self.on_callback = on_callback
         self.together = together
+        self.read = read
         self.tries = 0  # workers that ended before they read it
         self.tasks: set[asyncio.Task[None]] | None = None
 

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import orjson
 
 from agents.errors import CallTimeoutError, WorkerDiedError, WorkerStartError
-from agents.workers.call import Call, OnCallback, random_ids
+from agents.workers.call import Call, OnCallback, ReadAnswer, random_ids
 from agents.workers.config import PoolConfig
 from agents.workers.started_processes import descendants
 from agents.workers.syscalls import LINUX, anonymous_file
-from agents.workers.worker_handle import WorkerHandle, raised
+from agents.workers.worker_handle import WorkerHandle
 from agents.workers.worker_quota import WorkerQuota
 from agents.workers.zygote_client import ZygoteClient
 
@@ -71,6 +71,8 @@ class WorkerPool:
         self.ticking = False
         self.request_context: Callable[[], Mapping[str, Any]] | None = None
         """Fields that are added to the body of every request, asked for each time; must not block."""
+        self.on_unused: Callable[[], None] | None = None
+        """Called when no worker and no request is left."""
         self._encoded = encoded or plan.encoded()
         self._supervisor = supervisor
         self._loop = supervisor.loop
@@ -98,6 +100,7 @@ class WorkerPool:
         timeout: float | None,  # noqa: ASYNC109 - its effect, ending the worker, is the pool's own
         on_callback: OnCallback | None = None,
         together: Hashable | None = None,
+        read: ReadAnswer = orjson.loads,
     ) -> Any:
         """Have a worker perform ``op`` with ``body`` and return its answer.
 
@@ -105,7 +108,8 @@ class WorkerPool:
         ended with all it started. So it is when the waiting task is cancelled. ``on_callback(operation,
         arguments)`` answers what the worker asks in between. Calls whose ``together`` is equal may know each
         other's arguments: they are of one agent file and class, one caller and one user. None: of no other
-        call. Raises AgentRaisedError, CallTimeoutError, WorkerDiedError
+        call. ``read`` makes the value of the answer's JSON. Raises AgentRaisedError, CallTimeoutError,
+        WrongAnswerError (``read`` refused the answer), WorkerDiedError
         (the worker ended in the middle: nothing is performed twice), WorkerStartError (none could be
         started), and TypeError for a body that is not JSON.
         """
@@ -118,7 +122,9 @@ class WorkerPool:
             raise WorkerDiedError("The workers are being stopped", do="ask again once rappd is running")
         self._requests += 1
         limit = _FOREVER if timeout is None else timeout
-        call = Call(ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback, together)
+        call = Call(
+            ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback, together, read
+        )
         if self._backlog or not self._place(call):
             self._backlog.append(call)
             if call.deadline < self._soonest:
@@ -148,9 +154,7 @@ class WorkerPool:
     async def close(self) -> None:
         """End all workers at once; what they were doing fails with WorkerDiedError."""
         self._closing = True
-        if self._quota is not None:
-            self._quota.leave(self)
-            self._quota = None
+        self.leave()
         self.fail_waiting(_stopped)
         self._idle.clear()
         for worker in self._workers:
@@ -260,6 +264,8 @@ class WorkerPool:
             self.pump()
             if self._quota is not None:
                 self._quota.pump()
+            if not self.ticking:
+                self._tell_unused()
 
     def printed(self, pid: int, line: str) -> None:
         self._supervisor.printed(self.key, pid, line)
@@ -286,7 +292,10 @@ class WorkerPool:
             self._last_count = now
             self.enforce_process_limit(at_work_since=now - _LONG)
         self._last_used = now
-        return bool(self._backlog) or any(worker.call is not None for worker in self._workers)
+        if self._backlog or any(worker.call is not None for worker in self._workers):
+            return True
+        self._tell_unused()
+        return False
 
     def enforce_process_limit(self, at_work_since: float | None = None) -> bool:
         """End workers that have started about as many processes as they may; looks only at those at work on one call since then, if that is given.
@@ -303,6 +312,16 @@ class WorkerPool:
                     if worker.call is None:
                         self.printed(worker.pid, f"(the worker {worker.sentence})")
         return bool(self._workers)
+
+    def leave(self) -> None:
+        """Count for the quota no more, which no worker of it does by now."""
+        if self._quota is not None:
+            self._quota.leave(self)
+            self._quota = None
+
+    def _tell_unused(self) -> None:
+        if self.on_unused is not None and not self._workers and not self._backlog and not self._closing:
+            self.on_unused()
 
     def fail_waiting(self, problem: Callable[[], Exception]) -> None:
         """Fail every call that no worker was given, each with a new ``problem``."""
@@ -405,7 +424,6 @@ def _start_problem(worker: WorkerHandle, words: str) -> Exception:
         return WorkerDiedError(
             f"The worker {words} before it could serve", do="see the log for what it printed"
         )
-    what = raised(worker.refusal)
-    problem = WorkerStartError(f"The worker could not be started: {what}", do="see the log")
-    problem.__cause__ = what
+    problem = WorkerStartError(f"The worker could not be started: {worker.refusal}", do="see the log")
+    problem.__cause__ = worker.refusal
     return problem

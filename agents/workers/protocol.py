@@ -16,6 +16,9 @@ from agents.workers.syscalls import LINUX
 FRAME = struct.Struct(">I")
 PACKET_ID = struct.Struct("=Q")  # begins a packet: the id of its request
 ANSWER_BYTES = 64 * 1024 * 1024  # a larger answer is refused
+CALLBACK_BYTES = 16 * 1024 * 1024  # room for the messages of a model turn, pictures among them
+CALLBACK_PARTS = 100_000  # objects and lists: making them takes the daemon longer than reading the bytes
+NOTE_BYTES = 256 * 1024  # what a worker says of itself, or of an exception
 PACKET_BYTES = 60 * 1024  # a larger request goes over the stream
 _BUFFER_BYTES = 512 * 1024
 

@@ -48,6 +48,7 @@ class WorkerSupervisor:
         self._zygote: ZygoteClient | None = None
         self._pools: dict[str, WorkerPool] = {}
         self._busy: set[WorkerPool] = set()
+        self._earlier_requests = 0  # of pools that are gone
         self._ticker: asyncio.TimerHandle | None = None
         self._counter: asyncio.TimerHandle | None = None
         self._zygotes_started = 0
@@ -79,9 +80,16 @@ class WorkerSupervisor:
 
     async def remove(self, key: str) -> None:
         """End the workers of ``key`` and forget it."""
-        pool = self._pools.pop(key, None)
+        pool = self._pools.get(key)
         if pool is not None:
+            self.forget(key)
             await pool.close()
+
+    def forget(self, key: str) -> None:
+        """Drop the pool of ``key``, which has no workers and no requests."""
+        pool = self._pools.pop(key)
+        self._earlier_requests += pool.stats()["requests"]
+        pool.leave()
 
     async def close(self) -> None:
         """End every worker and the zygote."""
@@ -107,12 +115,13 @@ class WorkerSupervisor:
         return report or {"kind": "unknown", "detail": "no worker was started yet"}
 
     def stats(self) -> dict[str, Any]:
-        """``{zygote_pid, zygotes_started, workers, pools: {key: pool's stats}}``."""
+        """``{zygote_pid, zygotes_started, workers, requests, pools: {key: pool's stats}}``."""
         pools = {key: pool.stats() for key, pool in self._pools.items()}
         return {
             "zygote_pid": self.zygote_pid,
             "zygotes_started": self._zygotes_started,
             "workers": sum(stats["workers"] for stats in pools.values()),
+            "requests": self._earlier_requests + sum(stats["requests"] for stats in pools.values()),
             "pools": pools,
         }
 

@@ -5,20 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Hashable
 from typing import Any, Protocol
 
+import msgspec
 import orjson
 
-from agents.errors import WorkerDiedError
+from agents.errors import WorkerDiedError, WrongAnswerError
 from agents.workers.call import Call, start_callback
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError, describe_exit
 from agents.workers.frame_socket import FrameSocket, RequestQueue
 from agents.workers.output import Output
-from agents.workers.protocol import ANSWER, CALLBACK, KIND_NAMES, RAISED, READY, REFUSED
+from agents.workers.protocol import (
+    ANSWER,
+    CALLBACK,
+    CALLBACK_BYTES,
+    CALLBACK_PARTS,
+    KIND_NAMES,
+    NOTE_BYTES,
+    RAISED,
+    READY,
+    REFUSED,
+)
 from agents.workers.started_processes import LeftoverCheck
 from agents.workers.syscalls import LINUX
 from agents.workers.zygote_client import ZygoteClient
@@ -33,6 +45,8 @@ _SLOW = 0.02  # seconds after which those that were sent behind a call are taken
 _UNREAD_SECONDS = 1.0  # after which a worker that has not read its call is ended, and another takes it
 _AHEAD = 64  # calls that it is sent besides the one it performs
 _LOOK_SECONDS = 0.005  # between two looks for leftovers while calls follow each other
+_FRAME = re.compile(rb"\s*\[\s*([0-4])\s*,\s*(\d{1,20})\s*,")  # up to its value, which is read for its kind
+_UNREADABLE = "answered something unreadable and was stopped"
 
 
 class WorkerOwner(Protocol):
@@ -86,7 +100,7 @@ class WorkerHandle:
         self.assigned = 0.0  # when it began with the first of them
         self.used = time.monotonic()  # when its last call ended
         self.sentence = ""  # why the daemon ends it, when the daemon does
-        self.refusal: dict[str, Any] | None = None
+        self.refusal: AgentRaisedError | None = None
         self.status: int | None = None
         self.cpu = 0.0
         self.over = False
@@ -274,7 +288,7 @@ class WorkerHandle:
         self._begin()
 
     def on_failed(self, why: str) -> None:
-        self.refusal = {"kind": "OSError", "message": why, "line": 0, "trace": ""}
+        self.refusal = AgentRaisedError("OSError", why)
         self.on_exit(None, 0.0)
 
     def on_exit(self, status: int | None, cpu: float, why: str = "") -> None:
@@ -287,11 +301,13 @@ class WorkerHandle:
     # told by the stream
 
     def _on_frame(self, content: bytes) -> None:
+        head, content = _FRAME.match(content), content.rstrip()
         try:
-            kind, ident, value = orjson.loads(content)
-            self._handle_frame(kind, ident, value)
-        except (ValueError, TypeError, LookupError, AttributeError):
-            self.terminate("answered something unreadable and was stopped")
+            if head is None or not content.endswith(b"]"):
+                raise ValueError("not a frame")
+            self._handle_frame(int(head[1]), int(head[2]), content[head.end() : -1])
+        except (ValueError, TypeError, RecursionError):
+            self.terminate(_UNREADABLE)
 
     def _on_stream_end(self, reset: bool) -> None:
         self._reset = reset
@@ -299,30 +315,28 @@ class WorkerHandle:
         self._owner.on_ending(self)
         self._settle_end()
 
-    def _handle_frame(self, kind: Any, ident: Any, value: Any) -> None:
-        """One frame. Raises one of several errors when it makes no sense."""
+    def _handle_frame(self, kind: int, ident: int, value: bytes) -> None:
+        """One frame with its value as JSON. Raises ValueError, TypeError or RecursionError when it makes no sense."""
         self._spoke = True
         call = self.call
         if kind == ANSWER and call is not None and ident == call.ident:
-            self._end_call(call)
-            call.succeed(value)
-            self._owner.on_call_ended(self)
+            self._take_answer(call, value)
             return
-        if kind in (READY, REFUSED) and not self._said_ready and self.refusal is None:
+        if kind in (READY, REFUSED):
+            if self._said_ready or self.refusal is not None:
+                raise ValueError(f"frame of kind {kind}")
             if kind == REFUSED:
-                self.refusal = dict(value)
+                self.refusal = raised(value)
             else:
                 self._said_ready = True
                 self._begin()
             return
-        if kind not in (ANSWER, RAISED, CALLBACK):
-            raise ValueError(f"frame of kind {kind}")
         if call is None or ident != call.ident:
             self._drop_forged(kind)
         elif kind == CALLBACK:
-            operation, arguments = value
-            if self.asking or not isinstance(operation, str) or not isinstance(arguments, dict):
-                raise ValueError("not a callback")
+            operation, arguments = _callback(value)
+            if self.asking:
+                raise ValueError("not one callback at a time")
             self.asking = True
             self.take_back()
             start_callback(self, call, operation, arguments)
@@ -331,6 +345,19 @@ class WorkerHandle:
             self._end_call(call)
             call.fail(problem)
             self._owner.on_call_ended(self)
+
+    def _take_answer(self, call: Call, value: bytes) -> None:
+        try:
+            answer = call.read(value)
+        except Exception as problem:  # noqa: BLE001 - agent code wrote it, and whatever it does is this call's failure
+            _log.warning("worker %s[%d] sent a wrong answer: %.500s", self._owner.key, self.pid, problem)
+            words = "The agent's worker sent an answer that is none"
+            call.fail(WrongAnswerError(words, do="see the log, and ask the author of the agent"))
+            self.terminate(_UNREADABLE)
+            return
+        self._end_call(call)
+        call.succeed(answer)
+        self._owner.on_call_ended(self)
 
     def _begin(self) -> None:
         """Take calls, once it said that it can and is watched: both are told in either order."""
@@ -419,7 +446,29 @@ class WorkerHandle:
         self._owner.on_exit(self, lost)
 
 
-def raised(value: Any) -> AgentRaisedError:
-    """The error that a worker reported. Raises LookupError, TypeError or ValueError for anything else."""
-    kind, message, trace = str(value["kind"]), str(value["message"]), str(value["trace"])
-    return AgentRaisedError(kind, message, int(value["line"]), trace)
+class _Raised(msgspec.Struct):
+    kind: str
+    message: str
+    line: int
+    trace: str
+
+
+_read_raised = msgspec.json.Decoder(_Raised).decode
+
+
+def raised(value: bytes) -> AgentRaisedError:
+    """The error that a worker reported. Raises ValueError or RecursionError for anything else."""
+    if len(value) > NOTE_BYTES:
+        raise ValueError("a report that is too long")
+    found = _read_raised(value)
+    return AgentRaisedError(found.kind, found.message, found.line, found.trace)
+
+
+def _callback(value: bytes) -> tuple[str, dict[str, Any]]:
+    """The operation and arguments of a callback. Raises ValueError or TypeError for anything else."""
+    if len(value) > CALLBACK_BYTES or value.count(b"[") + value.count(b"{") > CALLBACK_PARTS:
+        raise ValueError("a callback that is too large")
+    operation, arguments = orjson.loads(value)
+    if not isinstance(operation, str) or not isinstance(arguments, dict):
+        raise TypeError("not a callback")
+    return operation, arguments

@@ -72,9 +72,11 @@ def test_file(home: Home, path: Path, tell: Tell) -> list[dict[str, Any]]:
 async def _tests(
     pools: WorkerPools, rel: str, path: Path, stamp: tuple[int, int, int]
 ) -> list[dict[str, Any]]:
+    from agents.runtime.answers import read_tests
+
     reference = {"rel": rel, "path": str(path), "stamp": list(stamp)}
     async with pools.apart() as pool:
-        found = await pool.request("test", {"file": reference}, timeout=60.0)
+        found = await pool.request("test", {"file": reference}, timeout=60.0, read=read_tests)
     tests: list[dict[str, Any]] = found["tests"]
     return tests
 

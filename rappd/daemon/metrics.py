@@ -47,8 +47,7 @@ class _Collector(Collector):
         )
         workers = daemon.supervisor.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
-        requests = sum(pool["requests"] for pool in workers["pools"].values())
-        yield _counter("rappd_worker_requests", "Requests that workers were given.", requests)
+        yield _counter("rappd_worker_requests", "Requests that workers were given.", workers["requests"])
         yield _counter(
             "rappd_zygotes_started",
             "Starts of the process that workers are forked from.",

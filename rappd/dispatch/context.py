@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
     fingerprint of another machine, ``caps`` what it may do here; None for callers on this machine.
+    ``device`` is the id of a phone.
     ``spend`` counts a HELP against a permission with a limited number of uses; it raises ``ReportableError``.
     """
 
@@ -28,6 +29,12 @@ class Caller(msgspec.Struct, frozen=True):
     peer: str = ""
     caps: tuple[str, ...] | None = None
     spend: Spend | None = None
+    device: str = ""
+
+    @property
+    def principal(self) -> Hashable:
+        """Equal for requests of one caller, as far as its listener can tell callers apart."""
+        return self.listener, self.operator, self.peer, self.device, self.caps
 
     def may(self, capability: str) -> bool:
         """True when the caller has this capability. Callers on this machine have all."""

@@ -67,6 +67,7 @@ class TenantRequestHandler:
                 context.envelope.sender,
                 caller.operator,
                 lambda agent, arguments, slush: self._call(context, agent, arguments, slush),
+                caller.principal,
                 context.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
                 guests=peers.guests(context) if peers and not remote else None,
@@ -156,7 +157,7 @@ class TenantRequestHandler:
             arguments,
             user_guid=context.envelope.sender,
             slush=slush,
-            caller=(context.caller.listener, context.caller.operator, context.caller.peer),
+            caller=context.caller.principal,
             on_callback=self._callbacks.for_agent(
                 agent,
                 operator=context.caller.operator,

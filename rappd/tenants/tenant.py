@@ -18,6 +18,7 @@ from agents.contract.agent import Agent, Change, is_structural
 from agents.contract.description import AgentStorage, CodeRules
 from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
+from agents.runtime.answers import read_service_reply, read_tests, reader_of_descriptions
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
@@ -216,8 +217,10 @@ class Tenant:
         """True for the shipped agent of buddies in a buddy's workspace."""
         return agent.origin == LIBRARY and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
 
-    async def service(self, method: str, name: str, path: str, body: Any) -> ServiceReply | None:
-        """Hands a request to a service in the worker; None when there is no such service."""
+    async def service(
+        self, method: str, name: str, path: str, body: Any, caller: Caller
+    ) -> ServiceReply | None:
+        """Hands a request to a service in a worker; None when there is no such service."""
         file, why, origin = await in_file_pool(self._find_service, name)
         if file is None:
             return None
@@ -226,13 +229,14 @@ class Tenant:
             raise RefusedError(
                 f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}"
             )
-        found = await self._pools.pool(origin).request(
+        reply: ServiceReply = await self._pools.for_principal(origin, (caller.principal, file)).request(
             "service",
             {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
             timeout=self.settings.call_seconds,
             on_callback=self.callbacks.for_service(),
+            read=read_service_reply,
         )
-        return ServiceReply.from_json(found)
+        return reply
 
     async def service_faults(self) -> list[ServiceFault]:
         """Service files that cannot be used as they are."""
@@ -241,7 +245,8 @@ class Tenant:
     async def workers_answer(self) -> bool:
         """True when a worker can be started, and answers."""
         try:
-            await self._pools.pool(YOURS).request("describe", {"files": []}, timeout=10.0)
+            async with self._pools.apart() as pool:
+                await pool.request("describe", {"files": []}, timeout=10.0)
         except AgentError:
             return False
         return True
@@ -250,7 +255,9 @@ class Tenant:
         """Returns the description of one file, without registering it."""
         await asyncio.to_thread(self._quarantine.look)
         async with self._pools.apart() as pool:
-            found = await pool.request("describe", {"files": [agent_file]}, timeout=20.0)
+            found = await pool.request(
+                "describe", {"files": [agent_file]}, timeout=20.0, read=reader_of_descriptions(1)
+            )
         outcome: dict[str, Any] = found["files"][0]
         return outcome
 
@@ -272,7 +279,9 @@ class Tenant:
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._quarantine.look)
-        found = await self._pools.of(agent).request("test", {"file": agent.reference()}, timeout=60.0)
+        async with self._pools.apart() as pool:
+            body = {"file": agent.reference()}
+            found = await pool.request("test", body, timeout=60.0, read=read_tests)
         tests: list[dict[str, Any]] = found["tests"]
         return tests
 
@@ -280,7 +289,8 @@ class Tenant:
         """Runs the contract tests over one file that does not serve, in a worker of its own: ``{passed, tests}``."""
         await asyncio.to_thread(self._quarantine.look)
         async with self._pools.apart() as pool:
-            found: dict[str, Any] = await pool.request("test", {"file": agent_file}, timeout=60.0)
+            body = {"file": agent_file}
+            found: dict[str, Any] = await pool.request("test", body, timeout=60.0, read=read_tests)
         return found
 
     async def _glance(self) -> None:

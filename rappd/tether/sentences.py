@@ -31,6 +31,11 @@ class Speaker(Protocol):
     """Somebody who asks: a device, or the owner at this computer."""
 
     @property
+    def id(self) -> str:
+        """The device's id; "" for the owner."""
+        ...
+
+    @property
     def name(self) -> str:
         """The name that everybody sees."""
         ...
@@ -50,6 +55,7 @@ class Speaker(Protocol):
 class Owner:
     """The owner at this computer. In a session with phones, what they said is read by the model, too: no other rights."""
 
+    id: str = ""
     name: str = OWNER
     caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOW)
     user_guid: str = DEFAULT_USER_GUID
@@ -71,7 +77,7 @@ class Sentences:
 
         Sentences are recorded in the order of the calls, and answered at the same time.
         """
-        caller = Caller("tether", caps=speaker.caps)
+        caller = Caller("tether", caps=speaker.caps, device=speaker.id)
         async with self._order:
             try:
                 found = await self._participants.answering(said.to, guests)

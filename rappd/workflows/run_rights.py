@@ -32,7 +32,7 @@ class RunRights:
             raise RefusedError(
                 "The phone that started it may not run workflows any more.", do="Abort it, or start it anew."
             )
-        return Caller("tether", caps=device.caps)
+        return Caller("tether", caps=device.caps, device=device.id)
 
     def behalf(self, starter: str) -> tuple[str, str]:
         """Name and user of the starter."""

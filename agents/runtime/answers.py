@@ -1,0 +1,207 @@
+"""Forms of the answers of workers, which agent code can write as it likes: what has another form is refused.
+
+Each reader takes the JSON of an answer and raises ValueError, TypeError or RecursionError for what it is not.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+
+from agents.contract.agent_contract import ContractError, check_metadata
+from agents.contract.manifest import essentials
+from agents.runtime.services import ServiceReply
+from envelopes.codecs.strict_json import MAX_DEPTH, levels
+
+T = TypeVar("T")
+
+_MOST_BYTES = 4 << 20  # of a description, of texts for the prompt, of a report
+_SLUSH_BYTES = 1 << 20
+_PARTS = 20_000  # objects and lists in one value: 60 MB of empty lists hold the event loop for half a minute
+_LINE = re.compile(r"[\r\n\0]")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")  # RFC 9110, 5.6.2
+
+
+class PerformAnswer(msgspec.Struct):
+    """The outcome of one ``perform``: its text, and what the next agent gets."""
+
+    result: str
+    data_slush: msgspec.Raw = msgspec.Raw(b"null")
+
+    def slush(self) -> dict[str, Any] | None:
+        """The checked ``data_slush``. Raises ValueError or TypeError."""
+        found = _plain_value(bytes(self.data_slush), _SLUSH_BYTES)
+        if found is not None and not isinstance(found, dict):
+            raise TypeError("data_slush is no object")
+        return found
+
+
+class FailureAnswer(msgspec.Struct):
+    """A reason why a file, or a class of it, gives no agent."""
+
+    reason: str
+    line: int | None = None
+    class_name: str = ""
+    missing_module: str | None = None
+
+
+class AgentAnswer(msgspec.Struct):
+    """One agent as its file describes it."""
+
+    name: str
+    tool_name: str
+    description: str
+    parameters: msgspec.Raw
+    class_name: str
+    has_system_context: bool = False
+    idempotent: bool = False
+    one_worker: bool = False
+    manifest: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class FileAnswer(msgspec.Struct):
+    """One described file."""
+
+    rel: str
+    agents: list[AgentAnswer]
+    quarantined: list[FailureAnswer] = []
+    failure: FailureAnswer | None = None
+    waits: bool = False
+    seconds: float = 0.0
+
+
+class DescribeAnswer(msgspec.Struct):
+    """Described files, in the order in which they were asked for."""
+
+    files: list[FileAnswer]
+
+
+class TestAnswer(msgspec.Struct):
+    """One contract test's outcome."""
+
+    test: str
+    passed: bool
+    message: str = ""
+    required: bool = True
+
+
+class TestsAnswer(msgspec.Struct):
+    """The outcome of all contract tests."""
+
+    passed: bool
+    tests: list[TestAnswer]
+
+
+class ServiceAnswer(msgspec.Struct):
+    """A service's reply; ``body`` is base64."""
+
+    status: int
+    headers: dict[str, str]
+    body: str
+
+
+def read_performed(answer: bytes) -> tuple[str, dict[str, Any] | None]:
+    """The text of a ``perform``, and its slush."""
+    found = _performed(answer)
+    return found.result, found.slush()
+
+
+def read_contexts(answer: bytes) -> dict[str, str | None]:
+    """The texts for the prompt, by agent."""
+    return _bounded(_contexts, answer)
+
+
+def reader_of_descriptions(number: int) -> Callable[[bytes], dict[str, Any]]:
+    """A reader of ``number`` described files: ``{files: [{rel, agents, quarantined, failure, waits, seconds}]}``."""
+
+    def read(answer: bytes) -> dict[str, Any]:
+        files = _bounded(_described, answer).files
+        if len(files) != number:
+            raise ValueError(f"{len(files)} files are described, not {number}")
+        return {"files": [_file(one) for one in files]}
+
+    return read
+
+
+def read_tests(answer: bytes) -> dict[str, Any]:
+    """The outcome of contract tests: ``{passed, tests: [{test, passed, message, required}]}``."""
+    found: dict[str, Any] = msgspec.to_builtins(_bounded(_tests, answer))
+    return found
+
+
+def read_service_reply(answer: bytes) -> ServiceReply:
+    """The reply of a service, with a status and headers that can be sent."""
+    found = _served(answer)
+    if not 100 <= found.status <= 599:
+        raise ValueError(f"{found.status} is no HTTP status")
+    for name, value in found.headers.items():
+        if not _HEADER.fullmatch(name) or _LINE.search(value):
+            raise ValueError("a header that cannot be sent")
+    return ServiceReply(found.status, found.headers, base64.b64decode(found.body, validate=True))
+
+
+_performed = msgspec.json.Decoder(PerformAnswer).decode
+_contexts = msgspec.json.Decoder(dict[str, str | None]).decode
+_described = msgspec.json.Decoder(DescribeAnswer).decode
+_tests = msgspec.json.Decoder(TestsAnswer).decode
+_served = msgspec.json.Decoder(ServiceAnswer).decode
+
+
+def _bounded(decode: Callable[[bytes], T], answer: bytes) -> T:
+    if len(answer) > _MOST_BYTES or _parts(answer) > _PARTS:
+        raise ValueError("it is too large")
+    return decode(answer)
+
+
+def _parts(value: bytes) -> int:
+    return value.count(b"[") + value.count(b"{")
+
+
+def _plain_value(value: bytes, most: int) -> Any:
+    """A value that can be written as JSON again, in every place where it goes."""
+    if value == b"null":
+        return None
+    if len(value) > most or _parts(value) > _PARTS:
+        raise ValueError("it is too large")
+    found = orjson.loads(value)
+    if any(depth > MAX_DEPTH for depth, _ in enumerate(levels(found), 1)):
+        raise ValueError("it is nested too deep")
+    return found
+
+
+def _file(found: FileAnswer) -> dict[str, Any]:
+    return {
+        "rel": found.rel,
+        "agents": [_agent(one) for one in found.agents],
+        "quarantined": [msgspec.to_builtins(one) for one in found.quarantined],
+        "failure": msgspec.to_builtins(found.failure),
+        "waits": found.waits,
+        "seconds": found.seconds,
+    }
+
+
+def _agent(found: AgentAnswer) -> dict[str, Any]:
+    parameters = _plain_value(bytes(found.parameters), _MOST_BYTES)
+    try:
+        checked = check_metadata(found.class_name, {"parameters": parameters})
+    except ContractError as error:
+        raise ValueError(str(error)) from error
+    if not found.name.strip():
+        raise ValueError("an agent without a name")
+    manifest = _plain_value(bytes(found.manifest), _MOST_BYTES)
+    return {
+        "name": found.name,
+        "tool_name": found.tool_name,
+        "description": found.description,
+        "parameters": checked,
+        "class_name": found.class_name,
+        "has_system_context": found.has_system_context,
+        "idempotent": found.idempotent,
+        "one_worker": found.one_worker,
+        "manifest": essentials(manifest),
+    }
