@@ -1,4 +1,4 @@
-"""Code of different origin runs in different processes."""
+"""Code of different origin, and of different agents, runs in different processes."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_egg_and_own_agents_share_no_worker(sandboxed_daemon: SandboxedDaemon) -
     daemon = sandboxed_daemon.start()
     told = [
         daemon.post("/agents/run", {"agent": name}, control=True).json()["result"]
-        for name in ("Mine", "Hatched", "Too")
+        for name in ("Mine", "Hatched", "Too", "Mine")
     ]
-    assert told == ["Mine", "Hatched", "Mine Too"]
+    assert told == ["Mine", "Hatched", "Too", "Mine Mine"]
