@@ -187,6 +187,7 @@ DO = {
     "used_up": "Ask for a new permission.",
     "worker_gone": "Ask again; if it stays, `rappd logs` says how the worker ended.",
     "worker_refused": "`rappd doctor`, then ask again.",
+    "wrong_answer": "`rappd logs` says what was wrong; ask the author of the agent or service.",
     "wrong_passphrase": "Type the passphrase that the backup was made with.",
     "unsafe_file": "Remove the link or pipe, and put the file itself there.",
     "wrong_password": "Set `voice_zip_password`, or send the right one.",

@@ -27,6 +27,7 @@ from rappd.errors import NotFoundError, RefusedError
 
 _YOURS = "yours"
 _FIX = "fix and save; it reloads by itself"
+_SHARED = "(serves everybody in one process)"
 
 
 def agent_rows(home: Home, daemon: ControlClient) -> list[dict[str, Any]]:
@@ -57,7 +58,8 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
             shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
         else:
             marks.append("note" if row["reason"] else "good")
-            shown.append([name, sentence(row.get("summary") or row["description"]), row["origin"]])
+            what = sentence(row.get("summary") or row["description"])
+            shown.append([name, f"{what} {_SHARED}" if row.get("one_worker") else what, row["origin"]])
     table(["AGENT", "WHAT IT DOES", "FROM"], shown, shrink=1, prose=True, marks=marks)
     faulty = {(row["origin"], row["file"]): row for row in rows if row["reason"]}
     if faulty:

@@ -56,6 +56,7 @@ def _described(agent: Agent) -> dict[str, Any]:
         "shadowed_by": agent.shadowed_by,
         "approved": agent.trusted,
         "structural": is_structural(agent.name),
+        "one_worker": agent.one_worker,
         "try": example_for(agent),
     }
 

@@ -199,6 +199,7 @@ def test_agent_with_state_serves_everybody_and_no_other_agent(scene: Scene) -> N
     spies = scene.spy("Spy2").replace("Agent(BasicAgent):", "Agent(BasicAgent):\n    one_worker = True")
     scene.daemon.drop("spy2_agent.py", spies)
     scene.daemon.wait_for(lambda: {"Keeps", "Spy2"} <= set(scene.daemon.agent_names()))
+    assert {row["name"] for row in scene.rows() if row.get("one_worker")} == {"Keeps", "Spy2"}
     assert scene.turn(("Keeps", "")) == {"Keeps": "1"}
     assert scene.turn(("Spy2", "")) == {"Spy2": "early"}
     assert scene.turn(("Keeps", "secret"), user="22222222-2222-4222-8222-222222222222") == {"Keeps": "2"}

@@ -55,8 +55,9 @@ export function origin(file, card) {
   const from = ORIGINS[card.origin] ?? card.origin?.replace(/^source /, "from ");
   const others = file.agents.filter((name) => name !== card.name);
   const company = others.length ? `also holds ${others.join(", ")}` : "";
+  const shared = card.one_worker ? "serves everybody in one process" : "";
   const keys = card.ssh_keys ? "can use your SSH keys" : "";
-  return [from, file.filename, company, keys].filter(Boolean).join(" · ");
+  return [from, file.filename, company, shared, keys].filter(Boolean).join(" · ");
 }
 
 /** Removes the agent's file; for ten seconds that can be undone. */
