@@ -56,7 +56,7 @@ class Limits(Protocol):
 EVERYDAY, TRUSTED, SINGLE, PROGRAM = "", "trusted", "single", "program"
 
 Principal = Hashable
-"""Whose calls a process serves: equal for calls of one agent file and class, one caller and one user."""
+"""Names whose calls a process serves: equal for calls of one agent file and class, one caller and one user."""
 
 
 class WorkerPools:
