@@ -56,7 +56,6 @@ _REPLIES = {
     "a status that is text": '{"status":"200","headers":{},"body":""}',
     "headers that are a list": '{"status":200,"headers":[],"body":""}',
     "a header with a line break": '{"status":200,"headers":{"X-A":"b\\r\\nSet-Cookie: c=d"},"body":""}',
-    "a header without a name": '{"status":200,"headers":{"":"b"},"body":""}',
     "a body that is no base64": '{"status":200,"headers":{},"body":"%%%"}',
     "nothing": "{}",
 }
@@ -64,9 +63,7 @@ _REPLIES = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    daemon = RunningDaemon(
-        tmp_path_factory.mktemp("wrong") / "home", LLM_FAKE="1", RAPPD_AGENT_TIMEOUT="10"
-    )
+    daemon = RunningDaemon(tmp_path_factory.mktemp("wrong") / "home", LLM_FAKE="1", RAPPD_AGENT_TIMEOUT="10")
     body = "\n        ".join(_SENDS.strip().splitlines())
     daemon.drop("sends_agent.py", agent_source("Sends", body, properties=_TEXT))
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "fine"'))
