@@ -27,18 +27,21 @@ _FRAMES = {
     "slush that is text": '[0,ID,{"result":"x","data_slush":"y"}]',
     "slush that is a list": '[0,ID,{"result":"x","data_slush":[1]}]',
     "slush with no number": '[0,ID,{"result":"x","data_slush":{"a":NaN}}]',
-    "deep slush": '[0,ID,{"result":"x","data_slush":{"a":%s}}]' % _DEEP,
-    "very deep slush": '[0,ID,{"result":"x","data_slush":%s}]'
-    % (_DEEP * 1).replace("[", "[[[").replace("]", "]]]"),
-    "slush of many parts": '[0,ID,{"result":"x","data_slush":{"a":[%s]}}]' % ",".join(["[]"] * 30_000),
+    "deep slush": f'[0,ID,{{"result":"x","data_slush":{{"a":{_DEEP}}}}}]',
+    "very deep slush": '[0,ID,{{"result":"x","data_slush":{}}}]'.format(
+        (_DEEP * 1).replace("[", "[[[").replace("]", "]]]")
+    ),
+    "slush of many parts": '[0,ID,{{"result":"x","data_slush":{{"a":[{}]}}}}]'.format(
+        ",".join(["[]"] * 30_000)
+    ),
     "an error that is null": "[1,ID,null]",
     "an error without fields": "[1,ID,{}]",
-    "an error with a deep message": '[1,ID,{"kind":"K","message":%s,"line":1,"trace":""}]' % _DEEP,
+    "an error with a deep message": f'[1,ID,{{"kind":"K","message":{_DEEP},"line":1,"trace":""}}]',
     "an error with a long line": '[1,ID,{"kind":"K","message":"m","line":"%s","trace":""}]' % ("9" * 5000),
     "a callback without arguments": '[2,ID,["llm"]]',
     "a callback with a list": '[2,ID,["llm",[]]]',
     "a callback that is a number": "[2,ID,7]",
-    "a callback of many parts": '[2,ID,["llm",{"messages":[%s]}]]' % ",".join(["[]"] * 150_000),
+    "a callback of many parts": '[2,ID,["llm",{{"messages":[{}]}}]]'.format(",".join(["[]"] * 150_000)),
     "a second start": "[3,0,null]",
     "a late refusal": "[4,0,{}]",
 }
