@@ -14,7 +14,7 @@ const OPENED_MS = 5000; // a browser that blocks storage may never answer
 const CURVE = { name: "ECDSA", namedCurve: "P-256" };
 const SIGNED = { name: "ECDSA", hash: "SHA-256" };
 
-let pair = null; // promise of {privateKey, publicKey}, or of nothing
+let pair = storedPair(); // promise of {privateKey, publicKey}, or of nothing; begun while the page is still being loaded
 let clockAhead = 0; // ms by which the daemon's clock is ahead of this one
 let last = Promise.resolve();
 
@@ -24,7 +24,7 @@ export class NoKeyError extends Error {}
 /** Sets the time by which requests are signed, and looks for the key anew: another tab may have made one. */
 export function signAnew(now) {
   if (now) clockAhead = now - Date.now();
-  pair = null;
+  pair = storedPair();
 }
 
 /**
@@ -61,7 +61,6 @@ export async function signedLink(link) {
 }
 
 async function sign({ method, path, type = "", body = new Uint8Array() }) {
-  pair ??= inDatabase("readonly", (keys) => keys.get(OPERATOR)).catch(() => null);
   const key = (await pair)?.privateKey;
   if (!key) return "";
   const { pathname, search, host } = new URL(path, location.href);
@@ -70,6 +69,11 @@ async function sign({ method, path, type = "", body = new Uint8Array() }) {
   const nonce = base64(crypto.getRandomValues(new Uint8Array(16)));
   const text = [VERSION, method, host, pathname + search, at, nonce, type, hashed].join("\n");
   return `${at}.${nonce}.${hashed}.${base64(await crypto.subtle.sign(SIGNED, key, utf8(text)))}`;
+}
+
+/** The pair that was stored before, or nothing. */
+function storedPair() {
+  return inDatabase("readonly", (keys) => keys.get(OPERATOR)).catch(() => null);
 }
 
 /** The stored pair; a new one where there is none. Of two tabs that make one at once, one is kept by both. */
