@@ -34,8 +34,8 @@ def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -
         _first_screen(found, attached=attached)
     else:
         _later_line(found)
+        warn_of_root(found)
     show_problems(found)
-    warn_of_root(found)
     waiting_files(found)
     notices(found)
     if found["unavailable"]:
@@ -106,6 +106,7 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     _row("Phones", *_phones(found["phones"]), width)
     _row("Data", tilde(found["home"]), "private", width)
     print_out()
+    warn_of_root(found)
     if attached:
         print_out(f"Ctrl-C stops it. In the background: {command('rappd start --detach')}")
 
