@@ -1,4 +1,4 @@
-"""Errors of floor 2: an agent file, a worker, a model."""
+"""Errors of layer 2: an agent file, a worker, a model."""
 
 from __future__ import annotations
 
@@ -40,21 +40,34 @@ class WorkerStartError(AgentError):
 class ModelUnavailableError(AgentError):
     """The configured model did not answer; the turn goes on with the offline brain.
 
-    ``detail`` is at most 300 characters of what the server said, without secrets, for the
-    transcript. ``upstream_status`` is the server's HTTP status, 0 when it gave none. ``model`` is
-    the one that was asked.
+    ``detail`` is at most 300 characters of what the server sent, without secrets, for the log. ``upstream_status``
+    is the server's HTTP status, 0 when it gave none. ``model`` is the one that was asked. ``meaning`` says why
+    (``agents/providers/refusals.py``), "" where nothing is known; ``said`` is the server's own sentence, bounded,
+    as text; ``wait`` the seconds that it asks to wait.
     """
 
     code = "model_unavailable"
     status = 502
 
     def __init__(
-        self, message: str, *, do: str = "", detail: str = "", upstream_status: int = 0, model: str = ""
+        self,
+        message: str,
+        *,
+        do: str = "",
+        detail: str = "",
+        upstream_status: int = 0,
+        model: str = "",
+        meaning: str = "",
+        said: str = "",
+        wait: float = 0.0,
     ) -> None:
         super().__init__(message, do=do)
         self.detail = detail[:300]
         self.upstream_status = upstream_status
         self.model = model
+        self.meaning = meaning
+        self.said = said
+        self.wait = wait
 
 
 class PictureRefusedError(AgentError):

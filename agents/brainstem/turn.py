@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Container, Hashable, Sequence
 from typing import Any, Protocol
 
@@ -11,17 +12,24 @@ import orjson
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
+from agents.brainstem.model_calls import ReadCall, read_call
 from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import MainStream, SenseOutput, Senses
+from agents.brainstem.text_calls import NOT_UNDERSTOOD, TextCallHold, call_in_text, speaks_of_a_call
 from agents.contract.agent import REACHING, Agent
 from agents.providers.pictures import parts, with_pictures
-from agents.providers.provider import Completion, Message, ModelRequest, Provider, ToolCall, Usage
+from agents.providers.provider import Completion, Message, ModelRequest, Provider, Usage
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
 from envelopes.codecs.strict_json import too_deep
 
+log = logging.getLogger(__name__)
+
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
+EMPTY = "The model's answer was empty. Ask again, or choose another model."
+ONLY_THOUGHTS = "The model thought, but gave no answer. Ask again, or ask for less at once."
+WITHHELD = "The model's server withheld this answer (content filter). Say it in other words."
 
 Emit = Callable[[dict[str, Any]], None]
 CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
@@ -154,10 +162,13 @@ class Brainstem:
             completion = await self._round(turn, tools, number)
             if not completion.tool_calls:
                 break
-            await self._run_calls(turn, completion)
-        if not completion.text and completion.tool_calls:
+            await self._run_calls(turn, completion, tools)
+        unfinished = bool(completion.tool_calls)
+        if not completion.text and unfinished:
             completion = await self._round(turn, [], modes.rounds)
-        found = turn.sensed.delimiters.split(completion.text or UNFINISHED)
+        found = turn.sensed.delimiters.split(
+            completion.text or _without_text(completion, unfinished=unfinished)
+        )
         return Answer(*found, turn.logs, turn.model or requested, requested, turn.notice, turn.usage)
 
     def _agents(self, ask: Ask) -> list[Agent]:
@@ -198,18 +209,29 @@ class Brainstem:
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
         stream = MainStream(turn.sensed.delimiters) if emit else None
+        hold = TextCallHold()
 
         def on_text(piece: str) -> None:
             assert emit is not None and stream is not None
-            shown = stream.feed(piece)
+            shown = stream.feed(hold.feed(piece) if tools else piece)
             if shown:
                 emit({"type": "delta", "text": shown})
+
+        def on_thought(piece: str) -> None:
+            assert emit is not None
+            emit({"type": "thought", "text": piece})
+
+        def on_wait(seconds: float) -> None:
+            assert emit is not None
+            emit({"type": "waiting", "for": self.thinking.name, "seconds": round(seconds)})
 
         request = ModelRequest(
             turn.messages,
             tools,
             lambda: self._prompt(turn, turn.ask),
             on_text=on_text if emit else None,
+            on_thought=on_thought if emit else None,
+            on_wait=on_wait if emit else None,
             round=number,
             extra={"without_model": turn.ask.without_model} if turn.ask.without_model else {},
             pictures=len(turn.ask.pictures),
@@ -218,12 +240,14 @@ class Brainstem:
         if turn.ask.structural:
             request.everyday = lambda: self._everyday(turn, request)
         completion = await self.thinking.complete(request)
-        if emit and stream and (rest := stream.finish()):
-            emit({"type": "delta", "text": rest})
+        if not _is_written_call(turn, completion, tools) and emit and stream:
+            rest = stream.feed(hold.release()) + stream.finish()
+            if rest:
+                emit({"type": "delta", "text": rest})
         turn.model = completion.model or turn.model
         turn.usage.add(completion)
-        if completion.notice and not turn.notice:
-            turn.notice = completion.notice
+        if completion.notice and completion.notice not in turn.notice:
+            turn.notice = f"{turn.notice} {completion.notice}".strip()
             if emit:
                 emit({"type": "notice", "text": completion.notice})
         return completion
@@ -248,79 +272,117 @@ class Brainstem:
             sensed=turn.sensed,
         )
 
-    async def _run_calls(self, turn: _Turn, completion: Completion) -> None:
+    async def _run_calls(self, turn: _Turn, completion: Completion, tools: list[dict[str, Any]]) -> None:
+        if completion.by_model:
+            calls = [read_call(call, tools, cut=completion.cut) for call in completion.tool_calls]
+        else:
+            calls = [ReadCall(call, _arguments(call.arguments)) for call in completion.tool_calls]
         turn.messages.append(
             {
                 "role": "assistant",
                 "content": completion.text,
                 "tool_calls": [
-                    {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                    for call in completion.tool_calls
+                    {
+                        "id": read.call.id,
+                        "type": "function",
+                        "function": {"name": read.call.name, "arguments": read.call.arguments},
+                    }
+                    for read in calls
                 ],
             }
         )  # fmt: skip
         upstream = turn.slush
         structural = turn.ask.structural and not completion.unconfigured
-        if len(completion.tool_calls) == 1:
-            outcomes = [await self._run_call(turn, completion.tool_calls[0], upstream, structural)]
+        if len(calls) == 1:
+            outcomes = [await self._run_call(turn, calls[0], upstream, structural)]
         else:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._run_call(turn, call, upstream, structural))
-                    for call in completion.tool_calls
+                    group.create_task(self._run_call(turn, read, upstream, structural)) for read in calls
                 ]
             outcomes = [task.result() for task in tasks]
         slush: dict[str, Any] = {}
-        for call, (content, log, found) in zip(completion.tool_calls, outcomes, strict=True):
+        for read, (content, log, found) in zip(calls, outcomes, strict=True):
             turn.logs.append(log)
             turn.messages.append(
-                {"tool_call_id": call.id, "role": "tool", "name": call.name, "content": content}
+                {"tool_call_id": read.call.id, "role": "tool", "name": read.call.name, "content": content}
             )
             if found is not None:
-                slush[call.name] = found
+                slush[read.call.name] = found
         if slush:
             turn.slush = next(iter(slush.values())) if len(slush) == 1 else slush
 
     async def _run_call(
-        self, turn: _Turn, call: ToolCall, upstream: dict[str, Any] | None, structural: bool
+        self, turn: _Turn, read: ReadCall, upstream: dict[str, Any] | None, structural: bool
     ) -> tuple[str, str, dict[str, Any] | None]:
-        ask = turn.ask
-        agent = self.roster.find(call.name, structural=structural)
-        guest = ask.guests is not None and agent is None and ask.guests.holds(call.name)
-        if not guest and (agent is None or (ask.allows is not None and not ask.allows(agent))):
-            missing = f"Agent '{call.name}' not found."
-            return missing, f"[{call.name}] {missing}", None
-        arguments = _arguments(call.arguments)
-        emit = ask.emit
-        turn.calls += 1
-        number = f"c{turn.calls}"
-        name = agent.name if agent else call.name
-        if emit:
-            emit({"type": "call", "call": number, "name": name, "args": arguments})
-        if agent is not None:
-            ran = await ask.call_agent(agent, arguments, upstream)
+        ask, called = turn.ask, read.call.name
+        if read.repairs:
+            log.info("call of %s by %s repaired: %s", called, turn.model, "; ".join(read.repairs))
+        agent = self.roster.find(called, structural=structural)
+        guest = ask.guests is not None and agent is None and ask.guests.holds(called)
+        missing = not guest and (agent is None or (ask.allows is not None and not ask.allows(agent)))
+        if missing and not read.problem:
+            told = f"Agent '{called}' not found."
+            return told, f"[{called}] {told}", None
+        name = agent.name if agent and not missing else called
+        show = _CallEvents(turn, name, read.arguments)
+        if read.problem:  # a person sees that the model tried, and the model may try again
+            ran = AgentResult(False, read.problem, None, 0.0)
+        elif agent is not None:
+            ran = await ask.call_agent(agent, read.arguments, upstream)
         else:
             assert ask.guests is not None
-            ran = await ask.guests.call(call.name, arguments)
-        if emit:
-            emit(
-                {
-                    "type": "result",
-                    "call": number,
-                    "name": name,
-                    "ok": ran.ok,
-                    "result": ran.result,
-                    "seconds": round(ran.seconds, 3),
-                }
-            )
+            ran = await ask.guests.call(called, read.arguments)
+        show.result(ran)
         if ran.ok:
             return ran.result, f"[{name}] {ran.result}", ran.slush
         return f"Error: {ran.error}", f"[{name}] ERROR: {ran.error}", None
 
 
+class _CallEvents:
+    """The two events of one call, for whoever follows the turn."""
+
+    def __init__(self, turn: _Turn, name: str, arguments: dict[str, Any]) -> None:
+        turn.calls += 1
+        self._emit, self._call = turn.ask.emit, {"call": f"c{turn.calls}", "name": name}
+        if self._emit is not None:
+            self._emit({"type": "call", **self._call, "args": arguments})
+
+    def result(self, ran: AgentResult) -> None:
+        """Tells how the call ended."""
+        if self._emit is not None:
+            ended = {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 3)}
+            self._emit({"type": "result", **self._call, **ended})
+
+
 def _messages(ask: Ask) -> list[Message]:
     content = parts(ask.user_input, ask.pictures) if ask.pictures else ask.user_input
     return [*map(with_pictures, ask.history), {"role": "user", "content": content}]
+
+
+def _is_written_call(turn: _Turn, completion: Completion, tools: list[dict[str, Any]]) -> bool:
+    """Turns an answer that is nothing but a call, written as text, into that call; says so where it may not be one."""
+    text = completion.text.strip()
+    if not completion.by_model or completion.tool_calls or completion.cut or not tools or not text:
+        return False
+    names = [tool["function"]["name"] for tool in tools]
+    repeated = any(text in str(message.get("content")) for message in turn.messages)
+    call = None if repeated else call_in_text(text, names)
+    if call is not None:
+        completion.text, completion.tool_calls = "", (call,)
+        return True
+    if speaks_of_a_call(text, names) and not repeated:
+        completion.notice = f"{completion.notice} {NOT_UNDERSTOOD}".strip()
+    return False
+
+
+def _without_text(completion: Completion, *, unfinished: bool) -> str:
+    """The sentence in place of an answer without any text."""
+    if completion.ending == "filter":
+        return WITHHELD
+    if unfinished:
+        return UNFINISHED
+    return ONLY_THOUGHTS if completion.thoughts else EMPTY
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from agents.errors import ModelUnavailableError
+from agents.providers.answer_request import RequestLimits
 from agents.providers.copilot_session import HEADERS, CopilotSessions, Session
 from agents.providers.local_servers import WorkerServes
-from agents.providers.openai_sdk import OpenAIServer, RequestLimits, ServerAddress, ServerWording
+from agents.providers.openai_server import OpenAIServer, ServerAddress, ServerWording
 from agents.providers.provider import Completion, ModelRequest
 
 DEFAULT_MODEL = "gpt-4o"
@@ -91,6 +92,10 @@ class Copilot:
                 sees = entry.get("pictures")
                 return sees if isinstance(sees, bool) else None
         return None
+
+    def uses_agents(self, model: str) -> bool:
+        """False once the server said that this model cannot be offered tools."""
+        return self._server is None or self._server.uses_agents(model)
 
     async def close(self) -> None:
         if self._server is not None:

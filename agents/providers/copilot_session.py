@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import ModelUnavailableError
-from agents.providers import error_messages, secret_file
+from agents.providers import refusals, secret_file
 from agents.providers.github_token import GitHubToken
 from agents.providers.json_http import JsonReply, ask
 
@@ -130,7 +130,7 @@ class CopilotSessions:
         return await ask("GET", f"{self._api}/copilot_internal/v2/token", headers=headers)
 
     def _why_not(self, reply: JsonReply, github_token: str) -> ModelUnavailableError:
-        detail = error_messages.scrub(reply.text, (github_token, str(reply.data.get("token") or "")))
+        detail = refusals.scrub(reply.text, (github_token, str(reply.data.get("token") or "")))
         if reply.status in (401, 403, 404):
             self._refusal = reply.status
             message, do = "This GitHub account has no Copilot.", "sign in with another account"

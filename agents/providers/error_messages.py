@@ -1,77 +1,34 @@
-"""Errors of a model server as short sentences for people."""
+"""Errors of a model server as short sentences for people, in the server's own words where it has some."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 from agents.errors import ModelUnavailableError, PictureRefusedError
+from agents.providers.refusals import REMEDIES, Meaning, Refusal
 
-_PICTURES_DO = "choose a model that sees pictures, or describe it in words"
-_LONGEST_SAID = 160
-_LONGEST = 1 << 16
-_LONGEST_SECRET = 4096
-_SENTENCE = re.compile(r'"(?:message|error)"\s*:\s*"([^"\\]+)')
-_SECRET = re.compile(r"\b(?:sk-|gh[a-z]_|github_pat_|tid=)[\w\-=;:.]{6,}")
+_PICTURES_DO = REMEDIES[Meaning.NO_PICTURES]
 
 
-def scrub(text: str, secrets: Iterable[str]) -> str:
-    """``text`` on one line, with the given secrets and anything that looks like a key blotted out.
-
-    A long text is cut.
-    """
-    is_long = len(text) > _LONGEST
-    text = text[:_LONGEST]
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    told = " ".join(_SECRET.sub("***", text).split())
-    return told[:-_LONGEST_SECRET] if is_long else told  # the cut may have left half a key at its end
-
-
-def refused(label: str, model: str, status: int, body: str, secrets: Iterable[str]) -> ModelUnavailableError:
-    """The server answered with an HTTP error, or with an error inside a stream (status 0)."""
-    detail = scrub(body, secrets)
-    if status == 429 or "quota" in detail.lower():
-        message = f"{label} usage limit reached — another model may still answer."
-        do = "wait, or choose another model"
-    elif status:
-        message, do = f"Model '{model}' returned {status}.", _do(status)
-    else:
-        message, do = f"Model '{model}' broke off its answer.", "ask again"
-    return ModelUnavailableError(message, do=do, detail=detail, upstream_status=status, model=model)
-
-
-def silent(label: str, model: str, do: str, detail: str = "") -> ModelUnavailableError:
-    """Nobody answers at that address."""
-    return ModelUnavailableError(f"{label} doesn't answer.", do=do, detail=detail, model=model)
+def unavailable(
+    refusal: Refusal, label: str, model: str, *, silent_do: str, seconds: float
+) -> ModelUnavailableError:
+    """The error for a refusal; ``silent_do`` helps where nobody answers, ``seconds`` is the limit of waiting."""
+    do = silent_do if refusal.meaning is Meaning.SILENT else REMEDIES[refusal.meaning]
+    return ModelUnavailableError(
+        _sentence(refusal, label, model, seconds),
+        do=do,
+        detail=refusal.sent,
+        upstream_status=refusal.status,
+        model=model,
+        meaning=refusal.meaning,
+        said=refusal.said,
+        wait=refusal.wait,
+    )
 
 
 def taken_over(model: str, what: str) -> ModelUnavailableError:
     """An agent's process listens at the model server's address; nothing was sent to it."""
     do = "remove the agent that you do not know, then restart rappd"
     return ModelUnavailableError(f"{what.rstrip('.')} in place of the model server.", do=do, model=model)
-
-
-def slow(label: str, model: str, seconds: float) -> ModelUnavailableError:
-    return ModelUnavailableError(
-        f"{label} took longer than {seconds:g} s.", do="ask again, or choose a smaller model", model=model
-    )
-
-
-def empty(model: str) -> ModelUnavailableError:
-    return ModelUnavailableError(
-        f"Model '{model}' returned no choices.", do="choose another model", model=model
-    )
-
-
-def unreadable(model: str, body: str, secrets: Iterable[str]) -> ModelUnavailableError:
-    return ModelUnavailableError(
-        f"Model '{model}' returned something unreadable.",
-        do="check provider.url",
-        detail=scrub(body, secrets),
-        model=model,
-    )
 
 
 def pictures_refused(
@@ -81,8 +38,7 @@ def pictures_refused(
     them = "the picture" if count == 1 else "the pictures"
     if problem is None:
         return PictureRefusedError(f"Model '{model}' takes no pictures.", do=_PICTURES_DO)
-    said = _said(problem.detail)
-    why = f" The server says: {said}" if said else ""
+    why = f" The server says: {problem.said}" if problem.said else ""
     return PictureRefusedError(f"Model '{model}' did not take {them}.{why}", do=_PICTURES_DO)
 
 
@@ -91,18 +47,25 @@ def no_model_for_pictures(do: str) -> PictureRefusedError:
     return PictureRefusedError("No model is set up, and without one nobody can see a picture.", do=do)
 
 
-def _said(body: str) -> str:
-    """The sentence in an error of a model server, "" where there is none."""
-    found = _SENTENCE.search(body)
-    said = found[1].strip()[:_LONGEST_SAID] if found else ""
-    return said if said.isprintable() else ""
-
-
-def _do(status: int) -> str:
-    if status in (401, 403):
-        return "check the key"
-    if status == 404:
-        return "choose another model, or check provider.url"
-    if status >= 500:
-        return "ask again, or choose another model"
-    return "choose another model"
+def _sentence(refusal: Refusal, label: str, model: str, seconds: float) -> str:
+    wait = f" It asks to wait {refusal.wait:.0f} s." if refusal.wait >= 1 else ""
+    if refusal.said:
+        return f"{label} said: “{refusal.said}”.{wait}"
+    match refusal.meaning:
+        case Meaning.SILENT:
+            return f"{label} doesn't answer."
+        case Meaning.SLOW:
+            return f"{label} took longer than {seconds:g} s."
+        case Meaning.BROKE_OFF:
+            return f"{label} broke off before it had answered."
+        case Meaning.NOT_A_MODEL_SERVER:
+            what = "a web page" if refusal.sent[:1] == "<" else "no JSON"
+            return f"{label} answered with {what}: that is not a model server."
+        case Meaning.ELSEWHERE:
+            return f"{label} sends visitors on to {refusal.sent or 'another address'}."
+        case Meaning.NO_ANSWER:
+            return f"{label} answered, but not in the way of OpenAI."
+        case Meaning.TOO_LONG:
+            return f"{label} sent more than one answer can hold."
+    status = f" {refusal.status}" if refusal.status else " an error"
+    return f"{label} answered{status} for model '{model}'.{wait}"

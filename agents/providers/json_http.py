@@ -1,4 +1,4 @@
-"""One JSON question over HTTP, for GitHub and for servers on this machine."""
+"""One JSON question over HTTP, for GitHub and for model servers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def ask(
     Never raises for the network's sake.
     """
     aiohttp = await load("aiohttp")
-    proxy = None if on_this_machine(url) else await asyncio.to_thread(_proxy_for, url)
+    proxy = None if on_this_machine(url) else await asyncio.to_thread(proxy_for, url)
     limit = aiohttp.ClientTimeout(total=within)
     try:
         async with (
@@ -103,7 +103,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _proxy_for(url: str) -> str | None:
+def proxy_for(url: str) -> str | None:
     """The environment's proxy; the client's own look-up would also send passwords from ~/.netrc."""
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -26,7 +26,10 @@ class Completion(msgspec.Struct):
 
     ``model`` is the model that really answered. ``notice`` is a short sentence for the person
     when the answer came about in another way than configured. ``cost_usd`` is None where no price is known.
-    ``unconfigured``: it came from a server that the operator did not configure.
+    ``unconfigured``: it came from a server that the operator did not configure. ``thoughts`` are the model's, kept
+    apart from ``text``. ``cut``: the answer was cut off, so its calls must not be performed. ``ending`` is how it
+    ended (``answers/reader.py``), "" where that is not known. ``by_model``: a model chose the calls, so they are
+    checked before they are performed.
     """
 
     text: str = ""
@@ -37,6 +40,10 @@ class Completion(msgspec.Struct):
     notice: str = ""
     cost_usd: float | None = None
     unconfigured: bool = False
+    thoughts: str = ""
+    cut: bool = False
+    ending: str = ""
+    by_model: bool = False
 
 
 class ModelRequest(msgspec.Struct):
@@ -44,7 +51,8 @@ class ModelRequest(msgspec.Struct):
 
     ``messages`` holds history, the user's turn and tool results, without the system message.
     ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
-    ``on_text``, when given, receives text as it streams in. ``everyday`` gives the same request without
+    ``on_text``, when given, receives text as it streams in, ``on_thought`` the model's thoughts, ``on_wait`` the
+    seconds of silence, each time that the person should hear of it. ``everyday`` gives the same request without
     structural tools, for a server that the operator did not configure; None when there are none in it.
     ``summaries`` gives lines for people by tool name, for a provider that lists agents itself. ``pictures``: how many
     go with the sentence that is answered, so that an answer by a model that does not see them is none.
@@ -60,6 +68,8 @@ class ModelRequest(msgspec.Struct):
     everyday: Callable[[], ModelRequest] | None = None
     summaries: Callable[[], dict[str, str]] | None = None
     pictures: int = 0
+    on_thought: Callable[[str], None] | None = None
+    on_wait: Callable[[float], None] | None = None
 
 
 class Provider(Protocol):

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Callable
 
 from agents.providers import local_servers, urls
-from agents.providers.circuit_breaker import CircuitBreaker, ManagedProvider
+from agents.providers.answer_request import RequestLimits
 from agents.providers.copilot import Copilot
 from agents.providers.copilot_session import CopilotSessions
 from agents.providers.github_login import GitHubLogin
 from agents.providers.github_token import GitHubToken
 from agents.providers.local_servers import WorkerServes, is_served_by_worker
-from agents.providers.openai_sdk import Azure, OpenAIServer, RequestLimits, ServerAddress, ServerWording
+from agents.providers.managed_provider import ManagedProvider
+from agents.providers.openai_server import Azure, OpenAIServer, ServerAddress, ServerWording
 from agents.providers.settings import ProviderSettings
 
 log = logging.getLogger(__name__)
@@ -36,14 +35,12 @@ class ProviderPool:
     def __init__(
         self,
         settings: ProviderSettings,
-        clock: Callable[[], float] = time.monotonic,
         worker_serves: WorkerServes | None = None,
     ) -> None:
         self.looked = asyncio.Event()
         self.looked.set()
         self.offered: local_servers.LocalServer | None = None
         self.refused: tuple[str, ...] = ()
-        self._clock = clock
         self.worker_serves = worker_serves
         self._wake = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
@@ -82,9 +79,9 @@ class ProviderPool:
     @property
     def refusal(self) -> str:
         """Advice when GitHub refused Copilot to this account, else ``""``."""
-        if self._copilot is None or not self.sessions.refused or self._copilot.problem is None:
+        if self._copilot is None or not self.sessions.refused or self._copilot.refused is None:
             return ""
-        return self._copilot.problem.do
+        return self._copilot.refused.problem.do
 
     def start(self) -> None:
         """Looks in the background: at once, then every ``probe_every`` seconds while nothing is found."""
@@ -186,8 +183,9 @@ class ProviderPool:
         return self._managed(server, urls.shown(url))
 
     def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
-        breaker = CircuitBreaker(self.settings.breaker_pause, self._clock)
-        return ManagedProvider(provider, where, provider.models, breaker, provider.takes_pictures)
+        return ManagedProvider(
+            provider, where, provider.models, provider.takes_pictures, provider.uses_agents
+        )
 
     def _set_local(self, found: local_servers.LocalServer | None) -> None:
         if found == self._local_found:

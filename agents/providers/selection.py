@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,13 +12,14 @@ from msgspec.structs import replace
 
 from agents.errors import AgentError, ModelUnavailableError
 from agents.providers import error_messages
-from agents.providers.circuit_breaker import ManagedProvider
 from agents.providers.fake import FakeModel
 from agents.providers.github_login import GitHubLogin
 from agents.providers.local_servers import LocalServer, WorkerServes
+from agents.providers.managed_provider import ManagedProvider
 from agents.providers.pictures import has_pictures, without_pictures
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
+from agents.providers.refusals import Meaning
 from agents.providers.settings import ProviderSettings
 
 __all__ = [
@@ -38,6 +38,8 @@ _OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain mad
 _NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
 _PERHAPS_OF_PICTURES = (400, 404, 413, 415, 422, 500, 501)
 """Statuses by which servers refuse pictures; llama.cpp and Ollama answer 500."""
+_SILENCE = (Meaning.SILENT, Meaning.SLOW, Meaning.BROKE_OFF)
+"""Meanings of errors where nothing refused: nobody answered, or not to the end."""
 _OFFERED_DO = "rappd models use local"
 
 
@@ -58,13 +60,18 @@ class Meter(msgspec.Struct):
 
 
 class ProviderDescription(msgspec.Struct, frozen=True):
-    """For screens. ``state`` is ready, looking, "doesn't answer" or "no model"; ``do`` what would help."""
+    """For screens. ``state`` is ready, looking, "doesn't answer", "refused" or "no model"; ``do`` what would help.
+
+    ``refusal`` is the last error of the server in its own words, ``refused_at`` its epoch time, until it answers again.
+    """
 
     name: str
     model: str
     where: str
     state: str
     do: str = ""
+    refusal: str = ""
+    refused_at: float = 0.0
 
 
 class ProviderSelector:
@@ -83,13 +90,12 @@ class ProviderSelector:
         offline: Provider,
         *,
         remember: Remember | None = None,
-        clock: Callable[[], float] = time.monotonic,
         worker_serves: WorkerServes | None = None,
     ) -> None:
         self.meter = Meter()
         self._offline = offline
         self._remember = remember
-        self._pool = ProviderPool(settings, clock, worker_serves)
+        self._pool = ProviderPool(settings, worker_serves)
         self._take(settings)
 
     @property
@@ -155,8 +161,8 @@ class ProviderSelector:
             if request.pictures:
                 raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
             completion = await self._offline.complete(_in_words(request))
-        elif _is_without(request) or not managed.breaker.lets():
-            completion = await self._without(request, managed.problem)
+        elif _is_without(request):
+            completion = await self._without(request, None)
         else:
             completion = await self._with(managed, request)
         self.meter.input_tokens += completion.input_tokens
@@ -211,10 +217,13 @@ class ProviderSelector:
         """Provider, model, address, and whether it answers."""
         managed = self._pool.first
         if managed is not None:
-            if managed.breaker.closed:
+            if managed.refused is None:
                 return ProviderDescription(self.name, self.current, managed.where, "ready")
-            do = managed.problem.do if managed.problem else ""
-            return ProviderDescription(self.name, self.current, managed.where, "doesn't answer", do)
+            problem, at = managed.refused.problem, managed.refused.at
+            state = "doesn't answer" if problem.meaning in _SILENCE else "refused"
+            return ProviderDescription(
+                self.name, self.current, managed.where, state, problem.do, str(problem), at
+            )
         if self._fake is not None:
             return ProviderDescription(self.name, self.current, "this machine", "ready")
         if not self._pool.looked.is_set():
@@ -253,6 +262,8 @@ class ProviderSelector:
 
     async def _choose(self, model: str) -> None:
         self._chosen = model
+        if self._pool.first is not None:
+            self._pool.first.refused = None  # of the model before
         if self._remember is not None:
             await self._remember(model)
 
@@ -266,7 +277,7 @@ class ProviderSelector:
                 return completion
         except ModelUnavailableError as raised:
             problem = raised
-        if not problem.upstream_status:
+        if problem.meaning in _SILENCE:
             self._pool.report_silent(managed)
         return await self._without(request, problem)
 
@@ -283,13 +294,22 @@ class ProviderSelector:
         self.meter.degraded += 1
         request.extra["problem"] = problem
         completion = await self._offline.complete(replace(_in_words(request), model=""))
-        do = f" — {problem.do}" if problem and problem.do else ""
-        completion.notice = f"The model doesn't answer; replied without it{do}."
+        completion.notice = _replied_without(problem)
         completion.tool_calls = tuple(
             replace(call, id=f"{_OFFLINE_CALL}{call.id.removeprefix(_OFFLINE_CALL)}")
             for call in completion.tool_calls
         )
         return completion
+
+
+def _replied_without(problem: ModelUnavailableError | None) -> str:
+    """The sentence that says why the offline brain answered, in the words of whoever refused."""
+    if problem is None:
+        return ""
+    do = f" — {problem.do}" if problem.do else ""
+    why = str(problem)
+    told = why if problem.wait >= 1 else why.rstrip(".")
+    return f"{told} Replied without it{do}." if problem.wait >= 1 else f"{told}; replied without it{do}."
 
 
 async def _complete(managed: ManagedProvider, request: ModelRequest) -> Completion:
@@ -304,7 +324,7 @@ async def _complete(managed: ManagedProvider, request: ModelRequest) -> Completi
         try:
             return await managed.provider.complete(request)
         except ModelUnavailableError as problem:
-            if problem.upstream_status not in _PERHAPS_OF_PICTURES:
+            if problem.meaning != Meaning.NO_PICTURES and problem.upstream_status not in _PERHAPS_OF_PICTURES:
                 raise
             if request.pictures:
                 raise error_messages.pictures_refused(model, request.pictures, problem) from problem

@@ -15,7 +15,7 @@ from agents.providers.local_servers import (
     model_entries,
     name_of,
 )
-from agents.providers.openai_sdk import Azure
+from agents.providers.openai_server import Azure
 from agents.providers.urls import base_url, on_this_machine, shown, without_login
 
 _NAMED = 5

@@ -43,7 +43,6 @@ class ProviderSettings:
     state_dir: Path | None = None
     timeout: float = 60.0
     max_retries: int = 2
-    breaker_pause: float = 15.0
     probe_timeout: float = LOOK_SECONDS
     probe_every: float = 30.0
 

@@ -40,6 +40,7 @@ class TurnRenderer:
         self._segment = ""  # the text since the last call
         self._waiting = ""  # what of it is not printed yet
         self._running: dict[str, str] = {}
+        self._thought = ""  # the model's, since the last call
         self._line = Progress()
         self._live = sys.stdout.isatty()
 
@@ -51,11 +52,21 @@ class TurnRenderer:
         """One event of the stream."""
         match event["type"]:
             case "delta":
+                self._show_thought()
                 self._segment += event["text"]
                 if self._live:
                     self._waiting += event["text"]
                     self._print_blocks()
+                    self._show_growing()
+            case "thought":
+                self._thought += event["text"]
+                self._line(f"{self._indent}thinking: {self._tail(self._thought)}")
+            case "waiting":
+                self._line(
+                    f"{self._indent}still waiting for {event['for']} ({event['seconds']} s)…", at_once=True
+                )
             case "call":
+                self._show_thought()
                 self._end_segment()
                 self._running[event["call"]] = _call(event)
                 self._show_running()
@@ -68,6 +79,7 @@ class TurnRenderer:
 
     def answer(self, text: str) -> None:
         """The whole answer, once it is known; what of it is on the screen is not repeated."""
+        self._show_thought()
         if not self._live:
             self._line.clear()
             print_out(self._label + strip_control(runnable(text)).replace("\n", f"\n{self._indent}"))
@@ -101,6 +113,25 @@ class TurnRenderer:
         room = max(10, edge - cells(self._indent) - cells(time) - 2)
         shown = beginning(called, room)
         print_err(dim(f"{self._indent}{shown}{' ' * (room - cells(shown))}  {time}"))
+
+    def _show_growing(self) -> None:
+        """Shows the end of a block that is still growing: words appear as they come, the block when it is whole."""
+        if self._waiting.strip():
+            self._line(f"{self._indent if not self._first else self._label}{self._tail(self._waiting)}")
+
+    def _show_thought(self) -> None:
+        """One dim line for the thoughts that came before an answer or a call."""
+        thought, self._thought = " ".join(strip_control(self._thought).split()), ""
+        if thought:
+            self._line.clear()
+            room = max(10, min(terminal_width(sys.stderr), EDGE) - cells(self._indent) - 9)
+            print_err(dim(f"{self._indent}thought: {beginning(thought, room)}"))
+
+    def _tail(self, text: str) -> str:
+        """The end of a text in the rest of one line."""
+        room = max(10, terminal_width(sys.stderr) - cells(self._indent) - 14)
+        shown = " ".join(strip_control(text[-4 * room :]).split())
+        return shown if cells(shown) <= room else f"…{shown[-room:]}"
 
     def _end_segment(self) -> None:
         self._print_blocks(rest=True)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agents.providers import local_servers
 from agents.providers.local_servers import is_served_by_worker
-from agents.providers.openai_sdk import Azure
+from agents.providers.openai_server import Azure
 from agents.providers.selection import ProviderSelector
 from agents.providers.server_check import CheckResult, check_azure, check_server
 from agents.providers.urls import base_url

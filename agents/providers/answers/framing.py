@@ -111,7 +111,7 @@ class AnswerFraming:
         if not self._buffer:
             return False
         self._started = True
-        self._whole = self._buffer[:1] in (b"{", b"[", b"<", b'"')
+        self._whole = self._buffer[0] in b'{[<"'
         return True
 
     def _too_long(self) -> list[Frame]:

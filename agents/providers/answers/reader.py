@@ -21,7 +21,15 @@ from agents.providers.provider import ToolCall
 _MOST_BYTES = 64 << 20
 """Of one answer with its framing: a server that repeats all of the text in every piece needs many."""
 _LENGTH = ("length", "max_tokens", "model_length", "max_output_tokens")
-_FILTER = ("content_filter", "safety", "recitation", "blocklist", "prohibited_content", "refusal", "guardrail")
+_FILTER = (
+    "content_filter",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "refusal",
+    "guardrail",
+)
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -299,7 +307,9 @@ def _error_of(body: dict[str, Any], event: str) -> Any:
         return error
     if event == "error" or body.get("object") == "error" or body.get("type") == "error":
         return body
-    has_answer = "choices" in body or "usage" in body or "message" in body and isinstance(body["message"], dict)
+    has_answer = (
+        "choices" in body or "usage" in body or ("message" in body and isinstance(body["message"], dict))
+    )
     if not has_answer and any(isinstance(body.get(key), str) and body[key] for key in ("detail", "message")):
         return body
     if not has_answer and isinstance(body.get("detail"), list):

@@ -146,14 +146,14 @@ async def test_when_all_are_refused_the_first_refusal_is_the_reason(make, github
     github.will(github.fails(429, "quota exceeded"), github.fails(500))
     with pytest.raises(ModelUnavailableError) as caught:
         await make(model="gpt-4.1").complete(ask())
-    assert str(caught.value).startswith("Copilot usage limit reached — ")
+    assert str(caught.value).startswith("Copilot said: “quota exceeded”")
     assert (caught.value.upstream_status, caught.value.model) == (429, "gpt-4.1")
     assert github.models == ["gpt-4.1", "gpt-4o", "mini"]
 
 
 async def test_a_refusal_of_the_request_itself_tries_no_other_model(make, github, ask):
     github.will(github.fails(413, "too long"))
-    with pytest.raises(ModelUnavailableError, match="returned 413"):
+    with pytest.raises(ModelUnavailableError, match="Copilot said: “too long”"):
         await make().complete(ask())
     assert len(github.asked) == 1
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.providers import error_messages, urls
+from agents.providers import refusals, urls
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_what_is_shown_of_an_address_has_no_password():
     "token", ["sk-proj-abcdef123456", "ghu_abcdef123456", "github_pat_11ABCDEFG_x", "tid=abc;exp=17;sku=free"]
 )
 def test_whatever_looks_like_a_key_is_blotted_out(token):
-    assert error_messages.scrub(f"bad token\n{token} given", ()) == "bad token *** given"
+    assert refusals.scrub(f"bad token\n{token} given", ()) == "bad token *** given"
 
 
 def test_a_key_of_any_form_is_blotted_out_when_it_is_ours():
-    assert error_messages.scrub("key hunter2 refused", ("hunter2", "")) == "key *** refused"
+    assert refusals.scrub("key hunter2 refused", ("hunter2", "")) == "key *** refused"

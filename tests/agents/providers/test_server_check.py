@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from fixtures.running_daemon import free_port
 
-from agents.providers.openai_sdk import Azure
+from agents.providers.openai_server import Azure
 from agents.providers.server_check import CheckLimits, check_azure, check_server
 
 KEY = "sk-quite-secret-0123456789"

@@ -14,6 +14,7 @@ import { Problem } from "../../lib/api.js";
 import { storageName, nameOf } from "./chat-target.js";
 
 const KEEP_TURNS = 100;
+const KEEP_THOUGHTS = 20_000;
 const KEEP_RESULT = 20_000;
 const SEND_TURNS = 20;
 const SAVE_MS = 250;
@@ -260,6 +261,14 @@ const withoutData = (turn) =>
 const ACT = {
   delta: (turn, data) => {
     turn.text += data.text ?? "";
+    turn.waitingFor = "";
+  },
+  thought: (turn, data) => {
+    turn.thoughts = ((turn.thoughts ?? "") + (data.text ?? "")).slice(-KEEP_THOUGHTS);
+    turn.waitingFor = "";
+  },
+  waiting: (turn, data) => {
+    turn.waitingFor = `Still waiting for ${data.for} (${data.seconds} s).`;
   },
   call: (turn, data) => {
     turn.calls.push({ call: data.call, name: data.name, args: data.args ?? {} });

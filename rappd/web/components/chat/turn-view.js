@@ -28,6 +28,15 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
     { class: "waiting", hidden: true, "aria-hidden": "true" },
     h("span", { class: "dots" }, "…"),
   );
+  const waitingFor = h("span", { class: "soft" });
+  waiting.append(waitingFor);
+  const thoughtsText = h("pre", { tabindex: 0, role: "group", "aria-label": "Thoughts of the model" });
+  const thoughts = h(
+    "details",
+    { class: "call", hidden: true },
+    h("summary", {}, h("span", { class: "call-name" }, "Thoughts")),
+    h("div", { class: "call-inside" }, thoughtsText),
+  );
   const after = h("div", { class: "after" });
   const views = new Map();
   let timer = 0;
@@ -47,7 +56,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       "div",
       { class: "line reply" },
       h("h2", { class: "who" }, name),
-      h("div", { class: "said" }, calls, answer, waiting, after),
+      h("div", { class: "said" }, thoughts, calls, answer, waiting, after),
     ),
   );
 
@@ -77,9 +86,15 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       }
       views.get(call.call).update(turn.thread);
     }
+    if (turn.thoughts && thoughtsText.textContent !== turn.thoughts) {
+      thoughts.hidden = false;
+      thoughtsText.textContent = turn.thoughts;
+    }
+    waitingFor.textContent = turn.waitingFor ? ` ${turn.waitingFor}` : "";
+    if (turn.waitingFor) waiting.removeAttribute("aria-hidden");
     if (turn.state !== "sending") receipt.textContent = "";
     if (["sending", "answering"].includes(turn.state)) {
-      if (turn.text) waiting.hidden = true;
+      if (turn.text) waiting.hidden = !turn.waitingFor;
       if (turn.text !== text && !timer) timer = setTimeout(drawText, DRAW_MS);
       return;
     }

@@ -10,7 +10,8 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from agents.errors import ModelUnavailableError
-from agents.providers.openai_sdk import Azure, OpenAIServer, RequestLimits, ServerAddress, ServerWording
+from agents.providers.answer_request import RequestLimits
+from agents.providers.openai_server import Azure, OpenAIServer, ServerAddress, ServerWording
 
 KEY = "sk-secret-1234567890abcdef"
 
@@ -45,7 +46,8 @@ async def test_plain_answer_has_tokens_and_model(server, model, ask):
         {"role": "user", "content": "hi"},
     ]
     assert body["model"] == "small"
-    assert not {"tools", "tool_choice", "stream", "stream_options"} & set(body)
+    assert not {"tools", "tool_choice", "stream_options"} & set(body)
+    assert body["stream"] is False
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
@@ -150,10 +152,18 @@ async def test_500_for_ever_ends_after_the_retries(server, model, ask):
     with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
     problem = caught.value
-    assert str(problem) == "Model 'small' returned 500."
-    assert (problem.upstream_status, problem.model) == (500, "small")
+    assert str(problem).startswith("Ollama said: “out of memory out of memory")
+    assert len(problem.said) == 240
+    assert (problem.upstream_status, problem.model, problem.do) == (500, "small", "choose a smaller model")
     assert problem.detail.startswith("out of memory")
     assert len(problem.detail) == 300
+    assert len(server.asked) == 1  # it would not have more memory a second later
+
+
+async def test_an_error_that_may_pass_is_tried_again_and_then_told(server, model, ask):
+    server.will(server.fails(500))
+    with pytest.raises(ModelUnavailableError, match="Ollama answered 500 for model 'small'"):
+        await model.complete(ask())
     assert len(server.asked) == 3
 
 
@@ -162,24 +172,26 @@ async def test_a_long_wait_asked_for_by_the_server_is_not_waited_for(server, mod
     server.will(server.fails(429, "slow down", **header))
     with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
-    assert str(caught.value).startswith("Ollama usage limit reached — ")
+    assert str(caught.value) == "Ollama said: “slow down”. It asks to wait 60 s."
+    assert (caught.value.meaning, caught.value.wait) == ("limit", 60)
     assert len(server.asked) == 1
 
 
 async def test_a_spent_quota_is_named_whatever_its_status(server, model, ask):
     server.will(server.fails(402, "Monthly quota used up"))
-    with pytest.raises(ModelUnavailableError, match="usage limit reached"):
+    with pytest.raises(ModelUnavailableError, match="Ollama said: “Monthly quota used up”") as caught:
         await model.complete(ask())
+    assert caught.value.meaning == "quota"
 
 
 @pytest.mark.parametrize(
-    ("status", "do"), [(401, "check the key"), (404, "choose another model, or check provider.url")]
+    ("status", "do"), [(401, "check the key"), (404, "choose another model"), (302, "set provider.url to the address where it really is")]
 )
 async def test_a_refusal_says_what_to_do(server, model, ask, status, do):
-    server.will(server.fails(status, "no"))
+    server.will(server.fails(status))
     with pytest.raises(ModelUnavailableError) as caught:
         await model.complete(ask())
-    assert str(caught.value) == f"Model 'small' returned {status}."
+    assert caught.value.upstream_status == status
     assert caught.value.do == do
 
 
@@ -193,6 +205,7 @@ async def test_nobody_there(unused_tcp_port, ask):
         await model.complete(ask())
     assert (str(caught.value), caught.value.do) == ("Ollama doesn't answer.", "start Ollama")
     assert caught.value.upstream_status == 0
+    await model.close()
 
 
 async def test_too_slow(server, ask):
@@ -202,30 +215,34 @@ async def test_too_slow(server, ask):
     )
     with pytest.raises(ModelUnavailableError, match=r"Ollama took longer than 0\.05 s"):
         await model.complete(ask())
+    await model.close()
 
 
-async def test_waiting_between_retries_counts_as_time_too(server, ask):
+async def test_nobody_is_held_longer_than_a_second_for_a_retry(server, ask):
     server.will(server.fails(500, retry_after="9"))
-    model = OpenAIServer(
-        ServerAddress(f"{server.url}/v1", "m"), ServerWording("Ollama"), RequestLimits(timeout=0.2)
-    )
-    with pytest.raises(ModelUnavailableError, match="took longer"):
+    model = OpenAIServer(ServerAddress(f"{server.url}/v1", "m"), ServerWording("Ollama"))
+    with pytest.raises(ModelUnavailableError, match="It asks to wait 9 s"):
         await model.complete(ask())
+    assert len(server.asked) == 1
+    await model.close()
 
 
 async def test_no_choices(server, model, ask):
     server.will(server.answers(choices=[]))
-    with pytest.raises(ModelUnavailableError, match="Model 'small' returned no choices"):
+    with pytest.raises(ModelUnavailableError, match="Ollama answered, but not in the way of OpenAI"):
         await model.complete(ask())
     server.will(server.streams({"choices": []}))
-    with pytest.raises(ModelUnavailableError, match="Model 'small' returned no choices"):
+    with pytest.raises(ModelUnavailableError, match="Ollama answered, but not in the way of OpenAI"):
         await model.complete(ask(stream=True))
 
 
-@pytest.mark.parametrize("body", [b"{nonsense", b"<html>hello</html>", b"\xff\xfe"])
-async def test_an_unreadable_answer(server, model, ask, body):
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b"{nonsense", "no JSON"), (b"<html>hello</html>", "a web page"), (b"\xff\xfe", "no JSON")],
+)
+async def test_an_unreadable_answer(server, model, ask, body, told):
     server.will(server.raw(body))
-    with pytest.raises(ModelUnavailableError, match="something unreadable"):
+    with pytest.raises(ModelUnavailableError, match=f"answered with {told}: that is not a model server"):
         await model.complete(ask())
 
 
@@ -236,32 +253,38 @@ async def test_an_unreadable_answer_is_kept_for_the_transcript(server, model, as
     assert "Router login" in caught.value.detail
 
 
-async def test_an_unreadable_stream(server, model, ask):
-    server.will(server.streams(delta(content="It "), "{nonsense"))
-    with pytest.raises(ModelUnavailableError, match="something unreadable"):
-        await model.complete(ask(stream=True))
+async def test_a_piece_of_a_stream_that_cannot_be_read_is_told(server, model, ask):
+    server.will(server.streams(delta(content="It "), "{nonsense", delta(content="rains.")))
+    completion = await model.complete(ask(stream=True))
+    assert completion.text == "It rains."
+    assert completion.notice == "A piece of the answer could not be read."
 
 
-async def test_an_error_inside_a_stream(server, model, ask):
-    server.will(server.streams(delta(content="It "), {"error": {"message": "overloaded"}}))
-    with pytest.raises(ModelUnavailableError) as caught:
-        await model.complete(ask(stream=True))
-    assert str(caught.value) == "Model 'small' broke off its answer."
-    assert "overloaded" in caught.value.detail
+async def test_text_before_an_error_in_the_stream_is_kept_and_marked(server, model, ask):
+    server.will(server.streams(delta(content="It "), {"error": {"message": "CUDA out of memory"}}))
+    completion = await model.complete(ask(stream=True))
+    assert (completion.text, completion.cut) == ("It ", True)
+    assert completion.notice == (
+        "Ollama said: “CUDA out of memory”; the answer is not whole — choose a smaller model."
+    )
+    with pytest.raises(ModelUnavailableError, match="CUDA out of memory"):
+        await model.complete(ask())  # nobody saw anything of it: another may answer instead
 
 
-async def test_a_stream_cut_in_the_middle(server, model, ask):
+async def test_text_before_a_cut_is_kept_and_marked(server, model, ask):
     server.will(server.streams(delta(content="It "), cut=True))
-    with pytest.raises(ModelUnavailableError, match="Ollama doesn't answer"):
-        await model.complete(ask(stream=True))
+    completion = await model.complete(ask(stream=True))
+    assert (completion.text, completion.cut) == ("It ", True)
+    assert completion.notice == "Ollama broke off; the answer is not whole — ask again."
 
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_an_answer_cut_in_the_middle(server, ask, streaming):
     server.will(server.breaks_off())
     model = OpenAIServer(ServerAddress(f"{server.url}/v1", "m"), ServerWording("Ollama"), RequestLimits(0))
-    with pytest.raises(ModelUnavailableError, match="Ollama doesn't answer"):
+    with pytest.raises(ModelUnavailableError, match="Ollama broke off before it had answered"):
         await model.complete(ask(stream=streaming))
+    await model.close()
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -1,4 +1,8 @@
-"""A provider with its circuit breaker: its name on screens, its last result, and when it may be closed."""
+"""A provider in use: its name on screens, the last refusal of its server, and when it may be closed.
+
+There is no circuit breaker. A server that is gone costs a turn the time to connect, and a person who asks again
+always reaches the server; a pause that silenced a model after one error cost everybody's turns.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +17,32 @@ import msgspec
 from agents.errors import ModelUnavailableError
 from agents.providers.provider import Provider
 
-_OWN_FAULT = (400, 404, 413, 422)  # the request's or the model's name: another request may well be answered
 _LISTING_SECONDS = 5.0
+
+
+class LastRefusal(msgspec.Struct, frozen=True):
+    """The last error of a server, until it answers again; ``at`` is epoch time."""
+
+    problem: ModelUnavailableError
+    at: float
 
 
 class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
-    ``takes_pictures`` tells it of a model, None where that shows only by trying.
-    ``configured``: the operator named this server, or signed in to it. A provider that is left closes its connection
-    once the last answer under way has ended.
+    ``takes_pictures`` tells it of a model, None where that shows only by trying; ``uses_agents`` is False for a model
+    that cannot be offered tools. ``configured``: the operator named this server, or signed in to it. A provider that
+    is left closes its connection once the last answer under way has ended.
     """
 
     provider: Provider
     where: str
     models: Callable[[], Awaitable[list[dict[str, Any]]]]
-    breaker: CircuitBreaker
     takes_pictures: Callable[[str], Awaitable[bool | None]]
+    uses_agents: Callable[[str], bool]
     configured: bool = True
     known: tuple[str, ...] = ()
-    problem: ModelUnavailableError | None = None
+    refused: LastRefusal | None = None
     _busy: int = 0
     _left: bool = False
     _listed: bool = False
@@ -45,18 +55,10 @@ class ManagedProvider(msgspec.Struct, eq=False):
         try:
             yield
         except ModelUnavailableError as problem:
-            self.problem = problem
-            if problem.upstream_status in _OWN_FAULT:
-                self.breaker.dropped()
-            else:
-                self.breaker.failed()
-            raise
-        except BaseException:
-            self.breaker.dropped()
+            self.refused = LastRefusal(problem, time.time())
             raise
         else:
-            self.problem = None
-            self.breaker.answered()
+            self.refused = None
         finally:
             self._busy -= 1
             self._close_if_idle()
@@ -87,47 +89,9 @@ class ManagedProvider(msgspec.Struct, eq=False):
         self._close_if_idle()
 
     async def wait_closed(self) -> None:
-        """Waits until a managed that was left has closed its provider, without waiting for answers."""
+        """Waits until a provider that was left has closed its connection, without waiting for answers."""
         await asyncio.gather(*self._closing)
 
     def _close_if_idle(self) -> None:
         if self._left and not self._busy and not self._closing:
             self._closing.add(asyncio.create_task(self.provider.close()))
-
-
-class CircuitBreaker:
-    """Closed at first. A failure opens it for ``pause`` seconds; then one call at a time may try.
-
-    Who was let in says how it went: ``answered``, ``failed``, or ``dropped`` when nothing can be
-    said (cancelled, or the fault was the request's own).
-    """
-
-    def __init__(self, pause: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._pause = pause
-        self._clock = clock
-        self._opens_at: float | None = None
-        self._trying = False
-
-    @property
-    def closed(self) -> bool:
-        return self._opens_at is None
-
-    def lets(self) -> bool:
-        """True when a call may go to the model now; counts as the trial when one is due."""
-        if self._opens_at is None:
-            return True
-        if self._trying or self._clock() < self._opens_at:
-            return False
-        self._trying = True
-        return True
-
-    def answered(self) -> None:
-        self._opens_at = None
-        self._trying = False
-
-    def failed(self) -> None:
-        self._opens_at = self._clock() + self._pause
-        self._trying = False
-
-    def dropped(self) -> None:
-        self._trying = False

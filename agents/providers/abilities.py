@@ -1,0 +1,51 @@
+"""Abilities of a model behind its server, learnt from refusals and kept for its next requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agents.providers.refusals import Meaning
+
+
+class Abilities(msgspec.Struct, frozen=True):
+    """Parts of a request that a model, or its server, takes. Everything, until a refusal says otherwise.
+
+    ``tool_stream``: a streamed answer to a request with tools. ``system``: a message of the role "system".
+    ``repeated_roles``: two messages of one role after another.
+    """
+
+    tools: bool = True
+    tool_stream: bool = True
+    stream_usage: bool = True
+    system: bool = True
+    repeated_roles: bool = True
+
+    def without(self, meaning: Meaning, body: Mapping[str, Any]) -> Abilities | None:
+        """The abilities that are left after a refusal of ``body``; None where it had nothing that could be left out."""
+        streams_tools = self.tool_stream and "tools" in body and body.get("stream") is True
+        has_system = any(message.get("role") == "system" for message in body["messages"])
+        if meaning is Meaning.NO_STREAM_USAGE and "stream_options" in body:
+            return replace(self, stream_usage=False)
+        if meaning in (Meaning.NO_TOOL_STREAM, Meaning.BROKE_OFF) and streams_tools:
+            return replace(self, tool_stream=False)
+        if meaning is Meaning.NO_TOOLS and self.tools and _speaks_of_tools(body):
+            return replace(self, tools=False)
+        if meaning is Meaning.NO_SYSTEM and has_system:
+            return replace(self, system=False)
+        if meaning is Meaning.ALTERNATE and self.repeated_roles:
+            return replace(self, repeated_roles=False)
+        if (
+            meaning is Meaning.ALTERNATE and has_system
+        ):  # templates that count the system message as one of the roles
+            return replace(self, system=False)
+        return None
+
+
+def _speaks_of_tools(body: Mapping[str, Any]) -> bool:
+    return "tools" in body or any(
+        message.get("role") == "tool" or message.get("tool_calls") for message in body["messages"]
+    )

@@ -1,0 +1,354 @@
+"""Any server that speaks OpenAI chat completions: what its models take is learnt, what it refuses is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from agents.errors import ModelUnavailableError
+from agents.providers import chat_request, error_messages, urls
+from agents.providers.abilities import Abilities
+from agents.providers.answer_request import Listener, ModelConnection, Outcome, RequestLimits
+from agents.providers.answers.reader import Ending, ModelAnswer, Piece, Text
+from agents.providers.json_http import ask
+from agents.providers.local_servers import WorkerServes, is_served_by_worker, model_entries, ollama_sees
+from agents.providers.pictures import has_pictures
+from agents.providers.provider import Completion, ModelRequest
+from agents.providers.refusals import Meaning, Refusal
+from agents.providers.refusals import read as read_refusal
+
+log = logging.getLogger(__name__)
+
+_MOST_ATTEMPTS = 12
+_FIRST_PAUSE = 0.2
+"""Seconds before the second try, doubled for each further one."""
+_LONGEST_PAUSE = 1.0
+"""Seconds that a person is held for a retry, whatever the server asks for."""
+_LISTING_SECONDS = 10.0
+_BYTES_PER_TOKEN = 3.0
+"""Of JSON, before a server counted any: English has about four, other languages fewer."""
+_FOR_ANSWER = 0.15
+"""Share of the context that is left to the answer."""
+
+
+@dataclass(slots=True, frozen=True)
+class Azure:
+    """The address of an Azure OpenAI deployment (RAPP v1 §9)."""
+
+    endpoint: str
+    deployment: str
+    key: str = field(repr=False)
+    version: str = "2024-10-21"
+
+
+@dataclass(slots=True, frozen=True)
+class ServerAddress:
+    """A base URL (the part before ``/chat/completions``), the usual model there, and the key.
+
+    ``picture_headers`` go with requests that have pictures.
+    """
+
+    url: str
+    model: str
+    key: str = field(default="", repr=False)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    picture_headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class ServerWording:
+    """The texts of errors: ``label`` (else the name) begins them, ``do`` says what helps when nobody answers."""
+
+    name: str = "model"
+    label: str = ""
+    do: str = "check provider.url"
+
+
+class OpenAIServer:
+    """A provider for one base URL or one Azure deployment.
+
+    With ``worker_serves``, nothing is sent to a server that turns out to be a worker process.
+    """
+
+    def __init__(
+        self,
+        at: ServerAddress | Azure,
+        wording: ServerWording | None = None,
+        limits: RequestLimits | None = None,
+        worker_serves: WorkerServes | None = None,
+    ) -> None:
+        azure = at if isinstance(at, Azure) else None
+        address = at if isinstance(at, ServerAddress) else ServerAddress(at.endpoint, at.deployment, at.key)
+        self._wording = wording or ServerWording()
+        self._limits = limits or RequestLimits()
+        self.name = self._wording.name
+        self.model = address.model
+        self._label = self._wording.label or self.name
+        self._url, login = urls.without_login(address.url)
+        self._key = address.key
+        self._headers = {**login, **address.headers}
+        self._picture_headers = address.picture_headers
+        self._azure = azure
+        self._worker_serves = worker_serves
+        self._connection = ModelConnection(self._limits.timeout, worker_serves)
+        self._sees: dict[str, bool] = {}
+        self._abilities: dict[str, Abilities] = {}
+        self._contexts: dict[str, int] = {}
+
+    async def complete(self, request: ModelRequest, *, model: str = "") -> Completion:
+        """One answer by ``model``, else ``request.model``, else the default. Raises ModelUnavailableError.
+
+        What was streamed to a person before an answer broke off is kept: it comes back as a completion that is
+        marked (``cut``) and says why.
+        """
+        model = model or request.model or self.model
+        conversation = _Conversation(
+            request,
+            await request.prompt(),
+            model,
+            self._abilities.get(model, Abilities()),
+            self._contexts.get(model, 0),
+        )
+        retries = 0
+        refusal: Refusal | None = None
+        for _ in range(_MOST_ATTEMPTS):
+            body = conversation.body()
+            outcome = await self._ask(body, request, model)
+            refusal = outcome.refusal
+            if outcome.of_worker:
+                raise error_messages.taken_over(model, outcome.of_worker)
+            if refusal is None:
+                assert outcome.answer is not None
+                return self._answered(outcome.answer, conversation)
+            log.warning("%s refused %s (%s, status %d): %s", self._label, model, refusal.meaning, refusal.status,
+                        refusal.sent[:500])  # fmt: skip
+            if outcome.shown:
+                assert outcome.answer is not None
+                return self._broken(outcome.answer, refusal)
+            if conversation.mend(refusal, body):
+                continue
+            if not refusal.may_pass or retries >= self._limits.max_retries or refusal.wait > _LONGEST_PAUSE:
+                break
+            await asyncio.sleep(max(refusal.wait, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**retries)))
+            retries += 1
+        assert refusal is not None
+        raise self._problem(refusal, model)
+
+    async def takes_pictures(self, model: str) -> bool | None:
+        """True or False where the server tells it of a model beforehand, as Ollama does; else None."""
+        if model not in self._sees and urls.may_be_ollama(self._url):
+            sees = await ollama_sees(self._url, model, self._worker_serves)
+            if sees is not None:
+                self._sees[model] = sees
+        return self._sees.get(model)
+
+    def uses_agents(self, model: str) -> bool:
+        """False once the server said that this model cannot be offered tools."""
+        return self._abilities.get(model, Abilities()).tools
+
+    async def models(self) -> list[dict[str, Any]]:
+        """``[{"id", "name"}]`` as the server lists them. Raises ModelUnavailableError."""
+        if self._azure:
+            return [{"id": self.model, "name": self.model}]
+        listed, problem = await self.listing()
+        if problem is not None:
+            raise problem
+        return [{"id": entry["id"], "name": entry["id"]} for entry in listed]
+
+    async def listing(self) -> tuple[list[dict[str, Any]], ModelUnavailableError | None]:
+        """The server's own entries of ``/models``, or why there are none."""
+        if await is_served_by_worker(self._url, self._worker_serves):
+            return [], error_messages.taken_over(self.model, f"An agent listens at {urls.shown(self._url)}")
+        within = min(_LISTING_SECONDS, self._limits.timeout)
+        reply = await ask("GET", f"{self._url}/models", headers=self._sent_headers(), within=within)
+        if not reply.status:
+            meaning = Meaning.SLOW if reply.failure == "timeout" else Meaning.SILENT
+            return [], self._problem(Refusal(meaning, sent=reply.failure), self.model)
+        if reply.status != 200:
+            refusal = read_refusal(reply.data or reply.text, reply.status, secrets=self._secrets)
+            return [], self._problem(refusal, self.model)
+        return model_entries(reply) or [], None
+
+    def point(self, url: str, api_key: str) -> None:
+        """Sends what comes next to another address with another key; answers under way go on."""
+        self._url, self._key = url, api_key
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+    async def _ask(self, body: dict[str, Any], request: ModelRequest, model: str) -> Outcome:
+        headers = self._sent_headers()
+        if self._picture_headers and any(map(has_pictures, body["messages"])):
+            headers |= self._picture_headers
+        return await self._connection.ask(
+            self._chat_url,
+            chat_request.encoded(body),
+            headers,
+            model=model,
+            listener=Listener(_pieces_to(request), request.on_wait),
+            secrets=self._secrets,
+        )
+
+    @property
+    def _chat_url(self) -> str:
+        if self._azure is None:
+            return f"{self._url}/chat/completions"
+        deployment = quote(self._azure.deployment, safe="")
+        query = f"api-version={quote(self._azure.version, safe='')}"
+        return f"{self._url.rstrip('/')}/openai/deployments/{deployment}/chat/completions?{query}"
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return self._key, self._headers.get("Authorization", "")
+
+    def _sent_headers(self) -> dict[str, str]:
+        key = {}
+        if self._key:
+            key = {"api-key": self._key} if self._azure else {"Authorization": f"Bearer {self._key}"}
+        return {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream, application/json",
+            **key,
+            **self._headers,
+        }
+
+    def _answered(self, answer: ModelAnswer, conversation: _Conversation) -> Completion:
+        """The completion of a whole answer; what was learnt on the way is kept for the next one."""
+        model = conversation.model
+        if conversation.abilities != self._abilities.get(model, Abilities()):
+            self._abilities[model] = conversation.abilities
+        if conversation.context:
+            self._contexts[model] = conversation.context
+        notices = [*conversation.notices(self._wording.name), *_notices(answer, self._label)]
+        return _completion(answer, " ".join(notices))
+
+    def _broken(self, answer: ModelAnswer, refusal: Refusal) -> Completion:
+        """The completion of an answer that broke off after a person had seen some of it."""
+        problem = self._problem(refusal, answer.model)
+        why = str(problem) if refusal.said else f"{self._label} broke off"
+        completion = _completion(answer, f"{why.rstrip('.')}; the answer is not whole — {problem.do}.")
+        completion.cut, completion.tool_calls = True, ()
+        return completion
+
+    def _problem(self, refusal: Refusal, model: str) -> ModelUnavailableError:
+        return error_messages.unavailable(
+            refusal, self._label, model, silent_do=self._wording.do, seconds=self._limits.timeout
+        )
+
+
+class _Conversation:
+    """One request in the form that its model takes, changed by each refusal that tells how."""
+
+    def __init__(
+        self, request: ModelRequest, system: str, model: str, abilities: Abilities, context: int
+    ) -> None:
+        self.model = model
+        self.abilities = abilities
+        self.context = context
+        self._before = abilities
+        self._request = request
+        self._system = system
+        self._most = 0
+        self._left_out = 0
+        if context:
+            self._most = int(context * (1 - _FOR_ANSWER) * _BYTES_PER_TOKEN)
+
+    def body(self) -> dict[str, Any]:
+        fitted = self._fitted()
+        self._left_out = fitted.left_out
+        return chat_request.request_body(
+            self._request, fitted.messages, self._system, self.model, self.abilities
+        )
+
+    def mend(self, refusal: Refusal, body: dict[str, Any]) -> bool:
+        """Changes what is asked for as a refusal tells; False where nothing is left to change."""
+        if refusal.meaning is Meaning.CONTEXT:
+            return self._shrink(refusal, body)
+        left = self.abilities.without(refusal.meaning, body)
+        if left is None:
+            return False
+        self.abilities = left
+        return True
+
+    def notices(self, server: str) -> list[str]:
+        """What a person should know of how the question was asked."""
+        found = []
+        if self._left_out:
+            them = "message was" if self._left_out == 1 else f"{self._left_out} messages were"
+            found.append(f"The oldest {them} left out: the context of {self.model} is full.")
+        if self._before.tools and not self.abilities.tools:
+            found.append(f"{self.model} cannot use agents; it answered without them.")
+        return found
+
+    def _fitted(self) -> chat_request.Fitted:
+        messages = self._request.messages
+        if not self._most:
+            return chat_request.Fitted(messages)
+        return chat_request.fit(messages, self._most - self._fixed())
+
+    def _fixed(self) -> int:
+        """Bytes of what is never left out beside the question: soul and tools."""
+        tools = self._request.tools if self.abilities.tools else []
+        return len(self._system) + (chat_request.size(tools) if tools else 0)
+
+    def _shrink(self, refusal: Refusal, body: dict[str, Any]) -> bool:
+        """Leaves older messages out; by the server's own figures where it names them."""
+        whole = self._fixed() + chat_request.size(self._request.messages)
+        sent = self._fixed() + chat_request.size(body["messages"])
+        if refusal.held:
+            self.context = refusal.held
+        most = int(sent * 0.6)
+        if refusal.held and refusal.needed:
+            most = min(int(sent * refusal.held / refusal.needed * (1 - _FOR_ANSWER)), int(sent * 0.9))
+        before, self._most = self._left_out, most
+        fitted = self._fitted()
+        return whole > 0 and fitted.left_out > before
+
+
+def _pieces_to(request: ModelRequest) -> Callable[[Piece], None] | None:
+    on_text, on_thought = request.on_text, request.on_thought
+    if on_text is None:
+        return None
+
+    def tell(piece: Piece) -> None:
+        if isinstance(piece, Text):
+            on_text(piece.text)
+        elif on_thought is not None:
+            on_thought(piece.text)
+
+    return tell
+
+
+def _completion(answer: ModelAnswer, notice: str) -> Completion:
+    return Completion(
+        answer.text,
+        answer.calls,
+        answer.model,
+        answer.input_tokens,
+        answer.output_tokens,
+        notice=notice,
+        thoughts=answer.thoughts,
+        cut=answer.ending is Ending.LENGTH and bool(answer.calls),
+        ending=str(answer.ending),
+        by_model=True,
+    )
+
+
+def _notices(answer: ModelAnswer, label: str) -> list[str]:
+    """Sentences about how an answer ended."""
+    found = []
+    if answer.ending is Ending.LENGTH and not answer.calls:
+        found.append("The answer stops at the model's limit of tokens — say “go on” for the rest.")
+    if answer.ending is Ending.FILTER:
+        found.append(
+            f"{label} withheld {'the rest of the answer' if answer.text else 'its answer'} (content filter)."
+        )
+    if answer.damaged:
+        found.append("A piece of the answer could not be read.")
+    if answer.calls_left_out:
+        found.append(f"{answer.calls_left_out} further calls of agents were left out.")
+    return found
