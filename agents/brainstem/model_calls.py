@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from agents.providers.answers.text_pieces import valid_text
 from agents.providers.provider import Tool, ToolCall
@@ -35,13 +36,14 @@ _MOST_NEAR = 3
 class ReadCall(msgspec.Struct, frozen=True):
     """One call as it may be performed, or why not: ``problem`` is the sentence for the model.
 
-    ``repairs`` are words for the log. The arguments in ``call`` always parse as one object.
+    ``unknown``: no agent of that name was offered. ``repairs`` are words for the log. The arguments in ``call`` always parse as one object.
     """
 
     call: ToolCall
     arguments: dict[str, Any]
     problem: str = ""
     repairs: tuple[str, ...] = ()
+    unknown: bool = False
 
 
 def read_call(call: ToolCall, tools: Sequence[Tool], *, cut: bool = False) -> ReadCall:
@@ -53,7 +55,7 @@ def read_call(call: ToolCall, tools: Sequence[Tool], *, cut: bool = False) -> Re
     if cut:
         return _refused(call, name, CUT_OFF, repairs)
     if name not in schemas and schemas:
-        return _refused(call, name, _no_such(call.name, schemas), repairs)
+        return replace(_refused(call, name, _no_such(call.name, schemas), repairs), unknown=True)
     arguments = _arguments(call.arguments, repairs)
     if arguments is None:
         problem = f"The arguments of {name} are not one JSON object; it was not performed. Call it again."
@@ -81,7 +83,7 @@ def resolve(name: str, offered: Iterable[str]) -> str:
 
 
 def _no_such(name: str, offered: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name[:80], list(offered), _MOST_NEAR, 0.5)
+    near = difflib.get_close_matches(name[:80], list(offered), _MOST_NEAR, 0.7)
     meant = f" Did you mean {', '.join(near)}?" if near else ""
     return f"Agent '{name[:80]}' not found.{meant}"
 

@@ -321,8 +321,8 @@ class Brainstem:
         agent = self.roster.find(called, structural=structural)
         guest = ask.guests is not None and agent is None and ask.guests.holds(called)
         missing = not guest and (agent is None or (ask.allows is not None and not ask.allows(agent)))
-        if missing and not read.problem:
-            told = f"Agent '{called}' not found."
+        if read.unknown or (missing and not read.problem):
+            told = read.problem or f"Agent '{called}' not found."
             return told, f"[{called}] {told}", None
         name = agent.name if agent and not missing else called
         show = _CallEvents(turn, name, read.arguments)

@@ -19,7 +19,9 @@ import orjson
 MOST_SAID = 240
 """Characters of a server's sentence that people are shown."""
 _MOST_READ = 20_000
-"""Characters of an error in which words are looked for."""
+"""Characters of an error in which its sentence is looked for."""
+_MOST_SEARCHED = 2_000
+"""Characters of a sentence in which words are looked for: every pattern together takes some 10 ms for the worst."""
 _SECRET = re.compile(r"\b(?:sk-|gh[a-z]_|github_pat_|tid=)[\w\-=;:.]{6,}")
 _ADDRESS_LOGIN = re.compile(r"//[^\s/@]{1,200}@")
 _MOST_WAIT = 366 * 86_400.0
@@ -192,7 +194,7 @@ def read(error: object, status: int, wait: float = 0.0, secrets: Iterable[str] =
     if sent[:1] == "<":
         return Refusal(Meaning.NOT_A_MODEL_SERVER, "", sent, status, wait)
     said = scrub(_sentence(error), secrets)[:_MOST_READ]
-    meaning = _meaning(_codes(error), said or sent, status)
+    meaning = _meaning(_codes(error), (said or sent)[:_MOST_SEARCHED], status)
     held, needed = _tokens(error, said) if meaning is Meaning.CONTEXT else (0, 0)
     return Refusal(meaning, shown(said), sent, status, wait or _asked_wait(error), held, needed)
 

@@ -277,7 +277,7 @@ class ProviderSelector:
                 return completion
         except ModelUnavailableError as raised:
             problem = raised
-        if problem.meaning in _SILENCE:
+        if not problem.upstream_status:  # nobody answered, or something else than a model server did
             self._pool.report_silent(managed)
         return await self._without(request, problem)
 

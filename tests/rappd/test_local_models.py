@@ -150,7 +150,7 @@ def test_agent_that_takes_over_the_configured_port_gets_nothing(mode: str, nobod
             impostor = Impostor(daemon, port)
             answer = daemon.post("/chat", {"user_input": "my secret plan"}, control=True).json()
             assert "I am the model" not in answer["response"]
-            assert "doesn't answer" in answer["notice"]
+            assert "An agent listens at" in answer["notice"]
             seen = impostor.end()
             assert "secret plan" not in seen
             daemon.wait_for_log("security: an agent's process listens at 127.0.0.1")

@@ -88,6 +88,8 @@ def desk(shared_desk: Desk) -> Desk:
     shared_desk.model.pieces = []
     return shared_desk
 
+NO_OBJECT = "The arguments of Beta are not one JSON object; it was not performed. Call it again."
+
 
 def test_the_configured_server_is_asked_with_its_key(desk: Desk) -> None:
     desk.model.will(says("hello there"))
@@ -154,28 +156,29 @@ def test_results_and_faults_return_in_call_order(desk: Desk) -> None:
     answer = desk.daemon.chat("go")
     assert answer["agent_logs"].split("\n") == [
         "[Fails] ERROR: too warm",
-        "[Beta] []",
-        "[Beta] []",
+        f"[Beta] ERROR: {NO_OBJECT}",
+        f"[Beta] ERROR: {NO_OBJECT}",
         "[Nobody] Agent 'Nobody' not found.",
         "[alpha] a",
     ]
     tools = desk.model.asked[1]["messages"][-5:]
     assert [(m["role"], m["tool_call_id"], m["content"]) for m in tools] == [
         ("tool", "call-0", "Error: too warm"),
-        ("tool", "call-1", "[]"),
-        ("tool", "call-2", "[]"),
+        ("tool", "call-1", f"Error: {NO_OBJECT}"),
+        ("tool", "call-2", f"Error: {NO_OBJECT}"),
         ("tool", "call-3", "Agent 'Nobody' not found."),
         ("tool", "call-4", "a"),
     ]
     assistant = desk.model.asked[1]["messages"][-6]
     assert (assistant["role"], assistant["content"], len(assistant["tool_calls"])) == ("assistant", "wait", 5)
+    assert [call["function"]["arguments"] for call in assistant["tool_calls"]] == ["{}"] * 5  # servers parse them again
 
 
-def test_arguments_nested_too_deep_to_be_written_down_are_none(desk: Desk) -> None:
+def test_call_with_arguments_nested_too_deep_to_be_written_down_is_not_performed(desk: Desk) -> None:
     for depth in (60, 300, 2000):
         desk.model.will(calls(("Beta", '{"b": ' + "[" * depth + "]" * depth + "}")), says("done"))
         answer = desk.daemon.chat("go")
-        assert (answer["agent_logs"], answer["response"]) == ("[Beta] []", "done")
+        assert (answer["agent_logs"], answer["response"]) == (f"[Beta] ERROR: {NO_OBJECT}", "done")
 
 
 def test_endless_tool_calls_end_after_three_rounds(desk: Desk) -> None:
@@ -380,9 +383,9 @@ def test_down_model_answers_offline_with_notice(
     assert answer["response"].startswith("(no model)")
     assert "18 degrees" in answer["response"]
     assert answer["agent_logs"] == "[Weather] 18 degrees"
-    assert answer["notice"].startswith("The model doesn't answer; replied without it")
+    assert answer["notice"].startswith("local model said: “broken”; replied without it")
     assert (answer["model"], answer["requested_model"]) == ("offline brain", "small")
-    assert daemon.get("/health").json()["provider"]["state"] == "doesn't answer"
+    assert daemon.get("/health").json()["provider"]["state"] == "refused"
     events = _stream(daemon, user_input="what is the weather?")
     assert [event["text"] for event in events if event["type"] == "notice"] == [events[-1]["notice"]]
 

@@ -185,7 +185,12 @@ async def test_a_spent_quota_is_named_whatever_its_status(server, model, ask):
 
 
 @pytest.mark.parametrize(
-    ("status", "do"), [(401, "check the key"), (404, "choose another model"), (302, "set provider.url to the address where it really is")]
+    ("status", "do"),
+    [
+        (401, "check the key"),
+        (404, "choose another model"),
+        (302, "set provider.url to the address where it really is"),
+    ],
 )
 async def test_a_refusal_says_what_to_do(server, model, ask, status, do):
     server.will(server.fails(status))

@@ -277,6 +277,6 @@ def test_a_model_that_does_not_answer_is_told_with_the_answer(idle: RunningDaemo
     done = idle.cli("chat", "what can you do?")
     assert done.returncode == 0
     assert done.stdout.startswith("(no model) ")
-    assert done.stderr.startswith("! The model doesn't answer; replied without it — ")
+    assert done.stderr.startswith("! local model doesn't answer; replied without it — ")
     assert "doesn't answer" in idle.cli("status").stdout
     assert json.loads(idle.cli("status", "--json").stdout)["status"]["state"] == "doesn't answer"
