@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agents.brainstem import prompt
 from agents.brainstem.model_calls import ReadCall, read_call
 from agents.brainstem.prompt import Soul
+from agents.brainstem.result_shortening import shortened
 from agents.brainstem.senses import MainStream, SenseOutput, Senses
 from agents.brainstem.text_calls import NOT_UNDERSTOOD, TextCallHold, call_in_text, speaks_of_a_call
 from agents.contract.agent import REACHING, Agent
@@ -65,6 +66,7 @@ class Modes(Protocol):
     voice: bool
     twin: bool
     rounds: int
+    result_characters: int
 
 
 class Ask(msgspec.Struct):
@@ -334,9 +336,10 @@ class Brainstem:
             assert ask.guests is not None
             ran = await ask.guests.call(called, read.arguments)
         show.result(ran)
+        told = shortened(ran.result if ran.ok else ran.error, turn.modes.result_characters)
         if ran.ok:
-            return ran.result, f"[{name}] {ran.result}", ran.slush
-        return f"Error: {ran.error}", f"[{name}] ERROR: {ran.error}", None
+            return told, f"[{name}] {told}", ran.slush
+        return f"Error: {told}", f"[{name}] ERROR: {told}", None
 
 
 class _CallEvents:

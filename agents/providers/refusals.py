@@ -193,7 +193,7 @@ def read(error: object, status: int, wait: float = 0.0, secrets: Iterable[str] =
     sent = scrub(sent[:_MOST_READ], secrets)
     if sent[:1] == "<":
         return Refusal(Meaning.NOT_A_MODEL_SERVER, "", sent, status, wait)
-    said = scrub(_sentence(error), secrets)[:_MOST_READ]
+    said = scrub(_sentence(error)[:_MOST_READ], secrets)
     meaning = _meaning(_codes(error), (said or sent)[:_MOST_SEARCHED], status)
     held, needed = _tokens(error, said) if meaning is Meaning.CONTEXT else (0, 0)
     return Refusal(meaning, shown(said), sent, status, wait or _asked_wait(error), held, needed)

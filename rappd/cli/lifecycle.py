@@ -100,7 +100,9 @@ def status(as_json: bool) -> None:
     daemon = ControlClient(Home.here())
     found = daemon.get("/operator/status")
     found.pop("url", None)
-    found["state"] = state = daemon.get("/health")["provider"]["state"]
+    provider = daemon.get("/health")["provider"]
+    found["state"] = state = provider["state"]
+    found |= {key: provider[key] for key in ("refusal", "refused_at") if key in provider}
     if as_json:
         print_json({"status": found})
         return
@@ -108,6 +110,9 @@ def status(as_json: bool) -> None:
     print_out(f"{status_mark('good')} {found['node']} is running on port {found['port']}")
     print_out()
     print_out(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
+    if refusal := provider.get("refusal"):
+        at = time.strftime("%H:%M", time.localtime(provider["refused_at"]))
+        print_out(f"            {status_mark('note')} {strip_control(refusal)} (at {at})")
     print_out(f"  Agents    {found['agents']} ready{faults}")
     machines = found["machines"]
     print_out(f"  Machines  {listener_status(machines)}, {count(machines['peers'], 'peer')}")

@@ -6,6 +6,7 @@ import ast
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -106,7 +107,10 @@ def check_thinking(visit: CheckContext) -> Iterator[Finding]:
     yield from _without_effect(settings)
     use = settings.choice("provider.use")
     provider = visit.health.get("provider", {})
-    if provider.get("state") == "ready":
+    if refusal := provider.get("refusal"):
+        at = time.strftime("%H:%M", time.localtime(provider["refused_at"]))
+        yield Finding("Thinking", "note", f"{str(refusal).rstrip('.')} (at {at})", str(provider["do"]))
+    elif provider.get("state") == "ready":
         yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
     elif settings.on("llm_fake"):
         yield Finding("Thinking", "note", "a scripted model answers (LLM_FAKE)", "unset LLM_FAKE")

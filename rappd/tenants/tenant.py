@@ -190,6 +190,7 @@ class Tenant:
         fresh = TenantSettings.from_settings(settings)
         self.settings.voice, self.settings.twin = fresh.voice, fresh.twin
         self.settings.rounds, self.settings.call_seconds = fresh.rounds, fresh.call_seconds
+        self.settings.result_characters = fresh.result_characters
         self._packages = PackageSettings.from_settings(settings, private_root=self._private_root)
         self.callbacks.apply(settings)
 

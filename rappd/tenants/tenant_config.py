@@ -36,6 +36,7 @@ class TenantSettings(msgspec.Struct):
     twin: bool
     rounds: int
     call_seconds: float
+    result_characters: int
 
     @classmethod
     def from_settings(cls, settings: Settings) -> TenantSettings:
@@ -45,6 +46,7 @@ class TenantSettings(msgspec.Struct):
             settings.on("twin_mode"),
             settings.number("brainstem.rounds"),
             float(settings.number("agents.timeout")),
+            settings.number("models.result_characters"),
         )
 
 

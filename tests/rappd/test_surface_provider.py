@@ -88,6 +88,7 @@ def desk(shared_desk: Desk) -> Desk:
     shared_desk.model.pieces = []
     return shared_desk
 
+
 NO_OBJECT = "The arguments of Beta are not one JSON object; it was not performed. Call it again."
 
 
@@ -171,7 +172,9 @@ def test_results_and_faults_return_in_call_order(desk: Desk) -> None:
     ]
     assistant = desk.model.asked[1]["messages"][-6]
     assert (assistant["role"], assistant["content"], len(assistant["tool_calls"])) == ("assistant", "wait", 5)
-    assert [call["function"]["arguments"] for call in assistant["tool_calls"]] == ["{}"] * 5  # servers parse them again
+    assert [call["function"]["arguments"] for call in assistant["tool_calls"]] == [
+        "{}"
+    ] * 5  # servers parse them again
 
 
 def test_call_with_arguments_nested_too_deep_to_be_written_down_is_not_performed(desk: Desk) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from agents.providers.lazy_imports import load
+from agents.providers.selection import ProviderDescription
 from agents.runtime import programs
 from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
@@ -47,6 +48,7 @@ async def health(request: web.Request) -> web.Response:
                 "model": thinking.model,
                 "where": thinking.where,
                 "state": thinking.state,
+                **_last_refusal(thinking),
             },
             "brainstem_dir": str(host.workspace.root),
             "bootstrap": {
@@ -59,6 +61,13 @@ async def health(request: web.Request) -> web.Response:
             "command": command,
         }
     )
+
+
+def _last_refusal(thinking: ProviderDescription) -> dict[str, Any]:
+    """The last error of the model server in its own words, with what helps; nothing once it answered again."""
+    if not thinking.refusal:
+        return {}
+    return {"refusal": thinking.refusal, "refused_at": round(thinking.refused_at, 3), "do": thinking.do}
 
 
 @routes.get("/version")

@@ -3,6 +3,7 @@
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
+import { clock } from "../../lib/format.js";
 import { attemptIn } from "../ui/problem.js";
 import { copilotCard } from "./copilot-card.js";
 import { localCard } from "./local-card.js";
@@ -70,6 +71,9 @@ export function serverCards() {
 
 function whereItRuns(provider) {
   if (!provider || provider.state === "no model") return "";
+  const at = provider.refused_at ? ` (${clock(provider.refused_at * 1000)})` : "";
+  if (provider.refusal)
+    return [provider.where && `At ${provider.where}.`, provider.refusal + at, provider.do].filter(Boolean).join(" ");
   const state = ["ok", "ready", "looking", "", undefined].includes(provider.state) ? "" : `It ${provider.state}.`;
   return [provider.where && `At ${provider.where}.`, state, state && provider.do].filter(Boolean).join(" ");
 }
