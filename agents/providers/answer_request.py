@@ -12,7 +12,7 @@ import orjson
 
 from agents.providers import refusals, urls
 from agents.providers.answers.reader import AnswerReader, Ending, ModelAnswer, Piece, Text
-from agents.providers.json_http import proxy_for
+from agents.providers.json_http import JsonReply, ask_over, proxy_for
 from agents.providers.lazy_imports import load
 from agents.providers.local_servers import WorkerServes, WorkerServesError
 from agents.providers.refusals import Meaning, Refusal
@@ -105,6 +105,18 @@ class ModelConnection:
         _tell(reader.finish(), listener, shown)
         answer = reader.answer()
         return Outcome(answer, _refusal_in(answer, ended, secrets), bool(shown))
+
+    async def ask_json(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        json: Mapping[str, Any] | None = None,
+        within: float = 10.0,
+    ) -> JsonReply:
+        """One JSON question over the same connections."""
+        return await ask_over(await self._opened(), method, url, headers=headers, json=json, within=within)
 
     async def close(self) -> None:
         """Closes the connections; the next request opens new ones."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,13 +14,17 @@ from agents.providers.lazy_imports import load
 from agents.providers.urls import on_this_machine
 from envelopes.codecs.bounded_json import bounded_json
 
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
 _MOST_BYTES = 1 << 20
 
 
 class JsonReply(msgspec.Struct, frozen=True):
     """``status`` 0 means that nobody answered, and ``failure`` says why: one of ``FAILURES``.
 
-    ``data`` is the JSON object, {} when there is none. ``location`` is where a redirect leads.
+    ``data`` is the JSON object, {} when there is none. ``location`` is where a redirect leads. ``headers`` have
+    lower-case names.
     """
 
     status: int
@@ -28,6 +32,7 @@ class JsonReply(msgspec.Struct, frozen=True):
     text: str = ""
     failure: str = ""
     location: str = ""
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 FAILURES = ("refused", "unknown_host", "timeout", "untrusted", "no_tls", "broken")
@@ -47,24 +52,42 @@ async def ask(
     Never raises for the network's sake.
     """
     aiohttp = await load("aiohttp")
+    async with aiohttp.ClientSession() as session:
+        return await ask_over(session, method, url, headers=headers, form=form, json=json, within=within)
+
+
+async def ask_over(
+    session: ClientSession,
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    form: Mapping[str, str] | None = None,
+    json: Mapping[str, Any] | None = None,
+    within: float = 10.0,
+) -> JsonReply:
+    """The same over connections that somebody else opened and closes."""
+    import aiohttp
+
     proxy = None if on_this_machine(url) else await asyncio.to_thread(proxy_for, url)
     limit = aiohttp.ClientTimeout(total=within)
     try:
-        async with (
-            aiohttp.ClientSession(timeout=limit) as session,
-            session.request(
-                method,
-                url,
-                headers={"Accept": "application/json", **(headers or {})},
-                data=form,
-                json=json,
-                proxy=proxy,
-                allow_redirects=False,
-            ) as response,
-        ):
+        async with session.request(
+            method,
+            url,
+            headers={"Accept": "application/json", **(headers or {})},
+            data=form,
+            json=json,
+            proxy=proxy,
+            timeout=limit,
+            allow_redirects=False,
+        ) as response:
             raw = await _bounded(response.content)
             location = response.headers.get("Location", "")
-            return JsonReply(response.status, _object(raw), raw.decode("utf-8", "replace"), location=location)
+            sent = {name.lower(): value for name, value in response.headers.items()}
+            return JsonReply(
+                response.status, _object(raw), raw.decode("utf-8", "replace"), "", location, sent
+            )
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         return JsonReply(0, {}, failure=_failure(error))
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agents.providers.json_http import JsonReply, ask
+from agents.providers.server_kinds import UNKNOWN, facts, kind_of_listing
 from agents.providers.urls import on_this_machine
 
 USUAL = (
@@ -42,10 +43,7 @@ class LocalServer(msgspec.Struct, frozen=True):
 
 async def find(urls: Sequence[str], within: float) -> list[LocalServer]:
     """Those of ``urls`` that list at least one model, in order. All are asked at once, ``within`` s each."""
-    listed = await asyncio.gather(*(list_models(f"{url.rstrip('/')}/v1", within=within) for url in urls))
-    return [
-        LocalServer(url, name_of(url), models) for url, models in zip(urls, listed, strict=True) if models
-    ]
+    return [one for one in await answering(urls, within) if one.models]
 
 
 async def list_models(base_url: str, *, api_key: str = "", within: float) -> tuple[str, ...]:
@@ -64,7 +62,8 @@ async def answering(urls: Sequence[str], within: float) -> list[LocalServer]:
         entries = model_entries(reply) if reply.status == 200 else None
         if entries is None:
             return None
-        return LocalServer(url, name_of(url), chat_models(tuple(entry["id"] for entry in entries)))
+        models = chat_models(tuple(entry["id"] for entry in entries))
+        return LocalServer(url, await _told_name(url, reply, models), models)
 
     return [found for found in await asyncio.gather(*map(one, urls)) if found is not None]
 
@@ -84,6 +83,14 @@ async def ollama_sees(
     return "vision" in capabilities
 
 
+async def _told_name(url: str, listed: JsonReply, models: tuple[str, ...]) -> str:
+    """The program's name as it tells it: by its list of models, else by what it answers elsewhere."""
+    if kind := kind_of_listing(listed):
+        return kind
+    found = await facts(ask, f"{url.rstrip('/')}/v1", models[0] if models else "")
+    return found.kind or UNKNOWN
+
+
 def model_entries(reply: JsonReply) -> list[dict[str, Any]] | None:
     """The entries with an id of a list of models; None when the reply is no such list."""
     data = reply.data.get("data")
@@ -100,8 +107,8 @@ def chat_models(ids: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def name_of(url: str) -> str:
-    """The program that usually listens there."""
-    return _NAMES.get(urlsplit(url).port or 0, "local model")
+    """The program that usually listens there: a guess for where nothing answers that could tell."""
+    return _NAMES.get(urlsplit(url).port or 0, UNKNOWN)
 
 
 Address = tuple[str, int]

@@ -10,11 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 from agents.errors import ModelUnavailableError
-from agents.providers import chat_request, error_messages, urls
+from agents.providers import chat_request, error_messages, server_kinds, urls
 from agents.providers.abilities import Abilities
 from agents.providers.answer_request import Listener, ModelConnection, Outcome, RequestLimits
 from agents.providers.answers.reader import Ending, ModelAnswer, Piece, Text
-from agents.providers.json_http import ask
 from agents.providers.local_servers import WorkerServes, is_served_by_worker, model_entries, ollama_sees
 from agents.providers.pictures import has_pictures
 from agents.providers.provider import Completion, ModelRequest
@@ -98,6 +97,8 @@ class OpenAIServer:
         self._sees: dict[str, bool] = {}
         self._abilities: dict[str, Abilities] = {}
         self._contexts: dict[str, int] = {}
+        self._looked: set[str] = set()
+        self._kind = ""
 
     async def complete(self, request: ModelRequest, *, model: str = "") -> Completion:
         """One answer by ``model``, else ``request.model``, else the default. Raises ModelUnavailableError.
@@ -106,6 +107,7 @@ class OpenAIServer:
         marked (``cut``) and says why.
         """
         model = model or request.model or self.model
+        await self.look(model)
         conversation = _Conversation(
             request,
             await request.prompt(),
@@ -138,6 +140,20 @@ class OpenAIServer:
         assert refusal is not None
         raise self._problem(refusal, model)
 
+    async def look(self, model: str = "") -> None:
+        """Asks a server of this machine once for each model what it is and how long the context is."""
+        model = model or self.model
+        if model in self._looked or self._azure or not urls.on_this_machine(self._url):
+            return
+        self._looked.add(model)
+        if await is_served_by_worker(self._url, self._worker_serves):
+            return
+        found = await server_kinds.facts(self._connection.ask_json, self._url, model, self._sent_headers())
+        if found.kind and not self._wording.label:
+            self.name = self._label = self._kind = found.kind
+        if found.context:
+            self._contexts[model] = found.context
+
     async def takes_pictures(self, model: str) -> bool | None:
         """True or False where the server tells it of a model beforehand, as Ollama does; else None."""
         if model not in self._sees and urls.may_be_ollama(self._url):
@@ -164,7 +180,9 @@ class OpenAIServer:
         if await is_served_by_worker(self._url, self._worker_serves):
             return [], error_messages.taken_over(self.model, f"An agent listens at {urls.shown(self._url)}")
         within = min(_LISTING_SECONDS, self._limits.timeout)
-        reply = await ask("GET", f"{self._url}/models", headers=self._sent_headers(), within=within)
+        reply = await self._connection.ask_json(
+            "GET", f"{self._url}/models", headers=self._sent_headers(), within=within
+        )
         if not reply.status:
             meaning = Meaning.SLOW if reply.failure == "timeout" else Meaning.SILENT
             return [], self._problem(Refusal(meaning, sent=reply.failure), self.model)
@@ -223,7 +241,7 @@ class OpenAIServer:
             self._abilities[model] = conversation.abilities
         if conversation.context:
             self._contexts[model] = conversation.context
-        notices = [*conversation.notices(self._wording.name), *_notices(answer, self._label)]
+        notices = [*conversation.notices(), *_notices(answer, self._label)]
         return _completion(answer, " ".join(notices))
 
     def _broken(self, answer: ModelAnswer, refusal: Refusal) -> Completion:
@@ -235,9 +253,12 @@ class OpenAIServer:
         return completion
 
     def _problem(self, refusal: Refusal, model: str) -> ModelUnavailableError:
-        return error_messages.unavailable(
-            refusal, self._label, model, silent_do=self._wording.do, seconds=self._limits.timeout
+        silent_do = f"start {self._kind}" if self._kind else self._wording.do
+        problem = error_messages.unavailable(
+            refusal, self._label, model, silent_do=silent_do, seconds=self._limits.timeout
         )
+        problem.do = server_kinds.remedy(self._kind, refusal.meaning, model, problem.do)
+        return problem
 
 
 class _Conversation:
@@ -274,7 +295,7 @@ class _Conversation:
         self.abilities = left
         return True
 
-    def notices(self, server: str) -> list[str]:
+    def notices(self) -> list[str]:
         """What a person should know of how the question was asked."""
         found = []
         if self._left_out:

@@ -141,7 +141,7 @@ class Scripted:
 
     def routes(self, app: web.Application) -> None:
         app.router.add_post("/{path:.*}chat/completions", self.chat)
-        app.router.add_get("/{path:.*}models", self.listing)
+        app.router.add_get("/{path:(?!api/).*}models", self.listing)
 
 
 class FakeGitHub(Scripted):
