@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
     shown: bool = False
     of_worker: str = ""
-    """Why nothing was sent: an agent's process listens there."""
+    """The reason why nothing was sent: an agent's process listens there."""
 
 
 class Listener(msgspec.Struct, frozen=True):

@@ -296,7 +296,7 @@ class _Conversation:
         return True
 
     def notices(self) -> list[str]:
-        """What a person should know of how the question was asked."""
+        """Sentences for the person of how the question was asked."""
         found = []
         if self._left_out:
             them = "message was" if self._left_out == 1 else f"{self._left_out} messages were"

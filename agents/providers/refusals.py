@@ -28,7 +28,7 @@ _MOST_WAIT = 366 * 86_400.0
 
 
 class Meaning(StrEnum):
-    """Why a model server did not answer."""
+    """Reasons why a model server did not answer."""
 
     NO_MODEL = "no_model"
     NO_TOOLS = "no_tools"
@@ -81,7 +81,7 @@ REMEDIES: Mapping[str, str] = {
     Meaning.SERVER: "ask again, or choose another model",
     Meaning.REQUEST: "choose another model",
 }
-"""What helps, by meaning. What helps against silence depends on the server (``ServerWording.do``)."""
+"""Remedies by meaning. The one against silence depends on the server (``ServerWording.do``)."""
 
 _CODES: tuple[tuple[Meaning, str], ...] = (
     (Meaning.CONTEXT, r"context_length|exceed_context|context_window|string_above_max_length"),

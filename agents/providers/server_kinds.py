@@ -46,7 +46,7 @@ REMEDIES: Mapping[tuple[str, Meaning], str] = {
     (VLLM, Meaning.NO_TOOLS): "start it with `--enable-auto-tool-choice` and a `--tool-call-parser`",
     (VLLM, Meaning.CONTEXT): "ask a shorter question, or start it with a larger `--max-model-len`",
 }
-"""What helps with one program, where it differs from what helps with any."""
+"""Remedies of one program, where it differs from what helps with any."""
 
 
 class ServerFacts(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ _SILENT = JsonReply(0, {})
 
 
 class _Answers(msgspec.Struct, frozen=True):
-    """What a server answered at the addresses that tell."""
+    """Answers of a server at the addresses that tell."""
 
     listed: JsonReply = _SILENT
     version: JsonReply = _SILENT
@@ -143,7 +143,7 @@ def kind_of_listing(listed: JsonReply) -> str:
 
 
 def remedy(kind: str, meaning: Meaning, model: str, otherwise: str) -> str:
-    """What helps against a refusal of this program, else what helps with any."""
+    """Returns the remedy for a refusal of this program, else the one that helps with any."""
     return REMEDIES.get((kind, meaning), otherwise).replace("{model}", model)
 
 

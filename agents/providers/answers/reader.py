@@ -34,7 +34,7 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
 class Ending(StrEnum):
-    """How an answer ended."""
+    """Ways in which an answer ends."""
 
     FINISHED = "finished"
     LENGTH = "length"

@@ -30,13 +30,8 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   );
   const waitingFor = h("span", { class: "soft" });
   waiting.append(waitingFor);
+  const thoughts = h("div", {});
   const thoughtsText = h("pre", { tabindex: 0, role: "group", "aria-label": "Thoughts of the model" });
-  const thoughts = h(
-    "details",
-    { class: "call", hidden: true },
-    h("summary", {}, h("span", { class: "call-name" }, "Thoughts")),
-    h("div", { class: "call-inside" }, thoughtsText),
-  );
   const after = h("div", { class: "after" });
   const views = new Map();
   let timer = 0;
@@ -87,7 +82,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       views.get(call.call).update(turn.thread);
     }
     if (turn.thoughts && thoughtsText.textContent !== turn.thoughts) {
-      thoughts.hidden = false;
+      if (!thoughts.firstChild) thoughts.append(foldedThoughts(thoughtsText));
       thoughtsText.textContent = turn.thoughts;
     }
     waitingFor.textContent = turn.waitingFor ? ` ${turn.waitingFor}` : "";
@@ -119,6 +114,11 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   };
   update();
   return { element, update };
+}
+
+function foldedThoughts(text) {
+  const name = h("span", { class: "call-name" }, "Thoughts");
+  return h("details", { class: "call thoughts" }, h("summary", {}, name), h("div", { class: "call-inside" }, text));
 }
 
 function ending(turn, course) {
