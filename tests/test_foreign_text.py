@@ -22,7 +22,8 @@ from fixtures.foreign_text import LONGEST_HOLD, Grow, check_reader_of_foreign_te
 from agents.lispy.errors import LispyError
 from agents.lispy.limits import Limits
 from agents.lispy.reader import read as read_lispy
-from agents.providers import chat_wire, error_messages, json_http
+from agents.providers import json_http, refusals
+from agents.providers.answers.reader import AnswerReader
 from envelopes.codecs import wire
 from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
 from envelopes.errors import BadCapabilityError, BadNodeCardError, MalformedError
@@ -226,11 +227,16 @@ def invite(raw: bytes) -> object:
 
 
 def model_answer(raw: bytes) -> object:
-    found = bounded_json(raw)
-    whole, stream = chat_wire.whole(found, "m"), chat_wire.StreamedCompletion("m")
-    stream.chunk(found)
-    stream.completion()
-    return orjson.dumps([whole.text, whole.model, [one.arguments for one in whole.tool_calls]])
+    """A JSON body, and an event stream, fed in slices between which the event loop comes round."""
+    told = []
+    for whole in (raw, b"data: " + raw):
+        reader = AnswerReader("m")
+        for begin in range(0, len(whole), 32 << 10):
+            reader.feed(whole[begin : begin + (32 << 10)])
+        reader.finish()
+        answer = reader.answer()
+        told += [answer.text, answer.thoughts, answer.model, [one.arguments for one in answer.calls]]
+    return orjson.dumps(told)
 
 
 def identity(raw: bytes) -> object:
@@ -437,11 +443,9 @@ READERS = {
     "published brainstem": Reader(
         lambda raw: _answer("n", 200, raw), NeighborhoodError, (octets({"response": "x"}),)
     ),
-    "answer of a model server": Reader(
-        model_answer, (ValueError, chat_wire.NoChoicesError), (octets(ANSWER),)
-    ),
+    "answer of a model server": Reader(model_answer, (), (octets(ANSWER),), THREAD),
     "refusal of a model server": Reader(
-        lambda raw: error_messages.refused("l", "m", 400, text(raw), ("key",)),
+        lambda raw: refusals.read(text(raw), 400, 0.0, ("key",)).said,
         (),
         (octets({"error": {"message": "x"}}),),
     ),
