@@ -26,7 +26,7 @@ from agents.contract.agent import (
 )
 from agents.contract.file_discovery import AgentFile
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
-from agents.runtime.answers import reader_of_descriptions
+from agents.runtime.answers import reader_of_descriptions, reader_of_texts
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from agents.workers.call import OnCallback, ReadAnswer
 
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 LOAD_SECONDS = 20.0
 _BATCH = 50
+_TOGETHER = 25  # files for which one worker is started; it forks for each
 _NO_STAMP = (0, 0, 0)  # no file on disk has it, so a worker takes the kept copy
 
 Installer = Callable[[list[str]], Awaitable[str]]
@@ -224,9 +225,30 @@ class AgentDescriber:
         """
         if origin == SHIPPED:
             return await self._loaded(self._pools.program(), batch)
-        return await asyncio.gather(*(self._alone(one) for one in batch))
+        parts = [batch[start : start + _TOGETHER] for start in range(0, len(batch), _TOGETHER)]
+        found = await asyncio.gather(*map(self._apart, parts))
+        return [outcome for outcomes in found for outcome in outcomes]
+
+    async def _apart(self, batch: Sequence[tuple[Key, AgentFile]]) -> Sequence[dict[str, Any]]:
+        """The outcomes of files that one worker runs in forks of itself."""
+        files = [_body(file) for _, file in batch]
+        try:
+            async with self._pools.apart() as pool:
+                read = reader_of_texts(len(files))
+                found = await pool.request(
+                    "describe_apart", {"files": files}, timeout=LOAD_SECONDS, read=read
+                )
+        except AgentError:
+            found = [None] * len(batch)
+        return await asyncio.gather(
+            *(
+                self._alone(one) if outcome is None else _at_hand(outcome)
+                for one, outcome in zip(batch, found, strict=True)
+            )
+        )
 
     async def _alone(self, one: tuple[Key, AgentFile]) -> dict[str, Any]:
+        """The outcome of a file that gave none, or whose neighbour ended their worker."""
         for again in (True, False):
             async with self._pools.apart() as pool:
                 try:
@@ -246,9 +268,7 @@ class AgentDescriber:
         try:
             return await self._ask(pool, [_body(file) for _, file in batch])
         except AgentError:
-            return await asyncio.gather(
-                *(self._alone(one) for one in batch)
-            )  # one of them does it: find out which
+            return await asyncio.gather(*map(self._alone, batch))  # one of them does it: find out which
 
     @staticmethod
     async def _ask(pool: RequestPool, files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -335,6 +355,10 @@ class AgentDescriber:
             log.warning("no copy of %s kept: %s", file.rel, error)
             return ""
         return str(target)
+
+
+async def _at_hand(outcome: dict[str, Any]) -> dict[str, Any]:
+    return outcome
 
 
 def _body(file: AgentFile) -> dict[str, Any]:

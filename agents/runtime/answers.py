@@ -20,7 +20,7 @@ from envelopes.codecs.strict_json import MAX_DEPTH, levels
 
 T = TypeVar("T")
 
-_MOST_BYTES = 4 << 20  # of a description, of texts for the prompt, of a report
+MOST_BYTES = 4 << 20  # of a description, of texts for the prompt, of a report
 _SLUSH_BYTES = 1 << 20
 _PARTS = 20_000  # objects and lists in one value: 60 MB of empty lists hold the event loop for half a minute
 _LINE = re.compile(r"[\r\n\0]")
@@ -80,6 +80,12 @@ class DescribeAnswer(msgspec.Struct):
     files: list[FileAnswer]
 
 
+class TextsAnswer(msgspec.Struct):
+    """Files that were described apart, each as JSON text."""
+
+    files: list[str]
+
+
 class TestAnswer(msgspec.Struct):
     """One contract test's outcome."""
 
@@ -127,6 +133,25 @@ def reader_of_descriptions(number: int) -> Callable[[bytes], dict[str, Any]]:
     return read
 
 
+def reader_of_texts(number: int) -> Callable[[bytes], list[dict[str, Any] | None]]:
+    """A reader of ``number`` files that were described apart: each alone may have a wrong form, and is None then."""
+
+    def read(answer: bytes) -> list[dict[str, Any] | None]:
+        texts = _texts(answer).files
+        if len(texts) != number:
+            raise ValueError(f"{len(texts)} files are described, not {number}")
+        return [_described_file(text) for text in texts]
+
+    return read
+
+
+def _described_file(text: str) -> dict[str, Any] | None:
+    try:
+        return _file(_bounded(_described_alone, text.encode()))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
 def read_tests(answer: bytes) -> dict[str, Any]:
     """The outcome of contract tests: ``{passed, tests: [{test, passed, message, required}]}``."""
     found: dict[str, Any] = msgspec.to_builtins(_bounded(_tests, answer))
@@ -146,12 +171,14 @@ def read_service_reply(answer: bytes) -> ServiceReply:
 _performed = msgspec.json.Decoder(PerformAnswer).decode
 _contexts = msgspec.json.Decoder(dict[str, str | None]).decode
 _described = msgspec.json.Decoder(DescribeAnswer).decode
+_described_alone = msgspec.json.Decoder(FileAnswer).decode
+_texts = msgspec.json.Decoder(TextsAnswer).decode
 _tests = msgspec.json.Decoder(TestsAnswer).decode
 _served = msgspec.json.Decoder(ServiceAnswer).decode
 
 
 def _bounded(decode: Callable[[bytes], T], answer: bytes) -> T:
-    if len(answer) > _MOST_BYTES or _parts(answer) > _PARTS:
+    if len(answer) > MOST_BYTES or _parts(answer) > _PARTS:
         raise ValueError("it is too large")
     return decode(answer)
 
@@ -184,14 +211,14 @@ def _file(found: FileAnswer) -> dict[str, Any]:
 
 
 def _agent(found: AgentAnswer) -> dict[str, Any]:
-    parameters = _plain_value(bytes(found.parameters), _MOST_BYTES)
+    parameters = _plain_value(bytes(found.parameters), MOST_BYTES)
     try:
         checked = check_metadata(found.class_name, {"parameters": parameters})
     except ContractError as error:
         raise ValueError(str(error)) from error
     if not found.name.strip():
         raise ValueError("an agent without a name")
-    manifest = _plain_value(bytes(found.manifest), _MOST_BYTES)
+    manifest = _plain_value(bytes(found.manifest), MOST_BYTES)
     return {
         "name": found.name,
         "tool_name": found.tool_name,

@@ -22,6 +22,8 @@ from agents.contract.file_discovery import Stamp, stamp_of
 from agents.contract.loaded_file import LoadedFile
 from agents.contract.loading import load_agent_file
 from agents.errors import AgentError
+from agents.runtime.answers import MOST_BYTES
+from agents.runtime.forked_work import in_a_fork
 from agents.runtime.import_hooks import NONE, Holds, QuarantineImportHook, SiblingModules
 from agents.runtime.invoke import perform
 from agents.runtime.process_state import ProcessState
@@ -75,6 +77,7 @@ class WorkerHost:
         self._state = ProcessState(str(workspace or Path.cwd()))
         self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "describe": self._describe,
+            "describe_apart": self._describe_apart,
             "perform": self._perform,
             "service": self._service,
             "system_context": self._system_context,
@@ -86,6 +89,8 @@ class WorkerHost:
 
         ``describe {files}`` → ``{files: [{rel, agents, quarantined, failure, waits, seconds}]}`` in order,
         where ``waits`` tells that held code was wanted;
+        ``describe_apart {files}`` → ``{files: [one of these as JSON text, "" where there is none]}``: each file is
+        run in a process of its own, and none in this one;
         ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` →
         ``{result, data_slush}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
@@ -123,6 +128,13 @@ class WorkerHost:
 
     def _describe(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"files": [self._describe_one(file) for file in body["files"]]}
+
+    def _describe_apart(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {"files": [self._described_in_a_fork(file) for file in body["files"]]}
+
+    def _described_in_a_fork(self, file: dict[str, Any]) -> str:
+        found = in_a_fork(lambda: orjson.dumps(self._describe_one(file)), MOST_BYTES)
+        return found.decode("utf-8", "replace")
 
     def _describe_one(self, file: dict[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
