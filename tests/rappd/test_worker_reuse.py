@@ -11,6 +11,8 @@ from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.sandboxed_daemon import SandboxedDaemon
 
+from rappd.dispatch.context import Caller
+
 PATIENCE = 6.0
 """Seconds that the spy waits for somebody else's call; what follows comes at once."""
 
@@ -100,6 +102,23 @@ def test_own_next_call_reaches_the_spy(scene: Scene) -> None:
     assert scene.turn(("Spy", "first")) == {"Spy": "early"}
     assert scene.turn(("Spy", "second")) == {"Spy": "in your name"}
     assert "second" in scene.stolen()
+
+
+def test_callers_are_told_apart() -> None:
+    callers = [
+        Caller("control", operator=True),
+        Caller("loopback", operator=True),
+        Caller("loopback"),
+        Caller("tether", caps=("HELP",)),
+        Caller("tether", caps=("HELP",), device="phone 1"),
+        Caller("tether", caps=("HELP",), device="phone 2"),
+        Caller("federation", caps=("HELP",), peer="a" * 64),
+        Caller("federation", caps=("HELP",), peer="b" * 64),
+        Caller("federation", caps=()),
+        Caller("legacy", caps=()),
+    ]
+    assert len({caller.principal for caller in callers}) == len(callers)
+    assert Caller("loopback").principal == Caller("loopback").principal
 
 
 def test_another_agents_call_in_one_turn(scene: Scene) -> None:
