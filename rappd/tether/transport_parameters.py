@@ -7,12 +7,13 @@ each side checks these fields, and writes the description for its own library by
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address, ip_address
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from envelopes.ip_addresses import counts_as
 from rappd.tether.errors import BadOfferError
 
 MOST_CANDIDATES = 32
@@ -82,9 +83,10 @@ def _of_local_network(address: str) -> str:
     if not _LITERAL.fullmatch(address):
         return ""
     try:
-        found = ip_address(address)
+        found = counts_as(
+            ip_address(address), translated=False
+        )  # no short forms: a library may read them otherwise
     except ValueError:
         return ""
-    found = (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
     local = found.is_private and not (found.is_loopback or found.is_unspecified or found.is_multicast)
     return str(found) if local else ""
