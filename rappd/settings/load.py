@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
@@ -116,6 +117,11 @@ def check(setting: Setting, text: str) -> str:
             f'{setting.name} must be {setting.least} to {setting.most}, not "{text[:20]}".',
             do=f"rappd config set {setting.name} {setting.default}",
         )
+    if setting.kind == "address" and text and not _is_address(text):
+        raise UsageProblemError(
+            f'{setting.name}: "{text[:60]}" is no web address.',
+            do=f"rappd config set {setting.name} http://127.0.0.1:11434/v1",
+        )
     if setting.kind == "prices":
         from agents.providers.provider import BadPriceError, price_list  # only who sets one needs it
 
@@ -127,6 +133,20 @@ def check(setting: Setting, text: str) -> str:
                 do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",
             ) from None
     return text
+
+
+def _is_address(text: str) -> bool:
+    """True for an address with a scheme, a port or a dot; a bare word is more likely a mistake than a host."""
+    from agents.providers.urls import base_url  # only who sets one needs it
+
+    try:
+        parts = urlsplit(text if "://" in text else base_url(text))
+        port = parts.port  # raises for a number that is no port
+        is_bare = "://" not in text and not port and "." not in (parts.hostname or "")
+    except ValueError:
+        return False
+    fits = parts.scheme in ("http", "https") and bool(parts.hostname) and not any(map(str.isspace, text))
+    return fits and (not is_bare or parts.hostname == "localhost")
 
 
 def is_any_port(setting: Setting, text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "number", "switch", "list", "prices", "choice"]
+Kind = Literal["text", "number", "switch", "list", "prices", "choice", "address"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,7 +47,7 @@ SETTINGS = (
     Setting("voice_zip_password", "VOICE_ZIP_PASSWORD", "text", "", "Opens voice.zip.", secret=True, live=True),
     Setting("provider.use", "RAPPD_MODEL_USE", "choice", "auto", "Where answers come from; auto takes the first that is set up.",
             live=True, choices=MODEL_USES),
-    Setting("provider.url", "OPENAI_BASE_URL", "text", "", "An OpenAI-compatible model server.", live=True),
+    Setting("provider.url", "OPENAI_BASE_URL", "address", "", "An OpenAI-compatible model server.", live=True),
     Setting("provider.key", "OPENAI_API_KEY", "text", "", "Key for provider.url.", secret=True, live=True),
     Setting("provider.model", "OPENAI_MODEL", "text", "", "Model to ask provider.url for.", live=True),
     Setting("provider.timeout", "RAPPD_MODEL_TIMEOUT", "number", "60", "Seconds of silence after which a model server is given up.",

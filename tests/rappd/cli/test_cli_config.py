@@ -162,7 +162,9 @@ def test_numbers_and_switches_are_written_as_such(home: Home) -> None:
     ("name", "text"),
     [("port", "0"), ("port", "65536"), ("port", "x"), ("port", ""), ("port", "7e3"), ("port", "٧٠٧١"),
      ("voice_mode", "perhaps"), ("agents.timeout", "soon"), ("agents.timeout", "9" * 30),
-     ("name", "two\nlines"), ("name", "bell\x07"), ("provider.key", "a\0b")],
+     ("name", "two\nlines"), ("name", "bell\x07"), ("provider.key", "a\0b"),
+     ("provider.url", "notaurl"), ("provider.url", "http://"), ("provider.url", "ftp://a.b"), ("provider.url", "a:b:c"),
+     ("provider.url", "http://a b/v1"), ("provider.url", "http://a:99999999/v1")],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_and_nothing_is_written(home: Home, name: str, text: str) -> None:
     with pytest.raises(UsageProblemError):
@@ -355,6 +357,13 @@ def test_one_setting_tells_what_it_is_for(idle: RunningDaemon) -> None:
     seen = on_terminal(idle, "config", "show", "voice_mode", columns=60)
     assert seen.lines[0] == "voice_mode = off  default"
     assert "Variable VOICE_MODE; counts at once." in " ".join(line.strip() for line in seen.lines)
+
+
+@pytest.mark.parametrize(
+    "text", ["localhost", "desk:8080", "127.0.0.1:11434/v1", "models.example.org", "https://a/v1", ""]
+)
+def test_address_of_a_model_server_may_be_typed_in_the_usual_ways(text: str) -> None:
+    assert check(BY_NAME["provider.url"], text) == text
 
 
 def test_every_default_fits_its_own_setting() -> None:
