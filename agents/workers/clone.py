@@ -10,7 +10,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 from agents.workers import syscalls
@@ -70,14 +69,21 @@ def fork(flags: int, entry: Callable[[], None], accounts: Accounts | None = None
 
 def _name_accounts(child: int, accounts: Accounts) -> None:
     """More than one account can only be named from outside of the namespace."""
-    folder = Path(f"/proc/{child}")
-    (folder / "setgroups").write_text("deny")
+    _write(f"/proc/{child}/setgroups", "deny")
     for name, numbers in (("uid_map", accounts.users), ("gid_map", accounts.groups)):
         wanted = sorted({0, *numbers})[:_MOST_ACCOUNTS]
         try:
-            (folder / name).write_text("".join(f"{number} {number} 1\n" for number in wanted))
+            _write(f"/proc/{child}/{name}", "".join(f"{number} {number} 1\n" for number in wanted))
         except OSError:  # one that this namespace does not have itself
-            (folder / name).write_text("0 0 1\n")
+            _write(f"/proc/{child}/{name}", "0 0 1\n")
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
 
 
 def _give_up() -> None:

@@ -86,7 +86,8 @@ class MountNamespace:
 
 def close_to_root() -> DeviceFolder:
     """Close what no worker of root may reach: in this process's mount namespace and in those made from it."""
-    _close(tuple(path for path in CLOSED_TO_ROOT if os.path.isdir(path)))
+    for path in filter(os.path.isdir, CLOSED_TO_ROOT):
+        syscalls.mount("rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=0,size=4k")
     return DeviceFolder()
 
 
@@ -98,8 +99,9 @@ def own_mounts() -> None:
 
 def map_own_account(uid: int, gid: int) -> None:
     """In a fresh user namespace, stay the account one was, unless accounts were named from outside."""
-    if Path("/proc/self/uid_map").read_text():
-        return
+    with open("/proc/self/uid_map", "rb", buffering=0) as named:
+        if named.read(1):
+            return
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -128,9 +130,8 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
         _close_kernel_settings()
     copies += [(path, _copy_read_only(path, access)) for path in access.read_only]
     around = {above for path, _ in copies for above in folders_above(path)}
-    with_something = [path for path in access.hidden if path in around]
-    closed = [path for path in access.hidden if path not in around]
-    nothing = _mount_nothing() if closed else -1
+    # What is writable is mounted again below, over this.
+    nothing = _mount_nothing(next(filter(os.path.isdir, (*access.writable, _SHARED_MEMORY))))
     copies += [(path, -1) for path in access.hidden]
     for path, copy in sorted(copies, key=lambda one: len(one[0])):
         if copy >= 0:
@@ -138,34 +139,38 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
         elif path in around:
             _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)])
         else:
-            # No copy as above: closing one costs more than all the rest of a mount.
-            kind = "folder" if os.path.isdir(path) else "file"
-            with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
-                syscalls.mount(f"/proc/self/fd/{nothing}/{kind}", path, "", MS_BIND)
-    if nothing >= 0:
-        os.close(nothing)
-    for path in with_something:
-        syscalls.mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    _close(view.sockets)  # last: they may lie in folders that were mounted again
+            _cover(path, nothing)
+    for path in access.hidden:
+        if path in around:
+            syscalls.mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    for path in view.sockets:  # last: they may lie in folders that were mounted again
+        _cover(path, nothing)
+    os.close(nothing)
     if view.shared_memory is not None:
         _replace_shared_memory(view.shared_memory)
 
 
-def _mount_nothing() -> int:
+def _mount_nothing(place: str) -> int:
     """A descriptor of a folder with ``folder`` and ``file``, which nobody opens, to be mounted over what is hidden.
 
-    Root opens a file of every mode, but no device on a file system that has none. The worker's shared memory
-    is mounted over all this later; no mount is taken away, which would be slow.
+    Root opens a file of every mode, but no device on a file system that has none. It stays at ``place``, over
+    which something else has to be mounted: taking a mount away is slow.
     """
-    syscalls.mount("rappd", _SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4k")
-    folder, file = f"{_SHARED_MEMORY}/folder", f"{_SHARED_MEMORY}/file"
-    os.mkdir(folder, 0)
+    syscalls.mount("rappd", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=4k")
+    os.mkdir(f"{place}/folder", 0)
     try:
-        os.mknod(file, stat.S_IFCHR, 0)  # device 0, which every account may make (Linux 5.8)
+        os.mknod(f"{place}/file", stat.S_IFCHR, 0)  # device 0, which every account may make (Linux 5.8)
     except PermissionError:
-        os.mknod(file, 0)
-    syscalls.mount("none", _SHARED_MEMORY, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    return os.open(_SHARED_MEMORY, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.mknod(f"{place}/file", 0)
+    syscalls.mount("none", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    return os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _cover(path: str, nothing: int) -> None:
+    """Mount nothing over a file or a folder. No copy as for others: closing one costs more than the mount."""
+    kind = "folder" if os.path.isdir(path) else "file"
+    with contextlib.suppress(FileNotFoundError):  # it went away meanwhile
+        syscalls.mount(f"/proc/self/fd/{nothing}/{kind}", path, "", MS_BIND)
 
 
 def _copy_read_only(path: str, access: Access) -> int:
@@ -224,15 +229,6 @@ def _replace_shared_memory(size: int) -> None:
     options = f"mode=1777,size={size}"
     with contextlib.suppress(FileNotFoundError):
         syscalls.mount("rappd", _SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, options)
-
-
-def _close(sockets: tuple[str, ...]) -> None:
-    for path in sockets:
-        if os.path.isdir(path):
-            syscalls.mount("rappd", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=0,size=4k")
-        else:
-            with contextlib.suppress(OSError):  # it went away meanwhile
-                syscalls.mount("/dev/null", path, "", MS_BIND)
 
 
 def _close_kernel_settings() -> None:

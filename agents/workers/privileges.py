@@ -105,12 +105,7 @@ def narrow_bounds() -> None:
     if not LINUX or not _bounds_include(_SYS_ADMIN):
         return
     kept = _kept()
-    for number in range(_HIGHEST_CAPABILITY + 1):
-        if not kept >> number & 1:
-            try:
-                syscalls.prctl(syscalls.PR_CAPBSET_DROP, number)
-            except OSError:
-                return  # past the last one the kernel knows, or no right to drop any: then none is held
+    syscalls.drop_from_bounds(number for number in range(_HIGHEST_CAPABILITY + 1) if not kept >> number & 1)
 
 
 def give_up_privileges() -> None:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +71,19 @@ class Sandbox:
             return True  # a process may only trace those that it restricted itself
         return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())
 
-    def fork(self, entry: Callable[[], None], reached: Iterable[str]) -> int:
+    def fork(self, entry: Callable[[], None], reached: Iterable[str], programs: tuple[str, ...] = ()) -> int:
         """Fork into the namespaces; ``entry`` must call ``enter``. See ``clone.fork``.
 
-        The owners of the paths ``reached`` and of the folders above them stay known in root's user namespace:
-        to root in there, a file of any other account is a stranger's.
+        The owners of the paths ``reached``, of ``programs``, and of the folders above them stay known in root's
+        user namespace: to root in there, a file of any other account is a stranger's. Those of ``programs``
+        are looked up once.
         """
         seccomp.encoded(shared_processes=not self.own_processes)  # remembered by the child
-        owned = self.real_root and self.account is not None
-        return fork(self.namespaces, entry, _owners(reached) if owned else None)
+        if not self.real_root or self.account is None:
+            return fork(self.namespaces, entry)
+        around, lasting = _owners(frozenset(reached)), _owners_once(programs)
+        accounts = Accounts(around.users | lasting.users, around.groups | lasting.groups)
+        return fork(self.namespaces, entry, accounts)
 
     def enter(self, view: MountNamespace) -> None:
         """Shut this process in, for good. Raises OSError when that cannot be done in full."""
@@ -95,14 +100,19 @@ class Sandbox:
         seccomp.install(shared_processes=not self.own_processes)
 
 
-def _owners(reached: Iterable[str]) -> Accounts:
+def _owners(paths: Iterable[str]) -> Accounts:
     users, groups = set(), set()
-    for path in {above for one in reached for above in (one, *folders_above(one))}:
+    for path in {above for one in paths for above in (one, *folders_above(one))}:
         with contextlib.suppress(OSError):
-            status = Path(path).stat()
+            status = os.stat(path)  # noqa: PTH116 - a worker's start would pay for pathlib
             users.add(status.st_uid)
             groups.add(status.st_gid)
     return Accounts(frozenset(users), frozenset(groups))
+
+
+@lru_cache(maxsize=4)
+def _owners_once(paths: tuple[str, ...]) -> Accounts:
+    return _owners(paths)
 
 
 def choose(wish: str = AUTO) -> Sandbox:

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 CLONE_NEWNS = 0x0002_0000
@@ -18,7 +19,6 @@ CLONE_NEWIPC = 0x0800_0000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MS_SLAVE = 1 << 19
-_MNT_DETACH = 2
 _OPTION_FLAGS = {
     "ro": MS_RDONLY, "nosuid": MS_NOSUID, "nodev": MS_NODEV, "noexec": MS_NOEXEC,
     "noatime": 1 << 10, "nodiratime": 1 << 11, "relatime": 1 << 21,
@@ -52,11 +52,6 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
     """``mount(2)``."""
     where = os.fsencode(target)
     _check(_libc.mount(source.encode(), where, kind.encode(), flags, options.encode()), f"mount {target}")
-
-
-def unmount(target: str) -> None:
-    """``umount2(2)``: take away what is mounted at ``target``; what has it open keeps it."""
-    _check(_libc.umount2(_Bytes(os.fsencode(target)), _MNT_DETACH), f"umount {target}")
 
 
 def make_read_only(target: str) -> None:
@@ -144,6 +139,13 @@ def attach_mounts(copy: int, target: str) -> None:
 def prctl(option: int, value: int, third: int = 0) -> int:
     """``prctl(2)``."""
     return _check(_libc.prctl(option, value, third, 0, 0), f"prctl {option}")
+
+
+def drop_from_bounds(numbers: Iterable[int]) -> None:
+    """Takes capabilities out of the bounding set, up to the last one that the kernel knows."""
+    for number in numbers:
+        if _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
+            return  # there are no more, or there is no right to drop any: then none is held
 
 
 def thread_number_address() -> int:

@@ -168,8 +168,9 @@ class Zygote:
         view.access()  # remembered by all who are forked
         with os.scandir(view.workspace) as entries:
             reached = [one.path for one in entries] if chosen.real_root else []
-        reached += (*read_only, *self._spawner.machine.programs)
-        return chosen.fork(lambda: serve_worker(order, self._spawner, plan, view, shared), reached)
+        reached += (view.workspace, *read_only)
+        programs = self._spawner.machine.programs
+        return chosen.fork(lambda: serve_worker(order, self._spawner, plan, view, shared), reached, programs)
 
     def _reap(self) -> None:
         """Collects all that ended, then ends what they left behind: once for a whole crowd, not for each of it."""

@@ -121,7 +121,6 @@ def test_warning_of_ssh_keys(
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux shuts workers in")
-on_one_loop = pytest.mark.asyncio(loop_factories=["uvloop"])
 
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK])
@@ -148,7 +147,6 @@ for name in NAMES:
 
 
 @linux
-@on_one_loop
 async def test_worker_reads_plain_files_and_no_private_ones(
     shut_in: WorkerSupervisor, home: Home, account: Path
 ) -> None:
@@ -172,7 +170,6 @@ async def test_worker_reads_plain_files_and_no_private_ones(
 
 
 @linux
-@on_one_loop
 async def test_refused_read_names_the_setting(shut_in: WorkerSupervisor, home: Home, account: Path) -> None:
     pool = shut_in.pool("a", home.plan())
     for name in (".ssh/id_ed25519", ".netrc", ".config/gh/hosts.yml"):
@@ -184,7 +181,6 @@ async def test_refused_read_names_the_setting(shut_in: WorkerSupervisor, home: H
 
 
 @linux
-@on_one_loop
 async def test_sockets_of_key_programs(monkeypatch: pytest.MonkeyPatch, home: Home, tmp_path: Path) -> None:
     """The agent that the daemon's own environment names, wherever it listens; and sockets without a file."""
     path = tmp_path / "agent.sock"

@@ -25,7 +25,6 @@ from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home
 
 pytestmark = [
-    pytest.mark.asyncio(loop_factories=["uvloop"]),
     pytest.mark.skipif(seccomp.missing() != "", reason=seccomp.missing()),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
     pytest.mark.needs_root,
