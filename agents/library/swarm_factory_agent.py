@@ -26,7 +26,7 @@ import pprint
 import re
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -235,6 +235,10 @@ def _parse(path: Path) -> _Source:
     if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
         raise _RefusedError(f"{path.name} is a link, or larger than 1 MB.")
     raw = path.read_bytes()
+    try:
+        exec(compile("", str(path), "exec"))  # noqa: S102 - refused by the daemon's guard where the file is quarantined
+    except ImportError as error:
+        raise _RefusedError(str(error)) from error
     try:
         tree = ast.parse(raw)
     except SyntaxError as error:
@@ -477,10 +481,10 @@ class _Singleton:
         body = "\n\n".join(["\n".join(sorted(self._imports.values())), _GUARD, *parts])
         if self._future:
             body = f"from __future__ import {', '.join(sorted(self._future))}\n\n{body}"
-        self._describe(_loaded(body))
+        self.inner = _apart(lambda: self._described(_loaded(body)))
         parameters, routes = _merged(self.inner)
         text = self._head() + body + self._tail(parameters, routes)
-        if vars(_loaded(text))[f"{self.name}Agent"]().metadata["parameters"] != parameters:
+        if _apart(lambda: vars(_loaded(text))[f"{self.name}Agent"]().metadata["parameters"]) != parameters:
             raise _RefusedError("The result does not describe itself as it should.")
         return text
 
@@ -552,7 +556,8 @@ class _Singleton:
         until_bound = "".join(f"{source.names[name]} = {name}\n" for name in hidden)
         return f"# {source.path.name}\n\n{until_bound}{code}\n"
 
-    def _describe(self, module: ModuleType) -> None:
+    def _described(self, module: ModuleType) -> list[dict[str, Any]]:
+        inner: list[dict[str, Any]] = []
         base = getattr(vars(module)["BasicAgent"], "system_context", None)
         for source in self.sources.values():
             for cls in source.agents:
@@ -564,14 +569,15 @@ class _Singleton:
                     "file": source.path.name,
                     "composite": any(other.endswith("_agent") for other in source.needs),
                     "description": " ".join(str(metadata.get("description") or "").split()),
-                    "parameters": metadata.get("parameters") or {"type": "object", "properties": {}},
+                    "parameters": _plain(metadata.get("parameters") or {"type": "object", "properties": {}}),
                     "context": getattr(type(made), "system_context", base) is not base,
                 }
-                if any(row["name"] == other["name"] for other in self.inner):
+                if any(row["name"] == other["name"] for other in inner):
                     raise _RefusedError(f"Two agents are called {row['name']}; rename one.")
-                self.inner.append(row)
-        if not self.inner:
+                inner.append(row)
+        if not inner:
             raise _RefusedError(f"{self.swarm} holds no agent: no class with perform.")
+        return inner
 
     def _head(self) -> str:
         about = [f"{row['name']} ({row['file']}): {row['description']}" for row in self.inner]
@@ -737,6 +743,37 @@ def _plain(parameters: Any) -> dict[str, Any]:
 
 def _pretty(value: Any, indent: int = 0) -> str:
     return pprint.pformat(value, width=100 - indent, sort_dicts=False).replace("\n", "\n" + " " * indent)
+
+
+def _apart(run: Callable[[], Any]) -> Any:
+    """What ``run`` returns, as JSON: it runs in a fork, which may ask the daemon for nothing.
+
+    Else the files of a workshop would act with the rights of this agent.
+    """
+    if not hasattr(os, "fork"):
+        return run()
+    result, into = os.pipe()
+    if not os.fork():
+        try:
+            try:
+                found = [True, run()]
+            except _RefusedError as error:
+                found = [False, str(error)]
+            with os.fdopen(into, "w", encoding="utf-8") as file:
+                json.dump(found, file)
+        finally:
+            os._exit(0)
+    os.close(into)
+    with os.fdopen(result, encoding="utf-8", errors="replace") as file:
+        text = file.read(_MOST_BYTES * 16)
+    os.wait()
+    try:
+        worked, value = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _RefusedError("The result does not load: it ends the process.") from error
+    if not worked:
+        raise _RefusedError(str(value))
+    return value
 
 
 def _loaded(text: str) -> ModuleType:

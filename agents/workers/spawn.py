@@ -123,8 +123,8 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, share
         privileges.adopt_orphans()
     sandbox.enter(view)
     private_paths.remember(view.access().hidden)
-    if LINUX and not sandbox.hides_workers:
-        privileges.protect_process()
+    if LINUX and (plan["trusted"] or not sandbox.hides_workers):
+        privileges.protect_process()  # a trusted worker's from forks of it, too, that run files of the workspace
     privileges.die_with_parent()  # losing privileges may have undone it
     os.chdir(plan["workspace"])
     gc.enable()
