@@ -18,7 +18,7 @@ MAX_BYTES = 8 << 20
 AGENTS = "agents"
 """The logger that tells what became of agent files."""
 
-_NOISY = ("httpx", "httpcore", "openai", "aiohttp.access")
+_NOISY = ("aiohttp.access",)
 _BLOCK = 64 << 10
 _MOST_NEW = 1 << 20
 _SHORTEST_SECRET = 6

@@ -14,7 +14,6 @@ HEAVY = (
     "cryptography",
     "orjson",
     "msgspec",
-    "openai",
     "prometheus_client",
     "asyncinotify",
 )
@@ -43,7 +42,7 @@ def test_help_imports_nothing_heavy(idle: RunningDaemon, arguments: tuple[str, .
 
 def test_verbs_that_only_ask_import_no_server(busy: RunningDaemon) -> None:
     for verb in (("status",), ("agents", "list"), ("config", "show")):
-        assert not _imported(busy, *verb) & {"aiohttp", "rich", "msgspec", "openai"}
+        assert not _imported(busy, *verb) & {"aiohttp", "rich", "msgspec"}
 
 
 @pytest.mark.parametrize("verb", [("members",), ("snapshot", "--no-drill")], ids=str)

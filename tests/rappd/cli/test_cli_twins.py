@@ -339,7 +339,7 @@ def test_query_commands_import_no_event_loop(desk: RunningDaemon) -> None:
     )
     found = {name.split(".")[0] for name in done.stderr.partition("imported ")[2].split()}
     assert "click" in found
-    assert not found & {"aiohttp", "asyncio", "rich", "msgspec", "openai", "sqlite3"}
+    assert not found & {"aiohttp", "asyncio", "rich", "msgspec", "sqlite3"}
 
 
 def _tree(daemon: RunningDaemon) -> set[str]:
