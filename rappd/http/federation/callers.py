@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import presented_certificate
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.context import Caller
@@ -29,6 +30,21 @@ def caller(request: web.Request) -> tuple[Caller, str]:
     if found.peer:
         machines.on_sign_of_life(found.peer, "")
     return found, name
+
+
+def is_still(request: web.Request, who: Caller) -> bool:
+    """True while ``who``, whose request this is, is trusted as when it came: its trust may end meanwhile."""
+    if who.peer:
+        known = request.app[FEDERATION].peer_store
+        return known.get(who.peer) is not None or not known.was_revoked(
+            who.peer
+        )  # one that shows a permission
+    if not who.caps:
+        return True
+    try:
+        return bool(caller(request)[0].caps)
+    except ReportableError:
+        return False
 
 
 FEDERATION = web.AppKey("machines", FederationService)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
 from aiohttp import web
@@ -29,7 +30,7 @@ async def take_in(request: web.Request) -> web.Response:
     name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
     given = request.headers.get("X-Rappd-Id", "")
     id = given.lower() if is_uuid(given) else ""
-    return ok(await eggs.take_in(peer, name, request.content.iter_chunked(_CHUNK), id))
+    return ok(await eggs.take_in(peer, name, _while_allowed(request), id))
 
 
 @routes.get("/eggs/{id}")
@@ -40,6 +41,17 @@ async def received(request: web.Request) -> web.Response:
     if not is_uuid(id):
         raise NotFoundError("No such egg of yours arrived.", do="Send it.")
     return ok(await eggs.received(peer, id.lower()))
+
+
+async def _while_allowed(request: web.Request) -> AsyncIterator[bytes]:
+    """The body; with each piece its sender is looked up, since the owner may have ended the trust meanwhile.
+
+    Raises as ``_sender``.
+    """
+    async for piece in request.content.iter_chunked(_CHUNK):
+        _sender(request)
+        yield piece
+    _sender(request)
 
 
 def _sender(request: web.Request) -> tuple[Peer, EggInbox]:

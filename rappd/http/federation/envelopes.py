@@ -26,6 +26,7 @@ from rappd.http.federation.callers import (
     HELLO_LIMIT,
     SIGNED_LIMIT,
     caller,
+    is_still,
 )
 from rappd.http.request_body import body_of
 from rappd.http.responses import ok
@@ -56,7 +57,9 @@ async def one(request: web.Request) -> web.StreamResponse:
         return _answer(machines.parts.receiver.refuse(envelope, problem))
     reply = await machines.parts.receiver.receive(envelope, armed, stream=wants_pieces(request))
     if isinstance(reply, StreamedReply):
-        return await in_pieces(request, reply.pieces())
+        return await in_pieces(request, reply.pieces(), armed)
+    if not is_still(request, armed):
+        return _answer(machines.parts.receiver.refuse(envelope, _ended()))
     return _answer(reply or envelope.reply(ACK, {"state": "done"}))
 
 
@@ -92,6 +95,7 @@ async def fetch(request: web.Request) -> web.StreamResponse:
 @routes.get("/envelopes/{id}/stream")
 async def stream(request: web.Request) -> web.StreamResponse:
     """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
+    who, _ = caller(request)
     after = request.headers.get("Last-Event-ID", "0")
     pieces = await request.app[FEDERATION].parts.receiver.pieces(
         _own(request),
@@ -100,7 +104,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     )
     if pieces is None:
         raise _unknown()
-    return await in_pieces(request, pieces)
+    return await in_pieces(request, pieces, who)
 
 
 @routes.get("/agents/{id}/capabilities")
@@ -177,6 +181,10 @@ def _own(request: web.Request) -> str:
     return asked if asked.endswith(f"_{who.peer[:16]}") else f"brainstem_{who.peer[:16]}"
 
 
+def _ended() -> NotPairedError:
+    return NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
+
+
 def _stranger() -> UnauthenticatedError:
     return UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
 
@@ -228,14 +236,20 @@ def wants_pieces(request: web.Request) -> bool:
     return any(one.partition(";")[0].strip() == EVENTS for one in accepted)
 
 
-async def in_pieces(request: web.Request, pieces: AsyncIterator[tuple[int, Envelope]]) -> web.StreamResponse:
-    """Writes them as they come. A caller that disconnects does not stop the work."""
+async def in_pieces(
+    request: web.Request, pieces: AsyncIterator[tuple[int, Envelope]], who: Caller
+) -> web.StreamResponse:
+    """Writes them as they come, while ``who`` is trusted. A caller that disconnects does not stop the work."""
     response = web.StreamResponse(
         headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
     )
     await response.prepare(request)
     with contextlib.suppress(ConnectionError):
         async for told in _with_beats(pieces):
+            if not is_still(request, who):
+                if request.transport is not None:
+                    request.transport.abort()
+                return response
             await response.write(told)
         await response.write_eof()
     return response
