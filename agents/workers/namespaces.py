@@ -117,10 +117,16 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     if real_root and not view.closed_to_root:
         close_to_root().close()
     access = view.access()
-    copies = [(path, syscalls.copy_mounts(path)) for path in (*access.writable, *access.pinned)]
-    processes = syscalls.copy_mounts("/proc")
+    replaced = _SHARED_MEMORY if view.shared_memory is not None else ""
+    writable = [path for path in (*access.writable, *access.pinned) if path != replaced]
+    copies = [(path, syscalls.copy_mounts(path)) for path in writable]
+    fresh = _mount_proc()
+    processes = -1 if fresh else syscalls.copy_mounts("/proc")
     syscalls.make_read_only("/")
-    _replace_proc(processes)
+    if fresh:
+        syscalls.make_writable("/proc")
+    else:
+        syscalls.attach_mounts(processes, "/proc")
     _replace_terminals()
     if view.processes is not None:
         Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + view.processes))
@@ -201,18 +207,16 @@ def _hide(root: str, shown: list[str]) -> None:
             os.mknod(path)
 
 
-def _replace_proc(processes: int) -> None:
-    """Mount a fresh /proc.
+def _mount_proc() -> bool:
+    """Mount a fresh /proc. Containers mask parts of /proc, and then refuse one: the one there is stays.
 
-    Containers mask parts of /proc, and then refuse one: ``processes``, a writable copy of the one there is,
-    stays.
+    No copy is taken beforehand: throwing one away makes the kernel wait for all processors.
     """
     try:
         syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:
-        syscalls.attach_mounts(processes, "/proc")
-    else:
-        os.close(processes)
+        return False
+    return True
 
 
 def _replace_terminals() -> None:

@@ -7,7 +7,6 @@ other path of the machine is read-only.
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import pwd
 import site
@@ -23,6 +22,7 @@ _SYSTEM = (
     "bin boot dev efi etc gnu home init lib lib32 lib64 libx32 lost+found nix opt proc root run sbin snap srv"
     " sys usr var tmp mnt media"
 )
+_TEMPORARY = "/tmp"  # noqa: S108
 SYSTEM = frozenset(_SYSTEM.split())
 """Names at the top of the file system that are read-only, or handled by themselves."""
 
@@ -51,7 +51,10 @@ CONTROL_SOCKETS = (
     "/tmp/.X11-unix",  # noqa: S108
     "/tmp/emacs{uid}",  # noqa: S108
 )
-"""Sockets of services that start programs, sign or type for everybody who asks: closed in a mount namespace."""
+"""Sockets of services that start programs, sign or type for everybody who asks: closed in a mount namespace.
+
+A ``*`` ends a name in ``/tmp``.
+"""
 
 OF_OTHERS = ("/run/user", "/tmp/tmux-*", "/tmp/emacs*")  # noqa: S108
 """Those of all accounts, which root may use."""
@@ -157,7 +160,11 @@ def control_sockets() -> list[str]:
     with contextlib.suppress(OSError):
         os.mkdir(terminals, 0o700)
     wanted = (terminals, *(one.format(uid=uid) for one in CONTROL_SOCKETS), *(OF_OTHERS if uid == 0 else ()))
-    return [path for one in wanted for path in glob.glob(one) if not os.path.islink(path)]
+    found = [path for path in wanted if not path.endswith("*") and os.path.lexists(path)]
+    starts = tuple(os.path.basename(path[:-1]) for path in wanted if path.endswith("*"))
+    with contextlib.suppress(OSError), os.scandir(_TEMPORARY) as entries:
+        found += [entry.path for entry in entries if entry.name.startswith(starts)]
+    return [path for path in dict.fromkeys(found) if not os.path.islink(path)]
 
 
 def _writable_in_home(home: str) -> list[str]:
