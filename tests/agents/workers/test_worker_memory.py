@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fixtures.kernel_features import end_without, offers_control_group
 
 from agents.errors import WorkerDiedError
 from agents.workers import cgroup_limit
@@ -15,6 +14,10 @@ from agents.workers.config import Limits
 from agents.workers.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
 from agents.workers.supervisor import WorkerSupervisor
 from tests.agents.workers.trial_home import ROOM, Home, until
+from tests.fixtures.kernel_features import (  # also in a process without fixtures on its path
+    end_without,
+    offers_control_group,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux limits the memory of workers")
 
