@@ -69,17 +69,17 @@ def _brackets(octets: bytes) -> int:
     return octets.count(b"[") + octets.count(b"{")
 
 
-def list_parts(octets: bytes) -> Iterator[bytes]:
+def list_parts(octets: bytes, *, longest_text: int = _LONGEST_STRING) -> Iterator[bytes]:
     """The JSON texts of a list's values, one after the other; none of them is parsed. Raises ``ValueError``.
 
     A list is JSON when each part is. It takes a thread, and lets others run between the parts.
     """
-    return (octets[start:end] for start, end in _parts(octets, b"[", b"]"))
+    return (octets[start:end] for start, end in _parts(octets, b"[", b"]", longest_text))
 
 
 def object_parts(octets: bytes) -> Iterator[tuple[str, bytes]]:
     """The (key, JSON text of the value) pairs of an object, as ``list_parts`` gives those of a list."""
-    for start, end in _parts(octets, b"{", b"}"):
+    for start, end in _parts(octets, b"{", b"}", _LONGEST_STRING):
         found = _KEY(octets, start, min(end, start + _LONGEST_STRING))
         if found is None:
             raise ValueError("a key of it has no value")
@@ -91,7 +91,7 @@ _KEY = re.compile(rb"[ \t\r\n]*+(" + _STRING + rb")[ \t\r\n]*+:", re.DOTALL).mat
 _QUOTE, _COMMA, _LIST, _OBJECT = b'",[{'
 
 
-def _parts(octets: bytes, opening: bytes, closing: bytes) -> Iterator[tuple[int, int]]:
+def _parts(octets: bytes, opening: bytes, closing: bytes, longest_text: int) -> Iterator[tuple[int, int]]:
     begin = _BEGIN(octets)
     if begin is None or begin[1] != opening:
         raise ValueError("it is of another kind")
@@ -99,7 +99,7 @@ def _parts(octets: bytes, opening: bytes, closing: bytes) -> Iterator[tuple[int,
     depth, has_any = 1, False
     while True:
         search = _BETWEEN_PARTS if depth == 1 else _INSIDE
-        found = search(octets, at, at + _LONGEST_STRING)
+        found = search(octets, at, at + longest_text)
         if found is None:
             raise ValueError("it is cut off, or holds too long a text")
         at = found.end()

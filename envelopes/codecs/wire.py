@@ -160,7 +160,8 @@ def _apart(raw: bytes, most: int) -> list[Envelope | MalformedError]:
     """``decode_batch`` record by record: to parse all at once would hold the whole process."""
     found: list[Envelope | MalformedError] = []
     try:
-        for part in list_parts(raw):
+        # A text that makes one record too large must not spoil the others.
+        for part in list_parts(raw, longest_text=2 * MAX_BYTES):
             if len(found) == most:
                 raise MalformedError(f"The batch has more than {most} records.", do="Send fewer at once.")
             try:

@@ -247,6 +247,8 @@ def test_a_zygote_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, home
             "ceiling": 100,
             "homes": [],
             "programs": [],
+            "may_read": [],
+            "sockets": [],
         }
         ours.send(orjson.dumps(first))
         ready = orjson.loads(ours.recv(65536))
