@@ -43,6 +43,12 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/landlock.py",
         "agents/workers/namespaces.py",
     ),
+    "looks at /dev, /proc, and names in the account's home, never into a workspace": (
+        "agents/workers/clone.py",
+        "agents/workers/devices.py",
+        "agents/workers/private_paths.py",
+        "agents/workers/ssh_access.py",
+    ),
     "installs packages: from descriptors of .deps, and in a sandbox": (
         "agents/packages/package_folder.py",
         "agents/packages/sandboxed_installer.py",

@@ -746,7 +746,7 @@ def _pretty(value: Any, indent: int = 0) -> str:
 
 
 def _apart(run: Callable[[], Any]) -> Any:
-    """What ``run`` returns, as JSON: it runs in a fork, which may ask the daemon for nothing.
+    """The result of ``run`` as JSON: it runs in a fork, which may ask the daemon for nothing.
 
     Else the files of a workshop would act with the rights of this agent.
     """

@@ -99,7 +99,7 @@ ARCHITECTURES = {
 
 
 def architecture() -> Architecture | None:
-    """That of this process, which on a 64-bit kernel may be a 32-bit one; None for one without a table."""
+    """Returns the architecture of this process, which on a 64-bit kernel may be a 32-bit one; None for one without a table."""
     wide = struct.calcsize("P") == 8
     machine = platform.machine()
     if machine in ("armv6l", "armv7l", "armv8l") or (machine == "aarch64" and not wide):

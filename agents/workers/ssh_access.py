@@ -1,4 +1,4 @@
-"""Whether agents can use the SSH keys of this account, for warnings."""
+"""Tells for warnings if agents can use the SSH keys of this account."""
 
 from __future__ import annotations
 

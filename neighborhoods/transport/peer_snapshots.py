@@ -59,7 +59,7 @@ class PeerSnapshots:
         self._client = client
 
     async def answer(self, peer: Peer, path: str) -> bytes:
-        """What is at ``/snapshot`` plus ``path``, as it came."""
+        """The octets at ``/snapshot`` plus ``path``, as they came."""
         async with self._opened(peer, path) as response:
             with _told(peer):
                 return await whole(response, MOST_LISTED)

@@ -59,7 +59,7 @@ def walk(home: Path) -> Iterator[BackupManifest]:
 
 
 _OF_AGENTS = ("brainstem/", "twins/", "simulated/", "neighborhoods/")
-"""Where agents may lay files: a key of the owner's that one of them linked in is not to go out in the clear."""
+"""Folders in which agents may lay files: a key of the owner's that one of them linked in is not to go out in the clear."""
 
 
 def _is_made_anew(folder: str) -> bool:

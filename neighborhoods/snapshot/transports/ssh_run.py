@@ -36,7 +36,7 @@ _LONGEST_LINE = 1000
 _LONGEST_REFUSAL = 8192
 """Octets of a refusal in JSON."""
 _WORDS = frozenset({"kind", "fail", "end", "tar", "skipped", "written", "hatched", "finished"})
-"""What the scripts say of themselves on the channel of errors, beside the lists of files."""
+"""Lines that the scripts write of themselves on the channel of errors, beside the lists of files."""
 _LISTS = 2
 SILENT_SECONDS = 120.0
 MOST_SECONDS = 1800.0

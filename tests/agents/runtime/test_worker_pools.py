@@ -1,4 +1,4 @@
-"""Which calls share a pool of workers, and what the pools of the program's own files can load."""
+"""Calls that share a pool of workers, and what the pools of the program's own files can load."""
 
 from __future__ import annotations
 

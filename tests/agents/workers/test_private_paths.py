@@ -1,4 +1,4 @@
-"""Which files of an account are hidden from agents, and that they are, in each kind of sandbox."""
+"""Files of an account that are hidden from agents, tried in each kind of sandbox."""
 
 from __future__ import annotations
 
