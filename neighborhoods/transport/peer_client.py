@@ -26,6 +26,7 @@ from neighborhoods.errors import (
 )
 from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
+from neighborhoods.transport.exchanges import Exchange, Exchanges
 from neighborhoods.transport.http_client import session, upload, whole
 from neighborhoods.transport.peer_connection import (
     GOING_AWAY,
@@ -82,6 +83,7 @@ class PeerClient:
         self._round_trips: dict[str, float] = {}
         self._doubted_at: dict[str, float] = {}
         self._reading: set[asyncio.Task[None]] = set()
+        self._exchanges = Exchanges()
         self._http: aiohttp.ClientSession | None = None
 
     async def probe(self, peer: Peer, hello: bytes, *, wait: float) -> Envelope:
@@ -200,10 +202,11 @@ class PeerClient:
         async def post(address: str) -> tuple[int, bytes]:
             return await upload(self._session(), f"https://{address}/eggs", file, headers, context)
 
-        with self._counted(peer):
-            status, raw = await self._ways.first(peer, post)
-            self._took(peer, status)
-            return arrived(peer, status, raw)
+        async with self._exchanges.with_peer(peer):
+            with self._counted(peer):
+                status, raw = await self._ways.first(peer, post)
+                self._took(peer, status)
+                return arrived(peer, status, raw)
 
     async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
         """See ``delivery.carrier.EggTransport``."""
@@ -260,7 +263,8 @@ class PeerClient:
         return line is not None and line.open
 
     async def part_from(self, fingerprint: str) -> None:
-        """Closes all connections to a peer at once."""
+        """Closes all connections to a peer at once, and breaks off what is under way or being opened."""
+        self._exchanges.end(fingerprint)
         self._lines.pop(fingerprint, None)
         self._round_trips.pop(fingerprint, None)
         self._doubted_at.pop(fingerprint, None)
@@ -287,11 +291,12 @@ class PeerClient:
         async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
             line = self._lines.get(peer.fingerprint)
             if line is None or not line.open:
-                line = await self._open(peer)
-                self.adopt(peer, line)
+                async with self._exchanges.with_peer(peer) as exchange:
+                    line = await self._open(peer, exchange)
+                    self.adopt(peer, line)
             return line
 
-    async def _open(self, peer: Peer) -> PeerConnection:
+    async def _open(self, peer: Peer, exchange: Exchange) -> PeerConnection:
         context = client_context(peer.certificate, self._own)
 
         async def connect(address: str) -> aiohttp.ClientWebSocketResponse[Literal[False]]:
@@ -311,6 +316,9 @@ class PeerClient:
                     raise
 
         socket = await self._ways.first(peer, connect)
+        if exchange.ended:
+            await socket.close()
+            exchange.check(peer)
         line = PeerConnection(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
         task = asyncio.ensure_future(self._read(peer, line))
         self._reading.add(task)
@@ -319,15 +327,17 @@ class PeerClient:
 
     async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
         """Its answer by a new line, which takes the place of the one that was there."""
-        async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
-            line = await self._open(peer)
-        try:
-            reply = await self._ask(peer, line, hello, wait)
-        except BaseException:
-            await line.close()
-            raise
-        self.adopt(peer, line)
-        return reply
+        async with self._exchanges.with_peer(peer) as exchange:
+            async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
+                line = await self._open(peer, exchange)
+            try:
+                reply = await self._ask(peer, line, hello, wait)
+                exchange.check(peer)
+            except BaseException:
+                await line.close()
+                raise
+            self.adopt(peer, line)
+            return reply
 
     def _patience(self, peer: Peer) -> float:
         """Seconds without a word after which a line is doubted: more where words take longer."""
@@ -368,9 +378,10 @@ class PeerClient:
             ) as response:
                 return response.status, await whole(response, LARGEST_ANSWER)
 
-        with self._counted(peer):
-            found = await self._ways.first(peer, ask)
-            self._took(peer, found[0])
+        async with self._exchanges.with_peer(peer):
+            with self._counted(peer):
+                found = await self._ways.first(peer, ask)
+                self._took(peer, found[0])
         return found
 
     def _took(self, peer: Peer, status: int) -> None:

@@ -63,6 +63,7 @@ class Machine:
             ("/envelopes/batch", "POST", "batch"),
             ("/envelopes/{id}", "GET", "fetch"),
             ("/elsewhere", "POST", "elsewhere"),
+            ("/eggs", "POST", "eggs"),
         ):
             if name in handlers:
                 app.router.add_route(method, path, handlers[name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -233,3 +234,58 @@ async def test_peer_of_an_older_version_agrees_on_rappd_2(desk_and_pi: Pair, car
     await pi.serve(line=line)
     reply = await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=10)
     assert (reply.data, agreed) == ({"n": 4}, ["rappd.2"])
+
+
+async def test_line_that_opens_while_the_trust_ends_is_not_used(desk_and_pi: Pair, carrier_of: Make) -> None:
+    """A peer that holds the opening of a line back is told nothing over it once it is no peer."""
+    desk, pi = desk_and_pi
+    asked, goes_on, heard = asyncio.Event(), asyncio.Event(), []
+
+    async def line(request: web.Request) -> web.WebSocketResponse:
+        asked.set()
+        await goes_on.wait()
+        socket = web.WebSocketResponse(protocols=("rappd.1",))
+        await socket.prepare(request)
+        heard.extend([message.data async for message in socket])
+        return socket
+
+    await pi.serve(line=line)
+    carrier = carrier_of(desk, pi)
+    sending = asyncio.ensure_future(carrier.send(pi.peer(), encode(desk.help(pi)), wait=10))
+    await asked.wait()
+    await carrier.part_from(pi.key.fingerprint)
+    goes_on.set()
+    with pytest.raises(PeerOfflineError, match="no peer any more"):
+        await sending
+    assert not carrier.has_line(pi.key.fingerprint)
+    await pi.close()
+    assert not heard
+
+
+async def test_upload_under_way_ends_with_the_trust(
+    desk_and_pi: Pair, carrier_of: Make, tmp_path: Path
+) -> None:
+    desk, pi = desk_and_pi
+    begun, ended, got = asyncio.Event(), asyncio.Event(), bytearray()
+
+    async def eggs(request: web.Request) -> web.Response:
+        try:
+            async for piece in request.content.iter_chunked(1 << 16):
+                got.extend(piece)
+                begun.set()
+                await asyncio.sleep(0.01)
+        finally:
+            ended.set()
+        return web.json_response({})
+
+    await pi.serve(eggs=eggs)
+    egg = tmp_path / "an.egg"
+    egg.write_bytes(bytes(64 << 20))
+    carrier = carrier_of(desk, pi)
+    sending = asyncio.ensure_future(carrier.send_egg(pi.peer(), "an id", "an.egg", egg))
+    await begun.wait()
+    await carrier.part_from(pi.key.fingerprint)
+    with pytest.raises(PeerOfflineError, match="no peer any more"):
+        await sending
+    await ended.wait()
+    assert len(got) < 64 << 20
