@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +17,16 @@ import orjson
 
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_open import UnsafeFileError
-from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
-from rappd.backup.manifest import ANCHORS, DATABASE, SCRATCH, walk
+from rappd.backup.manifest import ANCHORS, DATABASE, OF_AGENTS, SCRATCH
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
+from rappd.backup.selection import Selection, select
 from rappd.errors import ConflictError
 from rappd.store.former_journal import check_journal
 from rappd.version import __version__
 from twins.eggs import integrity
 from twins.fs.atomic_file import atomic_file, settled
-from twins.fs.untrusted_names import safe_path
-from twins.zip.writer import ArchiveWriter
+from twins.zip.writer import PIECE, ArchiveWriter
 
 SCHEMA = "rappd-backup/1.0"
 MANIFEST, SEALED, HOME = "manifest.json", "sealed.json", "home/"
@@ -67,7 +67,8 @@ def back_up(
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     files = SafeTree(home)
-    plain, secret, left = _gathered(home)
+    chosen = select(home)
+    left = chosen.left
     for scrap in home.glob(f"{SCRATCH}*"):  # of one that was killed
         shutil.rmtree(scrap, ignore_errors=True)
     with (
@@ -76,15 +77,21 @@ def back_up(
         ArchiveWriter(file, at=moment) as writer,
     ):
         hashes = {}
-        whole, done = sum(_size(files, path) for path in plain), 0
+        whole, done = sum(_size(files, path) for path in chosen.plain), 0
         executable = []
-        for path in plain:
+        for path in chosen.plain:
             try:
                 mode = files.stat_file(path).st_mode
-                written = writer.add(HOME + path, files.pieces(path))
+                content = _as_opened(files, path)
             except (FileNotFoundError, UnsafeFileError):  # an agent took it away meanwhile, or changed it
-                left.append((path, "went while the backup was made"))
+                left.append((path, _WENT))
                 continue
+            except PermissionError as error:
+                if not path.startswith(OF_AGENTS):
+                    raise
+                left.append((path, f"cannot be read ({error.strerror})"))
+                continue
+            written = writer.add(HOME + path, content)
             hashes[written.name] = written.sha256
             if mode & 0o100:
                 executable.append(path)
@@ -97,10 +104,10 @@ def back_up(
                 written = writer.add(HOME + name, copy)
                 hashes[written.name] = written.sha256
         if passphrase:
-            written = writer.add(SEALED, seal(_bundle(home, secret), passphrase))
+            written = writer.add(SEALED, seal(_bundle(home, chosen), passphrase))
             hashes[written.name] = written.sha256
         else:
-            left += [(path, "holds keys, and no passphrase was given") for path in secret]
+            left += [(path, "holds keys, and no passphrase was given") for path in chosen.secret]
         manifest = {
             "schema": SCHEMA,
             "machine": machine,
@@ -119,29 +126,14 @@ def back_up(
     return Backup(target, len(hashes) - 1, size, digest, bool(passphrase), left)
 
 
+_WENT = "went while the backup was made"
+
+
 def _size(files: SafeTree, path: str) -> int:
     try:
         return files.lstat(path).st_size
     except OSError:
         return 0
-
-
-def _gathered(home: Path) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    plain: list[str] = []
-    secret: list[str] = []
-    left: list[tuple[str, str]] = []
-    for found in walk(home):
-        why = found.why
-        if not why:
-            try:
-                safe_path(found.path)
-            except ReportableError:
-                why = "has a name that no other system could take"
-        if why:
-            left.append((found.path, why))
-        else:
-            (secret if found.secret else plain).append(found.path)
-    return plain, secret, left
 
 
 def _record(database: Path, folder: Path) -> Path | None:
@@ -161,12 +153,30 @@ def _record(database: Path, folder: Path) -> Path | None:
     return copy
 
 
-def _bundle(home: Path, secret: list[str]) -> bytes:
+def _as_opened(files: SafeTree, path: str) -> Iterator[bytes]:
+    """The content that a file has when it is opened: one that grows while it is read would never end."""
+    file = files.open(path)
+    left = os.fstat(file.fileno()).st_size
+
+    def read() -> Iterator[bytes]:
+        nonlocal left
+        with file:
+            while left and (piece := file.read(min(left, PIECE))):
+                left -= len(piece)
+                yield piece
+
+    return read()
+
+
+def _bundle(home: Path, chosen: Selection) -> bytes:
     bundle = io.BytesIO()
     writer = ArchiveWriter(bundle)
-    for path in secret:
-        with suppress(FileNotFoundError, UnsafeFileError):  # an agent's .env that went meanwhile
-            writer.add(path, SafeTree(home).pieces(path))
+    files = SafeTree(home)
+    for path in chosen.secret:
+        try:
+            writer.add(path, _as_opened(files, path))
+        except (FileNotFoundError, UnsafeFileError):  # an agent's .env that went meanwhile
+            chosen.left.append((path, _WENT))
     writer.finish()
     if bundle.tell() > MAX_BYTES:
         raise ConflictError(

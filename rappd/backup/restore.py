@@ -24,7 +24,7 @@ from twins.zip.extracting import extract
 from twins.zip.reader import Archive
 
 Progress = Callable[[int, int], None]
-_MANIFEST_BYTES = 4 << 20
+_MANIFEST_BYTES = 64 << 20  # it names each executable file
 _KEYS_BYTES = 256 << 20
 
 
@@ -46,19 +46,24 @@ def verify(path: Path, *, passphrase: str = "") -> dict[str, Any]:
     With a ``passphrase`` its keys were opened, too. Raises ``BadEggError``, ``WrongPassphraseError``.
     """
     with Archive.open(path) as archive:
-        manifest = _manifest(archive)
-        sealed = integrity.check(archive.read(integrity.MEMBER, limit=64 << 20))
-        names = [member.name for member in archive.members if member.name != integrity.MEMBER]
-        sealed.compare({name: archive.digest(name) for name in names})
-        if manifest["with_keys"] and SEALED not in archive:
-            raise BadEggError("The backup's keys are missing; nothing was restored.", do="Use another.")
-        if sealed.signer != manifest["fingerprint"]:
-            raise BadEggError(
-                "The backup is not signed by the machine it names; nothing was restored.", do="Use another."
-            )
+        manifest, _ = _verified(archive)
         if manifest["with_keys"] and passphrase:
             unseal(archive.read(SEALED, limit=_KEYS_BYTES), passphrase)
         return manifest
+
+
+def _verified(archive: Archive) -> tuple[dict[str, Any], integrity.SignedManifest]:
+    manifest = _manifest(archive)
+    sealed = integrity.check(archive.read(integrity.MEMBER, limit=64 << 20))
+    names = [member.name for member in archive.members if member.name != integrity.MEMBER]
+    sealed.compare({name: archive.digest(name) for name in names})
+    if manifest["with_keys"] and SEALED not in archive:
+        raise BadEggError("The backup's keys are missing; nothing was restored.", do="Use another.")
+    if sealed.signer != manifest["fingerprint"]:
+        raise BadEggError(
+            "The backup is not signed by the machine it names; nothing was restored.", do="Use another."
+        )
+    return manifest, sealed
 
 
 def restore(path: Path, home: Path, *, passphrase: str = "") -> RestoreReport:
@@ -71,22 +76,40 @@ def restore(path: Path, home: Path, *, passphrase: str = "") -> RestoreReport:
         raise ConflictError(
             f"{home} is not empty; nothing was restored.", do="RAPP_HOME=~/.rapp2 rappd restore …"
         )
-    manifest = verify(path)
-    if manifest["with_keys"] and not passphrase:
-        raise RefusedError("This backup's keys are sealed; nothing was restored.", do="Give its passphrase.")
+    with Archive.open(path) as archive:
+        manifest, sealed = _verified(archive)
+        if manifest["with_keys"] and not passphrase:
+            raise RefusedError(
+                "This backup's keys are sealed; nothing was restored.", do="Give its passphrase."
+            )
+        return _restored(archive, manifest, sealed, home, passphrase)
+
+
+def _restored(
+    archive: Archive,
+    manifest: dict[str, Any],
+    sealed: integrity.SignedManifest,
+    home: Path,
+    passphrase: str,
+) -> RestoreReport:
+    """Lays out what was verified, from the same open file: another may take its name meanwhile."""
     home.parent.mkdir(parents=True, exist_ok=True)
     staged = home.with_name(f".{home.name}.{random.token_hex(6)}.restoring")
     staged.mkdir(mode=0o700)
     try:
-        with Archive.open(path) as archive:
-            targets = {
-                member.name: member.name.removeprefix(HOME)
-                for member in archive.members
-                if member.name.startswith(HOME) and not is_secret(member.name.removeprefix(HOME))
-            }
-            done = extract(archive, staged, targets=targets)
-            if manifest["with_keys"]:
-                _unpack_keys(archive.read(SEALED, limit=_KEYS_BYTES), passphrase, staged)
+        targets = {
+            member.name: member.name.removeprefix(HOME)
+            for member in archive.members
+            if member.name.startswith(HOME) and not is_secret(member.name.removeprefix(HOME))
+        }
+        done = extract(archive, staged, targets=targets)
+        for one in done:  # somebody may write to the file, too
+            if sealed.files[one.name] != one.sha256:
+                raise BadEggError(
+                    "The backup was changed while it was read; nothing was restored.", do="Run it again."
+                )
+        if manifest["with_keys"]:
+            _unpack_keys(archive.read(SEALED, limit=_KEYS_BYTES), passphrase, staged)
         _mark_restored(staged, manifest["backed_up_at"])
         for name in set(manifest.get("executable", ())) & set(targets.values()):
             (staged / name).chmod(0o700)
