@@ -39,15 +39,16 @@ _SECRET_NAMES = frozenset(
         ".dockercfg", ".dockerconfigjson", ".boto", ".s3cfg", ".vault-token", ".terraformrc", ".my.cnf", ".mylogin.cnf",
         ".smbcredentials", ".fetchmailrc", ".msmtprc", ".password-store", "rclone.conf", "access_tokens.db",
         "application_default_credentials.json", ".yarnrc.yml", "wireguard", "wg0.conf",
+        "rootkey.csv", "accesskeys.csv", ".vault_pass", ".vault_pass.txt", "vault_pass.txt", "authinfo", ".authinfo",
     }
 )  # fmt: skip
 _SECRET_SUFFIXES = (
     ".token", ".tokens", ".session", ".secret", ".secrets", ".key", ".keys", ".env",
     ".ovpn", ".tfvars", ".tfvars.json", ".tfstate", ".mobileconfig", ".mobileprovision", ".keychain", ".keychain-db",
     ".kwallet", ".agekey", ".psafe3", ".1pif", ".kdb", ".bks", ".wallet", ".gpg-key", ".rdp",
-    ".pem", ".crt", ".cer", ".der", ".csr", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx",
+    ".keytab", ".pem", ".crt", ".cer", ".der", ".csr", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx",
 )  # fmt: skip
-_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss", "utc--")
+_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss", "utc--", "gha-creds-")
 _SECRET_SHAPE = re.compile(
     r"(?:[\w.-]*[_.-])?(?:credentials?|secrets?)\.(?:json|ya?ml|toml|ini|cfg|conf|txt|csv|xml|db|enc|properties)"
     r"|(?:[\w.-]*[_.-])?service[_-]?account(?:[_.-][\w.-]*)?\.json|client_secrets?[\w.-]*\.json"

@@ -2,7 +2,8 @@
 
 Cheap passes find the few places worth a look: long runs of the characters that keys are made of, and
 words such as ``password``. Binary files are looked at for makers' keys only, SQLite databases like text.
-What lies inside compressed files is not seen (``unread_kinds``).
+Archives and compressed files are looked into (``unpacked``), and what no line holds whole is put together first
+(``broken_lines``); other kinds of files are not seen into (``unread_kinds``).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from twins.eggs.writers.broken_lines import CLASSES, LONG_RUN, OtherReading, broken_value, other_readings
 from twins.eggs.writers.maker_keys import (
     AZURE,
     HEAD_ROOM,
     LEAST_RUN,
-    RUN,
     azure_key,
     head_at,
     heads,
@@ -32,9 +33,12 @@ from twins.eggs.writers.secret_shapes import (
     assigned_key,
     authorization,
     cookies,
+    lone_secrets,
     looks_random,
+    netrc_password,
 )
 from twins.eggs.writers.spoken_secrets import spoken_code, spoken_number, spoken_password, spoken_words
+from twins.eggs.writers.unpacked import MOST_PACKED, Allowance, is_packed, unpacked
 from twins.errors import SecretFoundError
 
 MOST = 1000
@@ -44,14 +48,18 @@ _REACH = 4096  # bytes that one secret spans at most, as far as it is looked at
 _BEFORE = 512  # bytes before it that say whether it is one
 _HEADS_END = 160  # bytes of a run in which a key may begin: a longer one is something else
 _SNIFFED = 8192
+_PACKED = " (packed)"
+_AFTER_KEY = frozenset(bytes((octet,)) for octet in b"\"'`] \t:=")
+_WORD = 24  # bytes before a promising word that say what it is about
+_DEPTH = 3  # archives inside each other
 
-_RUNS = bytes(ord("x") if octet in RUN else ord(" ") for octet in range(256))
+_RUN_END = re.compile(rb"[^x]")
 _NEEDLE = b"x" * LEAST_RUN
 _WITH_K = re.compile(rb"k(?:e[yn]|ie)")
 _WITH_P = re.compile(rb"p(?:ass|wd|in(?=[ :=\-\"'\\sc])|hrase)")
 _WITH_P_IN_CODE = re.compile(rb"p(?:ass|wd)")
-_WITH_S = re.compile(rb"s(?:ecret|ig=)")
-_WITH_C = re.compile(rb"c(?:redential|ode(?=[ :=]))")
+_WITH_C = re.compile(rb"c(?:redential|ret(?<=secret)|ode(?=[ :=]))")  # there are fewer c than s
+_WITH_C_IN_CODE = re.compile(rb"c(?:redential|ret(?<=secret))")
 _GEHEIMZAHL = re.compile(rb"z(?:ahl)")
 _BEGIN = re.compile(rb"B(?:EGIN )")
 _DIGIT = re.compile(rb"[0-9]")
@@ -101,8 +109,12 @@ class SecretsFoundError(SecretFoundError):
 class SecretScan:
     """Looks at files one after the other. ``known`` maps values that must not travel to what they are."""
 
-    def __init__(self, known: Mapping[bytes, str] | None = None) -> None:
-        self._known = dict(known or {})
+    def __init__(
+        self, known: Mapping[bytes, str] | None = None, *, depth: int = 0, allowance: Allowance | None = None
+    ) -> None:
+        """``depth`` and ``allowance``: how far inside a packed file this is, and what may still be unpacked of it."""
+        self._known = known or {}
+        self._depth, self._allowance = depth, allowance
         self.findings: list[Finding] = []
 
     def look(self, path: str, content: bytes) -> None:
@@ -115,8 +127,11 @@ class SecretScan:
         source = iter(pieces)
         piece = next(source, b"")
         file = _File(path, piece)
+        packed = bytearray(piece) if self._depth < _DEPTH and is_packed(piece[:_SNIFFED]) else None
         left, lines, before, content = MOST, 0, 0, file.read(piece)
         for following in source:
+            if packed is not None:
+                packed += following[: MOST_PACKED - len(packed)]
             end = max(before, len(content) - _REACH)  # what begins later may go on in the next piece
             left -= self._judge(file, content, before, end, lines, left)
             yield piece
@@ -125,25 +140,74 @@ class SecretScan:
             before = end - start
             content, piece = content[start:] + file.read(following), following
         content += file.rest()
-        self._judge(file, content, before, len(content), lines, left)
+        if lines == before == 0 and file.is_text:
+            for begin, stop in lone_secrets(path, content):
+                left -= 1
+                self._note(path, content.count(b"\n", 0, begin) + 1, OTHER, content[begin:stop])
+        left -= self._judge(file, content, before, len(content), lines, left)
+        if packed is not None:
+            self._look_into(path, bytes(packed), left)
         yield piece
 
     def _judge(self, file: _File, content: bytes, start: int, end: int, lines: int, most: int) -> int:
         """Takes down what begins from ``start`` to before ``end``, after so many ``lines``."""
         taken = 0
-        for begin, stop, what in _apart(self._spots(content, file)):
+        classes = content.translate(CLASSES)
+        long_runs: list[int] = []
+        spots = _apart(self._spots(content, file, classes, long_runs))
+        for begin, stop, what in spots:
             if start <= begin < end and taken < most:
                 taken += 1
                 line = lines + content.count(b"\n", 0, begin) + 1 if file.has_lines else 0
-                mark = hashlib.sha256(file.path.encode() + b"\n" + content[begin:stop]).hexdigest()[:16]
-                self.findings.append(Finding(file.path, line, what, mark))
+                self._note(file.path, line, what, content[begin:stop])
+        for reading in other_readings(content, classes, long_runs) if file.is_text else ():
+            told = not reading.joints and any(begin <= reading.begin < stop for begin, stop, _ in spots)
+            if start <= reading.begin < end and not told:
+                line = lines + content.count(b"\n", 0, reading.begin) + 1 if file.has_lines else 0
+                for what, secret in self._within(reading, file, most - taken):
+                    taken += 1
+                    self._note(file.path, line, what, secret)
         return taken
 
-    def _spots(self, content: bytes, file: _File) -> Iterator[_Spot]:
+    def _note(self, path: str, line: int, what: str, secret: bytes) -> None:
+        mark = hashlib.sha256(path.encode() + b"\n" + secret).hexdigest()[:16]
+        self.findings.append(Finding(path, line, what, mark))
+
+    def _within(self, reading: OtherReading, file: _File, most: int) -> Iterator[tuple[str, bytes]]:
+        """(what, secret) of another reading of a place in a file."""
+        if is_packed(reading.content):
+            inner = SecretScan(self._known, depth=self._depth + 1, allowance=self._allowance)
+            inner.look(file.path, reading.content)
+            yield from ((found.what, found.id.encode()) for found in inner.findings[:most])
+            return
+        spots = (
+            _makers_keys(reading.content)
+            if reading.joints
+            else self._spots(reading.content, _File("", reading.content))
+        )
+        for begin, stop, what in _apart(spots)[:most]:
+            joint = next((joint for joint in reading.joints if begin < joint < stop), 0)
+            if not reading.joints or (joint and known_key(reading.content[:joint], begin) is None):
+                yield what, reading.content[begin:stop]
+
+    def _look_into(self, path: str, packed: bytes, most: int) -> None:
+        """Looks at what lies in a packed file; findings name the file itself, and have no line."""
+        allowance = self._allowance or Allowance()
+        for name, content in unpacked(packed, allowance):
+            inner = SecretScan(self._known, depth=self._depth + 1, allowance=allowance)
+            inner.look(name or path, content)
+            for found in inner.findings[:most]:
+                most -= 1
+                what = found.what if found.what.endswith(_PACKED) else found.what + _PACKED
+                self._note(path, 0, what, found.id.encode())
+
+    def _spots(
+        self, content: bytes, file: _File, classes: bytes = b"", long_runs: list[int] | None = None
+    ) -> Iterator[_Spot]:
         for value, what in self._known.items():
             for at in _all(content, value):
                 yield at, at + len(value), what
-        yield from _makers_keys(content)
+        yield from _makers_keys(content, classes, long_runs)
         for word in () if file.is_text else AZURE:
             for at in _all(content, word):
                 yield from _found(at, azure_key(content, at))
@@ -204,14 +268,16 @@ def looks_secret(value: str) -> bool:
     )
 
 
-def _makers_keys(content: bytes) -> Iterator[_Spot]:
-    runs = content.translate(_RUNS)
+def _makers_keys(content: bytes, classes: bytes = b"", long_runs: list[int] | None = None) -> Iterator[_Spot]:
+    """``long_runs`` takes in where long runs begin: base64 text has them, too."""
+    runs = classes or content.translate(CLASSES)
     seen = 0
     begin = runs.find(_NEEDLE)
     while begin >= 0:
-        end = runs.find(b" ", begin + LEAST_RUN)
-        if end < 0:
-            end = len(runs)
+        match = _RUN_END.search(runs, begin + LEAST_RUN)
+        end = match.start() if match else len(runs)
+        if long_runs is not None and end - begin >= LONG_RUN:
+            long_runs.append(begin)
         if _DIGIT.search(content, begin, end) or content[begin:end].isupper():
             places = heads(content, max(begin - HEAD_ROOM, seen), min(end, begin + _HEADS_END))
             seen = end
@@ -231,21 +297,22 @@ def _passwords(content: bytes, file: _File) -> Iterator[_Spot]:
         at, word = match.start(), match[0]
         if word in (b"pass", b"pwd"):
             yield from _assigned(content, at, PASSWORD, file)
+            if lower.startswith(b"password ", at):
+                yield from _of(netrc_password(content, at), PASSWORD)
         elif word == b"phrase":
             yield from _of(spoken_words(content, at), "words of a wallet")
         elif not lower[at - 1 : at].isalpha():
             yield from _of(spoken_number(content, at), "PIN")
         if word == b"pass" and not code and lower.startswith(b"phrase", at + 4):
             yield from _of(spoken_words(content, at + 4), "words of a wallet")
-    for match in _WITH_S.finditer(lower):
-        if match[0] == b"secret":
-            yield from _assigned(content, match.start(), OTHER, file)
-        else:
-            yield from _found(match.start(), azure_key(content, match.start()))
-    for match in _WITH_C.finditer(lower):
+    for at in _all(lower, b"sig="):
+        yield from _found(at, azure_key(content, at))
+    for match in (_WITH_C_IN_CODE if code else _WITH_C).finditer(lower):
         if match[0] == b"credential":
             yield from _assigned(content, match.start(), OTHER, file)
-        elif not code:
+        elif match[0] == b"cret":
+            yield from _assigned(content, match.start() - 2, OTHER, file)
+        else:
             yield from _of(spoken_code(content, match.start()), "code")
     for match in _WITH_K.finditer(lower):
         yield from _with_k(content, lower, match.start(), match[0], file)
@@ -263,7 +330,17 @@ def _passwords(content: bytes, file: _File) -> Iterator[_Spot]:
 
 def _with_k(content: bytes, lower: bytes, at: int, word: bytes, file: _File) -> Iterator[_Spot]:
     if word == b"key":
-        yield from _of(assigned_key(content, at, code=file.is_code), OTHER)
+        span = assigned_key(content, at, code=file.is_code)
+        yield from _of(span, OTHER)
+        if (
+            not span
+            and content[at + 3 : at + 4] in _AFTER_KEY
+            and (broken := broken_value(content, at)) is not None
+        ):
+            begin, end, line = broken
+            before = content[max(0, at - _WORD) : at]
+            if assigned_key(before + line, len(before), code=file.is_code):
+                yield begin, end, OTHER
         yield from _azure(content, lower, at)
     elif word == b"kie":
         if lower.startswith(b"coo", at - 3):
@@ -278,6 +355,11 @@ def _assigned(content: bytes, at: int, kind: str, file: _File) -> Iterator[_Spot
     span = assigned(content, at, kind, code=file.is_code)
     if span:
         yield *span, kind
+    elif (broken := broken_value(content, at)) is not None:
+        begin, end, line = broken
+        before = content[max(0, at - _WORD) : at]
+        if assigned(before + line, len(before), kind, code=file.is_code):
+            yield begin, end, kind
     elif kind == PASSWORD and not file.is_code:
         yield from _of(spoken_password(content, at, in_memory=file.is_memory), PASSWORD)
 

@@ -42,10 +42,19 @@ _ASSIGNED = re.compile(
     rb"""(?P<name>[A-Za-z0-9_-]{0,48})(?P<close>\\?["'`]?\]?)[ \t]{0,8}
          (?::[ \t]{0,4}[A-Za-z][\w.]{0,20}(?:\[\w{1,20}\])?(?:[ ]?\|[ ]?None)?[ \t]{0,8}(?==))?
          (?P<sign>=>|[:!=]?={1,3}|:|,)[ \t]{0,8}
-         (?:[rbuRBU]{0,2}(?P<quote>\\?["'`])(?P<quoted>[^"'`\\\r\n]{6,200})(?P=quote)
+         (?:(?:\(\s{0,80})?[rbuRBU]{0,2}(?P<quote>\\?["'`])(?P<quoted>[^"'`\\\r\n]{6,200})(?P=quote)
            |(?P<plain>[^\s"'`\\]{6,200})(?=[ \t]*(?:[\r\n]|\Z|["'\\]|[#;])))""",
     re.X | re.ASCII,
 )
+_NETRC = re.compile(rb"password[ \t\r\n]{1,40}(?P<value>[^\s]{3,200})")
+_MOST_LONE = 4096
+_LONE_FILE = re.compile(
+    r"\.?(?:[\w.-]{0,60}[_.-])?(?P<what>tokens?|secrets?|passwords?|passwd|passphrase|pass|api[_-]?keys?|apikey|access[_-]?keys?"
+    r"|secret[_-]?keys?|auth[_-]?(?:tokens?|keys?)|credentials?|cred|pat)(?:[_.-][\w-]{1,20})?"
+    r"(?:\.(?:txt|md|text|dat|conf|cfg|json|key|asc|bin|lst|csv|yml|yaml))?",
+    re.I,
+)
+_LONE_LINE = re.compile(rb"^[ \t]{0,8}[\"']?(?P<value>[!-~]{6,400}?)[\"']?[ \t]{0,8}\r?$", re.M)
 _LOOKED_UP = re.compile(rb"get(?:env)?\([ \t]{0,4}[\"'][A-Za-z0-9_-]{0,48}\Z")
 # What follows the promising word and takes the promise back: PASSWORD_FIELD = "user_password"
 _ABOUT = re.compile(
@@ -143,6 +152,33 @@ def _literal(
     return (begin, begin + len(value)) if likely else None
 
 
+def netrc_password(content: bytes, at: int) -> tuple[int, int] | None:
+    """The position of the password in ``machine … login … password …``, ``at`` being the place of that word."""
+    match = _NETRC.match(content, at, at + 200)
+    before = content[max(0, at - 200) : at].split()
+    if match is None or len(before) < 3 or before[-2] != b"login" or not _is_chosen(match["value"]):
+        return None
+    return match.span("value") if b"machine" in before[-4:-2] or b"default" in before[-4:-2] else None
+
+
+def lone_secrets(path: str, content: bytes) -> Iterator[tuple[int, int]]:
+    """The positions of values that stand alone, a line each, in a small file whose name promises a secret."""
+    name = path.rpartition("/")[2]
+    if len(content) > _MOST_LONE or not _LONE_FILE.fullmatch(name):
+        return
+    about = _LONE_FILE.fullmatch(name)
+    is_password = about is not None and about["what"].lower().startswith("pass")
+    lines = list(_LONE_LINE.finditer(content))
+    if sum(1 for line in content.splitlines() if line.strip()) != len(lines):
+        return  # a text
+    for line in lines:
+        value = line["value"]
+        if is_made_up(value) or value.startswith(_PATHS):
+            continue
+        if looks_random(value, least=16) or (is_password and _is_chosen(value)):
+            yield line.span("value")
+
+
 def is_made_up(value: bytes) -> bool:
     """True when a value stands for another one, as in manuals and templates."""
     return _MADE_UP.search(value) is not None or _COMMON.fullmatch(value) is not None
@@ -190,7 +226,7 @@ _AUTHORIZATION = re.compile(
     re.X | re.I,
 )
 _AUTH = re.compile(
-    rb"""auth[\\"'`]{0,2}[ \t]{0,4}[:=][ \t]{0,4}(?P<quote>[\\"'`]{0,2})(?P<value>[A-Za-z0-9+/._~:-]{16,400}={0,2})""",
+    rb"""auth[\\"'`]{0,2}[ \t]{0,4}[:=][ \t]{0,4}(?P<quote>[\\"'`]{0,2})(?P<value>[A-Za-z0-9+/._~:-]{12,400}={0,2})""",
     re.X | re.I,
 )
 _COOKIE = re.compile(

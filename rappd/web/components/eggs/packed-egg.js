@@ -145,7 +145,8 @@ export function eggLine(key) {
 }
 
 const NEVER_READ =
-  "The look for secrets does not see into pictures, sound, archives, documents, encrypted files and binary " +
+  "The look for secrets does not see into pictures, sound, large archives and those but gzip, bz2, xz, zip " +
+  "and tar, documents, encrypted files and binary " +
   "databases (SQLite it reads), and knows what sentences tell in English and German only.";
 
 const LINES = {
