@@ -43,6 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/landlock.py",
         "agents/workers/namespaces.py",
     ),
+    "unpacks octets that were read already, in memory": ("twins/eggs/writers/unpacked.py",),
     "looks at /dev, /proc, and names in the account's home, never into a workspace": (
         "agents/workers/clone.py",
         "agents/workers/devices.py",

@@ -1,4 +1,4 @@
-"""What is under way with each peer, so that it can be broken off when the trust in that peer ends."""
+"""Exchanges under way with each peer, so that each can be broken off when the trust in that peer ends."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _workspace(path: str) -> str:
 
 
 class _Room:
-    """What an archive still takes."""
+    """The room that an archive still has."""
 
     def __init__(self, home: Path) -> None:
         limits = Limits()

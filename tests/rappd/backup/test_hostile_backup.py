@@ -1,4 +1,4 @@
-"""What agents lay into their folders stops no backup, and none is made that cannot be restored."""
+"""Files that agents lay into their folders stop no backup, and none is made that cannot be restored."""
 
 from __future__ import annotations
 
