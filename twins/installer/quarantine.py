@@ -86,6 +86,10 @@ class QuarantineList:
         one = self._file.content().holds.get(path, {}).get(sha256)
         return one is not None and not one.exact
 
+    def knows(self, path: Path | str, sha256: str) -> bool:
+        """True when a hold of that path was made for exactly that content."""
+        return sha256 in self._file.content().holds.get(self.key_of(path), {})
+
     def is_held(self, path: Path | str, sha256: str) -> bool:
         """True when the file at ``path`` must not run with the content of that hash."""
         return self.entry(path, sha256) is not None

@@ -27,10 +27,15 @@ class RefusedFiles:
 
     def put_aside(self, path: str) -> str:
         """Takes the file at ``path`` (relative to the workspace) out of its place; returns the token for ``bring_back``."""
+        place = self._place(path)
+        digest = sha256(self._files.read(place))
+        entry = self._held.entry(place, digest)
+        if entry is not None and not self._held.knows(place, digest):  # one that was changed on disk
+            self._held.hold_all([entry])
         token = f"{PREFIX}{int(time.time())}-{secrets.token_hex(6)}"
         folder = self._folder(token)
         self._files.write_durably(folder / "path", path.encode())
-        self._files.rename(self._place(path), folder / "file")
+        self._files.rename(place, folder / "file")
         return token
 
     def bring_back(self, token: str) -> str:
@@ -44,7 +49,7 @@ class RefusedFiles:
             raise NoSuchFileError("That cannot be brought back any more.", do="Open the egg again.")
         path = self._files.read(folder / "path", _MOST_PATH).decode("utf-8", "replace")
         place = self._place(path)
-        if not self._held.is_held(place, sha256(self._files.read(folder / "file"))):
+        if not self._held.knows(place, sha256(self._files.read(folder / "file"))):
             raise NoSuchFileError("That was changed since it was refused.", do="Open the egg again.")
         if self._files.exists(place):
             raise BadFileError(

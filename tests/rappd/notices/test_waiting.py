@@ -90,6 +90,18 @@ def test_refused_file_changed_meanwhile_is_not_brought_back(
     (kept / "file").write_text(SERVICE.replace("True", "False"))
     assert daemon.post("/agents/undo", {"undo": token}, control=True).status == 404
     (kept / "file").write_text(SERVICE)
+    assert daemon.post("/agents/undo", {"undo": token}, control=True).status == 200
+    service = daemon.home / "brainstem/services/oven_service.py"
+    service.write_text(SERVICE + "\n")  # changed on disk, it is refused and brought back as it is
+    token = daemon.post("/agents/refuse", {"filename": "services/oven_service.py"}, control=True).json()[
+        "undo"
+    ]
+    assert daemon.post("/agents/undo", {"undo": token}, control=True).status == 200
+    assert service.read_text() == SERVICE + "\n"
+    token = daemon.post("/agents/refuse", {"filename": "services/oven_service.py"}, control=True).json()[
+        "undo"
+    ]
+    kept = daemon.home / "brainstem/.brainstem_data/kept/refused" / token
     (kept / "path").write_text("../../services/oven_service.py")
     assert daemon.post("/agents/undo", {"undo": token}, control=True).status == 400
     assert not list(daemon.home.rglob("oven_service.py"))
