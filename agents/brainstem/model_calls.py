@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -46,15 +46,24 @@ class ReadCall(msgspec.Struct, frozen=True):
     unknown: bool = False
 
 
-def read_call(call: ToolCall, tools: Sequence[Tool], *, cut: bool = False) -> ReadCall:
-    """Reads a model's call against the tools that its request offered. ``cut``: the answer was cut off."""
+def read_call(
+    call: ToolCall,
+    tools: Sequence[Tool],
+    *,
+    cut: bool = False,
+    exists: Callable[[str], bool] = lambda _: False,
+) -> ReadCall:
+    """Reads a model's call against the tools that its request offered. ``cut``: the answer was cut off.
+
+    ``exists`` is true for the exact name of an agent that may be used though it was not offered.
+    """
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") for tool in tools}
     name, repairs = resolve(call.name, schemas), []
     if name != call.name:
         repairs.append(f"name {call.name!r}")
     if cut:
         return _refused(call, name, CUT_OFF, repairs)
-    if name not in schemas and schemas:
+    if name not in schemas and schemas and not exists(name):
         return replace(_refused(call, name, _no_such(call.name, schemas), repairs), unknown=True)
     arguments = _arguments(call.arguments, repairs)
     if arguments is None:

@@ -276,7 +276,15 @@ class Brainstem:
 
     async def _run_calls(self, turn: _Turn, completion: Completion, tools: list[dict[str, Any]]) -> None:
         if completion.by_model:
-            calls = [read_call(call, tools, cut=completion.cut) for call in completion.tool_calls]
+            calls = [
+                read_call(
+                    call,
+                    tools,
+                    cut=completion.cut,
+                    exists=lambda name: self._may_find(turn, completion, name),
+                )
+                for call in completion.tool_calls
+            ]
         else:
             calls = [ReadCall(call, _arguments(call.arguments)) for call in completion.tool_calls]
         turn.messages.append(
@@ -313,6 +321,10 @@ class Brainstem:
                 slush[read.call.name] = found
         if slush:
             turn.slush = next(iter(slush.values())) if len(slush) == 1 else slush
+
+    def _may_find(self, turn: _Turn, completion: Completion, name: str) -> bool:
+        structural = turn.ask.structural and not completion.unconfigured
+        return self.roster.find(name, structural=structural) is not None
 
     async def _run_call(
         self, turn: _Turn, read: ReadCall, upstream: dict[str, Any] | None, structural: bool
