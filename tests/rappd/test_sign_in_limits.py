@@ -18,16 +18,16 @@ from rappd.daemon.operator_sessions import OperatorSessions
 HAMMERS = """
 import http.client, json
 seen = {{}}
-def ask(method, path, body=None):
+def ask(method, path, body=None, cookie=""):
     connection = http.client.HTTPConnection("127.0.0.1", {port}, timeout=10)
-    connection.request(method, path, body, {{"Content-Type": "application/json"}})
+    connection.request(method, path, body, {{"Content-Type": "application/json", "Cookie": cookie}})
     status = connection.getresponse().status
     connection.close()
     seen.setdefault(path.split("?")[0], []).append(status)
 for number in range(60):
     guess = {{"link": "guess%d" % number, "public_key": "x", "proof": "y"}}
     ask("POST", "/operator/session", json.dumps(guess))
-    ask("GET", "/threads")
+    ask("GET", "/threads", cookie="rappd_operator=guess%d" % number)
     ask("GET", "/voice/config?password=guess%d" % number)
     ask("POST", "/login")
 return json.dumps({{path: [found.count(403), found.count(429)] for path, found in seen.items()}})
@@ -56,7 +56,7 @@ def test_right_key_signs_in_after_any_number_of_wrong_ones(make_daemon: Callable
 def test_session_is_held_while_others_are_refused(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
     page = OperatorPage(daemon)
-    for wrong in ({SIGNATURE: "x"}, page.headers("GET", "/settings"), {"Cookie": "x"}):
+    for wrong in ({SIGNATURE: "x"}, page.headers("GET", "/settings"), {"Cookie": "rappd_operator=x"}):
         seen = {page.get("/threads", headers=wrong).status for _ in range(60)}
         assert seen <= {403, 429}
     assert 429 in seen

@@ -147,7 +147,7 @@ def refused(limit: AddressLimit, addresses: list[str]) -> int:
         ([f"192.0.2.{n}" for n in range(60)], 0),
         ([f"2001:db8::{n:x}" for n in range(60)], 20),
         ([f"fe80::{n:x}%eth0" for n in range(60)], 20),
-        ([f"fe80::1%eth{n}" for n in range(60)], 20),
+        ([f"fe80::1%eth{n}" for n in range(60)], 50),  # one address, whatever zone it is written with
         ([f"2001:db8:0:{n:x}::1" for n in range(60)], 0),
         (["2001:db8::1"] * 12, 2),
         ([f"::ffff:192.0.2.{n}" for n in range(60)], 0),

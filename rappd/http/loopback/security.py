@@ -18,7 +18,7 @@ from rappd.dispatch.context import Caller
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.signed_requests import OPERATOR_KEY, check_signature, copy_streams_body
+from rappd.http.loopback.signed_requests import COOKIE, OPERATOR_KEY, check_signature, copy_streams_body
 from rappd.http.responses import plain, problem
 from rappd.tenants.tenant import Tenant
 
@@ -118,7 +118,8 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
 
     async def checked(request: web.Request) -> web.StreamResponse:
         if not is_operator(request):
-            request.app[DAEMON].failed_authentication.take(await source_of(request))
+            if COOKIE in request.cookies:
+                request.app[DAEMON].failed_authentication.take(await source_of(request))
             raise NotOperatorError
         return await handler(request)
 

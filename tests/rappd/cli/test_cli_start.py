@@ -130,7 +130,7 @@ def test_program_off_path_is_named_by_full_path(newcomer: RunningDaemon) -> None
 def test_over_ssh_it_tells_how_to_reach_the_page(newcomer: RunningDaemon) -> None:
     way = f"ssh -L {newcomer.port}:127.0.0.1:{newcomer.port} -p 2222 ann@10.0.0.9"
     terminal = Terminal(newcomer, "start", SSH_CONNECTION="10.0.0.1 50000 10.0.0.9 2222", USER="ann")
-    seen = terminal.read_until(lambda seen: "service install" in seen.text)
+    seen = terminal.read_until(lambda seen: "It stops when SSH closes" in seen.text)
     assert f"  {way}" in seen.lines
     assert seen.lines[-1] == "It stops when SSH closes; to keep it: rappd service install"
     opened = on_terminal(newcomer, "open", SSH_CONNECTION="10.0.0.1 50000 10.0.0.9 2222", USER="ann")

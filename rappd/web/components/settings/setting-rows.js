@@ -11,6 +11,7 @@ const ELSEWHERE = new Set(["voice_mode", "twin_mode"]);
 const GROUPS = {
   "": "This machine",
   provider: "Model server",
+  models: "Models",
   github: "GitHub",
   azure: "Azure OpenAI",
   agents: "Agents",
