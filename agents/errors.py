@@ -37,6 +37,13 @@ class WorkerStartError(AgentError):
     code = "worker_refused"
 
 
+class CallbackDeniedError(AgentError):
+    """Worker code asked for something that it may not have."""
+
+    code = "callback_refused"
+    status = 403
+
+
 class ModelUnavailableError(AgentError):
     """The configured model did not answer; the turn goes on with the offline brain.
 

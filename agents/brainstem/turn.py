@@ -21,6 +21,7 @@ from agents.contract.agent import REACHING, Agent
 from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, Usage
 from agents.runtime.registry import AgentRegistry
+from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
 from envelopes.codecs.strict_json import too_deep
@@ -33,8 +34,8 @@ ONLY_THOUGHTS = "The model thought, but gave no answer. Ask again, or ask for le
 WITHHELD = "The model's server withheld this answer (content filter). Say it in other words."
 
 Emit = Callable[[dict[str, Any]], None]
-CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
-"""(agent, arguments, upstream slush) -> what came back; the daemon's gate stands behind it."""
+CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]]
+"""(agent, arguments, upstream slush, on_piece) -> what came back; the daemon's dispatcher stands behind it."""
 
 
 Allows = Callable[[Agent], bool]
@@ -343,7 +344,7 @@ class Brainstem:
         if read.problem:  # a person sees that the model tried, and the model may try again
             ran = AgentResult(False, read.problem, None, 0.0)
         elif agent is not None:
-            ran = await ask.call_agent(agent, read.arguments, upstream)
+            ran = await ask.call_agent(agent, read.arguments, upstream, show.piece if ask.emit else None)
         else:
             assert ask.guests is not None
             ran = await ask.guests.call(called, read.arguments)
@@ -362,6 +363,11 @@ class _CallEvents:
         self._emit, self._call = turn.ask.emit, {"call": f"c{turn.calls}", "name": name}
         if self._emit is not None:
             self._emit({"type": "call", **self._call, "args": arguments})
+
+    def piece(self, text: str) -> None:
+        """Tells a part of the result that the agent has yielded by now."""
+        if self._emit is not None:
+            self._emit({"type": "piece", **self._call, "text": text})
 
     def result(self, ran: AgentResult) -> None:
         """Tells how the call ended."""

@@ -27,11 +27,15 @@ from agents.runtime.forked_work import in_a_fork
 from agents.runtime.import_hooks import NONE, Holds, QuarantineImportHook, SiblingModules
 from agents.runtime.invoke import perform
 from agents.runtime.process_state import ProcessState
+from agents.runtime.result_text import MOST_FOLLOWED
 from agents.runtime.services import Services
 from agents.storage.memory import memory_reader
+from agents.workers.channel import call
 
 log = logging.getLogger(__name__)
 
+_SINGLE_PIECES = 200
+_PIECE_SECONDS = 0.05
 _VERSIONS_KEPT = 2  # the one at work, and one whose successor the daemon has not taken up yet
 
 
@@ -40,6 +44,28 @@ class NoSuchAgentError(AgentError):
 
     code = "no_such_agent"
     status = 404
+
+
+class PieceSender:
+    """Tells the daemon what a perform yields, as it comes: at first each piece, later 20 times a second."""
+
+    def __init__(self) -> None:
+        self._waiting: list[str] = []
+        self._sent = 0
+        self._left = MOST_FOLLOWED
+        self._last = 0.0
+
+    def __call__(self, text: str) -> None:
+        """Takes one piece. What is beyond ``MOST_FOLLOWED`` characters comes with the result alone."""
+        if self._left <= 0:
+            return
+        self._waiting.append(text[: self._left])
+        self._left -= len(text)
+        if self._sent < _SINGLE_PIECES or time.monotonic() - self._last > _PIECE_SECONDS:
+            told, self._waiting = "".join(self._waiting), []
+            self._sent += 1
+            call("piece", {"text": told})
+            self._last = time.monotonic()
 
 
 class WorkerHost:
@@ -91,8 +117,8 @@ class WorkerHost:
         where ``waits`` tells that held code was wanted;
         ``describe_apart {files}`` → ``{files: [one of these as JSON text, "" where there is none]}``: each file is
         run in a process of its own, and none in this one;
-        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush}`` →
-        ``{result, data_slush}``;
+        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush, follow?}`` →
+        ``{result, data_slush}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
         ``service {file, method, path, body}`` → ``{status, headers, body (base64)}``;
         ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
@@ -160,6 +186,7 @@ class WorkerHost:
                 user_guid=body.get("user_guid") or "",
                 upstream_slush=body.get("upstream_slush"),
                 memory_reader=self._memories,
+                on_piece=PieceSender() if body.get("follow") else None,
             )
         finally:
             self._state.put_back()
@@ -199,6 +226,7 @@ class WorkerHost:
     def _agent(self, wanted: Mapping[str, Any]) -> tuple[Any, Description]:
         file, name = wanted["file"], wanted["name"]
         loaded = self._load(file)
+        sys.argv = [file["path"]]
         found = loaded.find(name, wanted.get("class_name") or "")
         if found is None:
             reason = f": {loaded.failure.reason}" if loaded.failure else ""
@@ -213,6 +241,7 @@ class WorkerHost:
             return loaded
         source = _version(path, stamp, file.get("source_path"))
         digest = file.get("sha256")
+        sys.argv = [path]  # some files parse the command line when they are imported
         if digest and (source is None or hashlib.sha256(source).hexdigest() != digest):
             raise NoSuchAgentError(f"{file['rel']} is not the version that was approved")
         loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)

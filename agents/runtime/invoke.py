@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from agents.contract.perform_signature import PerformSignature, signature_of
+from agents.runtime.result_text import NoTextError, OnPiece, as_text, is_generator, joined, joined_async
 from agents.slosh.context import Context
 from agents.slosh.invocation import slosh
 from agents.slosh.layers import MemoryReader
@@ -36,20 +36,26 @@ def perform(
     user_guid: str,
     upstream_slush: Mapping[str, Any] | None = None,
     memory_reader: MemoryReader | None = None,
+    on_piece: OnPiece | None = None,
 ) -> InvocationResult:
     """Perform ``instance`` on behalf of a caller, with what a model chose as ``arguments``.
 
     Arguments that the signature does not accept are left out. ``user_guid`` goes to agents that want
     it (in their schema, as a parameter, or named in their code), and whatever GUID the model wrote
     is replaced by it. ``memory_reader(user_guid)`` is called only if the agent looks at its memory.
-    What perform raises goes through.
+    ``on_piece`` is told what a perform yields, as it comes. What perform raises goes through.
     """
     given = dict(arguments)
     wanted = signature_of(instance)
     if "user_guid" in given or "user_guid" in wanted.speaks_of or "user_guid" in _properties(instance):
         given["user_guid"] = user_guid
-    value, slush, _ = _invoke(instance, wanted, given, user_guid, upstream_slush, memory_reader)
-    return InvocationResult(as_text(value), slush if isinstance(slush, dict) else None)
+    value, slush, _ = _invoke(instance, wanted, given, user_guid, upstream_slush, memory_reader, on_piece)
+    try:
+        text = as_text(value)
+    except NoTextError as error:
+        error.perform_line = _line_of(instance)
+        raise
+    return InvocationResult(text, slush if isinstance(slush, dict) else None)
 
 
 def invoke(
@@ -69,25 +75,6 @@ def invoke(
     return Invocation(*_invoke(instance, wanted, arguments, user_guid, upstream_slush, memory_reader))
 
 
-def as_text(value: Any) -> str:
-    """The return value of perform as text for a model: JSON for dicts and lists, "" for None.
-
-    The text can always be encoded as UTF-8.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value).decode("utf-8", "replace")
-    if isinstance(value, (dict, list, tuple)):
-        try:
-            text = json.dumps(value, ensure_ascii=False, default=str)
-        except (TypeError, ValueError):  # keys that JSON has not, or a circle
-            text = str(value)
-    else:
-        text = str(value)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _invoke(
     instance: Any,
     wanted: PerformSignature,
@@ -95,6 +82,7 @@ def _invoke(
     user_guid: str | None,
     upstream_slush: Mapping[str, Any] | None,
     memory_reader: MemoryReader | None,
+    on_piece: OnPiece | None = None,
 ) -> tuple[Any, Any, Context]:
     declared = _declared_slush(instance, wanted, arguments) if "upstream_slush" in arguments else None
     invocation = slosh(
@@ -111,7 +99,7 @@ def _invoke(
     if wanted.leaves_context_free:
         _offer(instance, context)
     with invocation:
-        value = settled(wanted.call(instance.perform, arguments))
+        value = settled(wanted.call(instance.perform, arguments), on_piece)
     slush, feedback = outcome(value)
     if feedback is not None:
         invocation.learn(feedback)
@@ -147,24 +135,33 @@ def _offer(instance: Any, context: Context) -> None:
             return
 
 
-def settled(value: Any) -> Any:
-    """``value``, or what it comes to when it is awaitable. Its exceptions are raised here.
+def settled(value: Any, on_piece: OnPiece | None = None) -> Any:
+    """``value``, or what it comes to when it is awaitable or a generator. Its exceptions are raised here.
 
     Each awaitable gets an event loop of its own; where one is running in this thread already, in
     another thread, for which this one stands still.
     """
-    if type(value) is str or not hasattr(type(value), "__await__"):
+    if type(value) is str:
+        return value
+    if is_generator(value):
+        if not hasattr(value, "__anext__"):
+            return joined(value, on_piece)
+        value = joined_async(value, on_piece)
+    elif not hasattr(type(value), "__await__"):
         return value
     import asyncio
 
     async def finish() -> Any:
-        return await value
+        found = await value
+        return await joined_async(found, on_piece) if hasattr(found, "__anext__") else found
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(finish())
-    return _elsewhere(lambda: asyncio.run(finish()))
+        found = asyncio.run(finish())
+    else:
+        found = _elsewhere(lambda: asyncio.run(finish()))
+    return joined(found, on_piece) if is_generator(found) else found
 
 
 def _elsewhere(run: Callable[[], Any]) -> Any:
@@ -172,3 +169,9 @@ def _elsewhere(run: Callable[[], Any]) -> Any:
 
     with ThreadPoolExecutor(1, thread_name_prefix="async-perform") as pool:
         return pool.submit(copy_context().run, run).result()
+
+
+def _line_of(instance: Any) -> int:
+    function = getattr(instance.perform, "__func__", instance.perform)
+    code = getattr(function, "__code__", None)
+    return code.co_firstlineno if code is not None else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # signal.getsignal makes an enumeration member of each answer, which takes longer than a call
 import contextlib
+import fcntl
 import operator
 import os
 import signal
@@ -31,6 +32,8 @@ _SIGNALS = tuple(
     ]
     if (number := getattr(signal, f"SIG{name}", None)) is not None
 )
+_STREAMS = {"stdin": 0, "stdout": 1, "stderr": 2}
+_COPIES_FROM = 200
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
@@ -40,6 +43,7 @@ class ProcessState:
     def __init__(self, folder: str) -> None:
         """``folder``: the working folder between calls."""
         self._folder = folder
+        self._descriptors = [_copy_of(fd) for fd in _STREAMS.values()]
         self.note()
 
     def note(self) -> None:
@@ -50,7 +54,7 @@ class ProcessState:
         os.umask(self._umask)
         self._handlers = list(map(_signal.getsignal, _SIGNALS))
         self._trace, self._profile = sys.gettrace(), sys.getprofile()
-        self._streams = sys.stdin, sys.stdout, sys.stderr
+        self._streams = {name: getattr(sys, name) for name in _STREAMS}
         self._timeout = socket.getdefaulttimeout()
 
     def put_back(self) -> None:
@@ -75,8 +79,42 @@ class ProcessState:
         os.environ = self._environ  # noqa: B003 - the same object again, where a call put another in its place
         if _octets(os.environ) != self._environment:
             _restore_environment(self._environment)
-        sys.stdin, sys.stdout, sys.stderr = self._streams
+        self._put_back_streams()
         socket.setdefaulttimeout(self._timeout)
+
+    def _put_back_streams(self) -> None:
+        """The streams as they were, opened anew where a call closed one, or its descriptor."""
+        for (name, fd), kept in zip(_STREAMS.items(), self._descriptors, strict=True):
+            if kept >= 0 and not _same_file(fd, kept):
+                with contextlib.suppress(OSError):
+                    os.dup2(kept, fd)
+            stream = self._streams[name]
+            if stream is None or stream.closed:
+                stream = self._streams[name] = _opened(fd)
+                setattr(sys, f"__{name}__", stream)
+            setattr(sys, name, stream)
+
+
+def _copy_of(fd: int) -> int:
+    """A second descriptor, where agent code that closes the first ones does not reach it by chance; -1 for none."""
+    with contextlib.suppress(OSError, ValueError):
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _COPIES_FROM)
+    return -1
+
+
+def _same_file(fd: int, other: int) -> bool:
+    try:
+        return os.path.sameopenfile(fd, other)
+    except OSError:
+        return False
+
+
+def _opened(fd: int) -> Any:
+    mode = "r" if fd == 0 else "w"
+    try:
+        return open(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    except OSError:
+        return None
 
 
 def _octets(environ: os._Environ[str]) -> dict[bytes, bytes]:

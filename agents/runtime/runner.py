@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import msgspec
 
 from agents.contract.agent import SHIPPED, Agent
-from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
+from agents.errors import AgentError, CallbackDeniedError, CallTimeoutError, WorkerDiedError
 from agents.runtime.answers import read_contexts, read_performed
+from agents.runtime.result_text import MOST_FOLLOWED, OnPiece
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError
 from agents.workers.pool import WorkerPool
@@ -205,8 +206,11 @@ class AgentRunner:
         slush: dict[str, Any] | None = None,
         on_callback: OnCallback | None = None,
         caller: Hashable,
+        on_piece: OnPiece | None = None,
     ) -> AgentResult:
         """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
+
+        ``on_piece`` is told what a perform yields, as it comes.
 
         Calls of equal ``caller`` and user to one agent may share a process.
         """
@@ -222,9 +226,10 @@ class AgentRunner:
                     "arguments": arguments,
                     "user_guid": user_guid,
                     "upstream_slush": slush,
+                    "follow": on_piece is not None,
                 },
                 timeout=limit,
-                on_callback=on_callback,
+                on_callback=_following(on_piece, on_callback) if on_piece else on_callback,
                 together=principal,
                 read=read_performed,
             )
@@ -271,6 +276,25 @@ class AgentRunner:
             log.warning("system_context: %s", error)
             return {}
         return {agent.name: text for agent in agents if (text := answer.get(agent.name))}
+
+
+def _following(on_piece: OnPiece, on_callback: OnCallback | None) -> OnCallback:
+    """Callbacks of which ``piece`` goes to ``on_piece``, within bounds, and all others to ``on_callback``."""
+    left = MOST_FOLLOWED
+
+    async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+        nonlocal left
+        if operation == "piece":
+            text = arguments.get("text")
+            if isinstance(text, str) and text and left > 0:
+                on_piece(text[:left])
+                left -= len(text)
+            return None
+        if on_callback is None:
+            raise CallbackDeniedError(f'There is no callback "{operation[:40]}".')
+        return await on_callback(operation, arguments)
+
+    return answer
 
 
 def _principal(agent: Agent, caller: Hashable, user_guid: str) -> Principal:

@@ -11,7 +11,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.invoke import as_text, invoke, settled
+from agents.runtime.invoke import invoke, settled
+from agents.runtime.result_text import as_text
 from agents.slosh.slush import parsed, slush_out
 
 log = logging.getLogger(__name__)
@@ -42,12 +43,12 @@ def run_step(name: str, agent: Any, arguments: dict[str, Any], timeout_ms: float
     started = time.perf_counter()
     try:
         value, slush, context = _within(timeout_ms, lambda: _performed(agent, arguments))
+        result = as_result(value)
     except _StepTimeoutError:
         return StepOutcome(None, None, f"{name} was stopped after {timeout_ms:g} ms", _since(started))
     except (Exception, SystemExit) as error:  # an agent may raise anything; the chain says so
         log.info("Step %s failed", name, exc_info=True)
         return StepOutcome(None, None, f"{type(error).__name__}: {error}", _since(started))
-    result = as_result(value)
     status = str(result.get("status", "success"))
     if slush is None:
         signals = {"step_name": name, "step_result_status": status}

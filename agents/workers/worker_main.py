@@ -96,6 +96,8 @@ def _clean(text: str) -> str:
 def _line_number(problem: BaseException, home: str) -> int:
     if isinstance(problem, SyntaxError) and problem.lineno:
         return problem.lineno
+    if isinstance(told := vars(problem).get("perform_line"), int) and told:
+        return told
     inside = last = 0
     step: TracebackType | None = problem.__traceback__
     while step is not None:

@@ -70,6 +70,8 @@ class TurnRenderer:
                 self._end_segment()
                 self._running[event["call"]] = _call(event)
                 self._show_running()
+            case "piece":
+                self._line(f"{self._indent}{event['name']}: {self._tail(event['text'])}")
             case "result":
                 self._show_result(event)
                 self._show_running()

@@ -12,6 +12,8 @@ import orjson
 KEEP_SECONDS = 300.0
 KEEP_TURNS = 200
 KEEP_EVENTS = 20_000
+KEEP_OCTETS = 64 << 20
+"""Of all finished turns: each may have had results of 60 MB. Who follows one still gets it whole."""
 _DELTA = b'{"type":"delta"'
 
 
@@ -22,12 +24,14 @@ class TurnStream:
         self.events: list[bytes] = []
         self.finished_at: float | None = None
         self.task: asyncio.Task[Any] | None = None
+        self.octets = 0
         self._changed: asyncio.Event | None = None  # made for the first who listens
 
     def append(self, event: dict[str, Any]) -> None:
         """Adds one event and wakes the listeners. A turn that never stops talking is cut short."""
         if len(self.events) < KEEP_EVENTS or event.get("type") in ("done", "error"):
             self.events.append(orjson.dumps(event, default=str))
+            self.octets += len(self.events[-1])
             self._tell()
 
     def finish(self) -> None:
@@ -77,7 +81,7 @@ class TurnStreams:
         self._turns[(caller, turn_id)] = live
         task = asyncio.create_task(work, name=f"turn {turn_id}")
         live.task = task
-        task.add_done_callback(lambda _: live.finish())
+        task.add_done_callback(lambda _: self._finish(live))
         return live
 
     def cancel(self, turn_id: str) -> bool:
@@ -99,11 +103,17 @@ class TurnStreams:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _finish(self, live: TurnStream) -> None:
+        live.finish()
+        self._forget_old()
+
     def _forget_old(self) -> None:
         now = time.monotonic()
         finished = [(key, live) for key, live in self._turns.items() if live.finished_at is not None]
         excess = len(self._turns) - KEEP_TURNS
+        octets = sum(live.octets for _, live in finished)
         for index, (key, live) in enumerate(finished):
             assert live.finished_at is not None
-            if index < excess or now - live.finished_at > KEEP_SECONDS:
+            if index < excess or octets > KEEP_OCTETS or now - live.finished_at > KEEP_SECONDS:
+                octets -= live.octets
                 del self._turns[key]

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from typing import Any
 
+from agents.brainstem.result_shortening import recorded
 from agents.brainstem.turn import Answer, Ask
 from agents.contract.agent import REACHING, Agent, is_structural
+from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
@@ -66,7 +68,9 @@ class TenantRequestHandler:
                 () if caller.listener == "federation" else data.get("conversation_history", ()),
                 context.envelope.sender,
                 caller.operator,
-                lambda agent, arguments, slush: self._call(context, agent, arguments, slush),
+                lambda agent, arguments, slush, on_piece: self._call(
+                    context, agent, arguments, slush, on_piece
+                ),
                 caller.principal,
                 context.emit,
                 allows=(lambda agent: self.serves(agent, caller)) if remote else None,
@@ -127,7 +131,12 @@ class TenantRequestHandler:
         return agent is not None and agent.idempotent
 
     async def _call(
-        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+        self,
+        context: RequestContext,
+        agent: Agent,
+        arguments: dict[str, Any],
+        slush: dict[str, Any] | None,
+        on_piece: OnPiece | None = None,
     ) -> AgentResult:
         request = self._dispatcher.record_call(
             context,
@@ -136,12 +145,13 @@ class TenantRequestHandler:
             data={"agent": agent.name, "args": arguments},
         )
         try:
-            ran = await self._run(context, agent, arguments, slush)
+            ran = await self._run(context, agent, arguments, slush, on_piece)
         except asyncio.CancelledError:
             self._dispatcher.record_cancelled(context, request)
             raise
         if ran.ok:
-            told = {"agent": agent.name, "result": ran.result, "seconds": round(ran.seconds, 4)}
+            most = self._tenant.brainstem.modes.result_characters
+            told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await recorded(ran.result, most)}
             self._dispatcher.record_result(context, request, DONE, told)
         else:
             reason = "interrupted" if ran.interrupted else "agent"
@@ -150,7 +160,12 @@ class TenantRequestHandler:
         return ran
 
     async def _run(
-        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], slush: dict[str, Any] | None
+        self,
+        context: RequestContext,
+        agent: Agent,
+        arguments: dict[str, Any],
+        slush: dict[str, Any] | None,
+        on_piece: OnPiece | None = None,
     ) -> AgentResult:
         return await self._tenant.runner.run(
             agent,
@@ -158,6 +173,7 @@ class TenantRequestHandler:
             user_guid=context.envelope.sender,
             slush=slush,
             caller=context.caller.principal,
+            on_piece=on_piece,
             on_callback=self._callbacks.for_agent(
                 agent,
                 operator=context.caller.operator,

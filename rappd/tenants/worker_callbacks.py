@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.contract.agent import Agent
-from agents.errors import AgentError
+from agents.errors import CallbackDeniedError
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector
 from agents.runtime.runner import OnCallback
@@ -24,13 +24,6 @@ log = logging.getLogger(__name__)
 
 Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
 Used = Callable[[Completion], None]
-
-
-class CallbackDeniedError(AgentError):
-    """Worker code asked for something that it may not have."""
-
-    code = "callback_refused"
-    status = 403
 
 
 class WorkerCallbackHandler:

@@ -12,7 +12,7 @@ from envelopes.envelope import HELP, NOTE
 from rappd.store.conversation_table import TurnStart
 from rappd.transcript.exchanges import Exchange, Message
 
-MOST_OF_A_RESULT = 20_000
+MOST_OF_A_RESULT = 20_100  # a shortened result of 20,000 characters says so in its middle
 """Characters of an agent's result in a row; the thread has all of it."""
 
 
@@ -129,13 +129,16 @@ def _call(exchange: Exchange) -> dict[str, Any]:
     }
     if exchange.answered is not None:
         result = exchange.answered.text
-        cut = {"cut": True} if len(result) > MOST_OF_A_RESULT else {}
         row |= {
             "ok": not exchange.answered.failed,
             "seconds": exchange.seconds,
             "result": result[:MOST_OF_A_RESULT],
         }
-        row |= cut
+        whole = exchange.answered.data.get("whole")
+        if isinstance(whole, dict) and isinstance(whole.get("characters"), int):
+            row |= {"cut": True, "whole": whole["characters"]}
+        elif len(result) > MOST_OF_A_RESULT:
+            row |= {"cut": True, "whole": len(result)}
     return row
 
 

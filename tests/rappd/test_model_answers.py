@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -59,6 +60,7 @@ def desk(make_daemon: Callable[..., RunningDaemon], model: RawModel) -> RunningD
     daemon = make_daemon(OPENAI_BASE_URL=f"{model.url}/v1", OPENAI_MODEL="m", RAPPD_RESULT_CHARACTERS="2000")
     daemon.drop("note_agent.py", agent_source("Note", 'return "noted " + repr(kwargs)', "Notes a text."))
     daemon.drop("long_agent.py", agent_source("Long", 'return "a" * 300_000 + "the end"', "Says much."))
+    daemon.drop("slow_agent.py", agent_source("Slow", 'yield "one "; yield "two "; yield "three"', "Yields."))
     return daemon.start()
 
 
@@ -172,6 +174,20 @@ def test_long_result_reaches_the_model_shortened_and_the_person_whole(
     assert "[… 298007 characters left out …]" in told
     assert len(told) < 2100
     assert len(found[-1]["agent_logs"]) < 2200
+    thread = desk.get(f"/threads/{found[-1]['thread']}", control=True).json()
+    (kept,) = [one["data"] for one in thread["events"] if one["verb"] == "DONE" and "agent" in one["data"]]
+    assert kept["result"] == told
+    assert kept["whole"] == {"characters": 300_007, "sha256": hashlib.sha256(result.encode()).hexdigest()}
+
+
+def test_what_an_agent_yields_is_shown_as_it_comes(desk: RunningDaemon, model: RawModel) -> None:
+    call = {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "Slow", "arguments": "{}"}}]}
+    model.will(events(call, finish="tool_calls"), events({"content": "Done."}))
+    found = streamed(desk, "go on slowly")
+    kinds = [event["type"] for event in found]
+    assert [event["text"] for event in found if event["type"] == "piece"] == ["one ", "two ", "three"]
+    assert kinds.index("call") < kinds.index("piece") < kinds.index("result")
+    assert [event["result"] for event in found if event["type"] == "result"] == ["one two three"]
 
 
 def test_model_without_tools_talks_and_is_told_once(desk: RunningDaemon, model: RawModel) -> None:

@@ -273,6 +273,10 @@ const ACT = {
   call: (turn, data) => {
     turn.calls.push({ call: data.call, name: data.name, args: data.args ?? {} });
   },
+  piece: (turn, data) => {
+    const call = turn.calls.find((known) => known.call === data.call);
+    if (call && call.ok === undefined) call.result = ((call.result ?? "") + (data.text ?? "")).slice(-KEEP_RESULT);
+  },
   result: (turn, data) => {
     let call = turn.calls.find((known) => known.call === data.call);
     if (!call) turn.calls.push((call = { call: data.call, name: data.name, args: {} }));
@@ -283,6 +287,7 @@ const ACT = {
       seconds: data.seconds,
       result: cut ? result.slice(0, KEEP_RESULT) : result,
       cut,
+      whole: result.length,
     });
   },
   notice: (turn, data) => {

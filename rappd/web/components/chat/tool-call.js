@@ -46,7 +46,7 @@ function parts(call, thread) {
     given.length === 0 && h("p", { class: "soft" }, "No arguments."),
     call.result !== undefined &&
       h("pre", { tabindex: 0, role: "group", "aria-label": `Result of ${call.name}` }, pretty(call.result)),
-    call.cut && h("p", { class: "soft" }, "Cut here; the thread has all of it."),
+    call.cut && h("p", { class: "soft" }, call.whole ? `Cut here, of ${call.whole.toLocaleString("en")} characters.` : "Cut here."),
     thread &&
       h(
         "p",
