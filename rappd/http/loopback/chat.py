@@ -66,7 +66,10 @@ async def stream(request: web.Request) -> web.StreamResponse:
     await response.prepare(request)
     with contextlib.suppress(ConnectionError):  # the listener went; the turn goes on without it
         async for number, event in live.follow(seen):
-            await response.write(b"id: %d\ndata: %s\n\n" % (number, event))
+            await response.write(b"id: %d\ndata: " % number)
+            for at in range(0, len(event), _LARGE):  # others are answered between the parts of a long one
+                await response.write(event[at : at + _LARGE])
+            await response.write(b"\n\n")
         await response.write_eof()
     return response
 
