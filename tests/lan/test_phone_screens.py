@@ -34,6 +34,7 @@ const real = setTimeout; window.setTimeout = (f, ms, ...more) => real(f, ms === 
 WITHOUT_STORAGE = (
     "Object.defineProperty(window, 'indexedDB', {get() { throw new DOMException('blocked'); }});"
 )
+OTHER_CERTIFICATE = "RTCDtlsTransport.prototype.getRemoteCertificates = () => [new ArrayBuffer(3)];"
 OFFER = "**/tether/v2/offer"
 
 
@@ -161,6 +162,13 @@ def test_screens_of_what_goes_wrong(desk: Daemon, browser: Browser) -> None:
     says(forgetful.page, "You left.")
     seen(forgetful, "left")
     assert phone.errors == other.errors == forgetful.errors == []
+
+
+def test_phone_believes_the_certificate_that_its_browser_verified(desk: Daemon, browser: Browser) -> None:
+    deceived = Phone(browser, desk)
+    deceived.page.add_init_script(OTHER_CERTIFICATE)
+    deceived.page.goto(window(desk)["links"][0])
+    says(deceived.page, "Stopped: the numbers differ. Nothing was shared.")
 
 
 def test_screens_without_a_private_line(desk: Daemon, browser: Browser) -> None:
