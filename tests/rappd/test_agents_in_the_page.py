@@ -286,3 +286,18 @@ def test_editor_is_accessible_and_fits_a_phone(opened: Open, daemon: RunningDaem
         wrong[place] = page.evaluate(VIOLATIONS, RULES)
         assert not page.evaluate(SIDEWAYS), place
     assert {place: found for place, found in wrong.items() if found} == {}
+
+
+def test_card_tells_that_an_agent_can_use_the_owners_ssh_keys(
+    browser: Browser, make_daemon: Callable[..., RunningDaemon]
+) -> None:
+    daemon = make_daemon(RAPPD_AGENTS_MAY_READ="~/.ssh")
+    daemon.drop("weather_agent.py", agent_source("Weather"))
+    daemon.start()
+    page = browser.new_page()
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    page.get_by_role("link", name="Agents").first.click()
+    weather = page.get_by_text("weather_agent.py").first
+    expect(weather).to_contain_text("can use your SSH keys", timeout=PATIENCE)
+    expect(page.get_by_text("context_memory_agent.py").first).not_to_contain_text("SSH keys")
+    page.close()
