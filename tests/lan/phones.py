@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any
 
 import pytest
 import zxingcpp
+from fixtures.chromium import CHROMIUM
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, sync_playwright
 
 from lan.daemons import Daemon
 from lan.network import Machine
 
-CHROMIUM = shutil.which("chromium")
 AGENT = "Mozilla/5.0 (Linux; Android 15; Mobile) AppleWebKit/537.36 Chrome/156.0 Mobile Safari/537.36"
 ANSWERED = """count => {
     const marks = [...document.querySelectorAll(".mine .mark")].map(mark => mark.textContent);

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from fixtures.chromium import CHROMIUM
 from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel
 from fixtures.running_daemon import RunningDaemon
 
@@ -27,7 +28,7 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
 
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
         yield browser
         expect.set_options(timeout=None)

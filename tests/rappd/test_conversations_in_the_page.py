@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, calls
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Locator, Page, Route, expect
@@ -19,7 +19,7 @@ from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 GAPS = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].map(it => Number(it.tagName[1]))

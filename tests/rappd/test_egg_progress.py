@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import expect, sync_playwright
 
@@ -81,7 +81,7 @@ def test_what_is_refused_is_refused_in_the_one_shape(fake_daemon: RunningDaemon)
 
 @pytest.mark.browser
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 def test_the_page_shows_the_bytes_that_moved(
     make_daemon: Callable[..., RunningDaemon], tmp_path: Path
 ) -> None:
@@ -89,7 +89,7 @@ def test_the_page_shows_the_bytes_that_moved(
     _, workspace = rose(daemon)
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         page = browser.new_page()
         page.set_default_timeout(60_000)
         page.goto(daemon.post("/operator/key", control=True).json()["url"])

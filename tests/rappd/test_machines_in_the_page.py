@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from playwright.sync_api import Browser, Locator, Page, expect
 from zeroconf import ServiceInfo, Zeroconf
@@ -16,7 +16,7 @@ from zeroconf import ServiceInfo, Zeroconf
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 PATIENCE = 60_000

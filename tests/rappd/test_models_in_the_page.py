@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon, free_port
 from playwright.sync_api import Browser, Locator, Page, Route, TimeoutError, expect
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 KEY = "sk-quite-secret-0123456789"
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fixtures import member_homes as homes
 from fixtures.axe import RULES, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from fixtures.ssh_server import SshServer
 from playwright.sync_api import Browser, Page, expect
@@ -22,7 +23,7 @@ from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 PATIENCE = 20_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from pathlib import Path
 
 import pytest
+from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 
 import rappd
@@ -124,16 +124,14 @@ def test_page_files_are_immutable_only_at_their_hash(fake_daemon: RunningDaemon)
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> None:
     from playwright.sync_api import sync_playwright
 
     asked: list[str] = []
     origin = f"http://127.0.0.1:{fake_daemon.port}"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
         page.on("request", lambda request: asked.append(request.url.removeprefix(origin)))
         page.goto(f"{origin}/")
@@ -153,7 +151,7 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 @pytest.mark.parametrize("width", [390, 1280])
 def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, width: int) -> None:
     from playwright.sync_api import sync_playwright
@@ -162,9 +160,7 @@ def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, 
     places = """Array.from(document.querySelectorAll('header nav a.place'), link => [
         link.hash, link.className, link.children[1].textContent, JSON.stringify(link.getBoundingClientRect())])"""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": width, "height": 800})
         page.route("**/*.js", lambda route: route.abort())
         page.goto(address)

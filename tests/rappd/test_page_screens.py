@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import REPO, agent_source, free_port
 from playwright.sync_api import Browser, Page, expect
@@ -23,7 +23,7 @@ from twins.installer.quarantine import QuarantineList
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 PICTURES = REPO / "build" / "page-screens"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
 import pytest
+from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Page, Request, Response, expect, sync_playwright
 
@@ -13,7 +13,7 @@ from twins.cartridges import json_documents, lispy_file
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 VIEWS = (
@@ -84,7 +84,7 @@ def test_page_without_operator_offers_nothing_that_is_refused(
             refused.append(f"{response.request.method} {response.url} by {doing[0]}")
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         quiet = Quiet(page)
         page.on("response", seen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, FilePayload, Page, expect
@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
+from fixtures.chromium import needs_chromium
 from fixtures.sandboxed_daemon import (
     LANDLOCK_AS_USER,
     MODES,
@@ -137,7 +137,7 @@ return done.stdout[-1000:] or done.stderr[-3000:]
 """
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser here")
+@needs_chromium
 @pytest.mark.parametrize("mode", [NAMESPACE_AS_USER, LANDLOCK_AS_USER])
 def test_browser_runs_with_its_own_sandbox(mode: str, nobody_python: Path) -> None:
     """It shuts itself in with user namespaces and a filter of its own, on top of the worker's."""

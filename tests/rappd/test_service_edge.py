@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.sandboxed_daemon import NO_SANDBOX, sandboxed_daemon_in
 from playwright.sync_api import Browser, Page
@@ -233,7 +233,7 @@ def _other_site(html: str) -> Iterator[int]:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 @pytest.mark.parametrize("site", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize("target", ["127.0.0.1", "localhost"])
 def test_page_of_another_site_reaches_no_service_in_a_browser(
@@ -261,7 +261,7 @@ def test_page_of_another_site_reaches_no_service_in_a_browser(
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 def test_own_page_and_typed_address_reach_services_in_a_browser(daemon: RunningDaemon, page: Page) -> None:
     assert daemon.post("/rapps/install", {"id": "kanban"}, control=True).status == 200
     page.goto(f"http://localhost:{daemon.port}/rapps/kanban/")

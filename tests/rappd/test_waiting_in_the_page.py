@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect
@@ -18,7 +18,7 @@ from twins.installer.quarantine import QuarantineList
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 

@@ -16,7 +16,7 @@ from agents.basic_agent import BasicAgent
 
 class Odd(BasicAgent):
     def __init__(self):
-        super().__init__("Odd", {"name": "Odd", "description": "Returns oddly.", "parameters": {"type": "object", "properties": {"code": {"type": "string"}}}})
+        super().__init__("Odd", {"name": "Odd", "description": "Returns oddly."})
 
     def perform(self, code="", **kwargs):  # line 10
         circle = {}
@@ -165,8 +165,12 @@ async def test_next_call_has_working_streams_whatever_one_did_to_them(
     worker_host: Any, capsys: pytest.CaptureFixture[str], code: str
 ) -> None:
     file = worker_host.write("rude_agent.py", PROCESS)
-    assert await perform(worker_host, file, "Rude", code=f"{code}; self.pid = os.getpid()") == "w rude_agent.py"
-    print_all = "print('to stdout'); os.write(1, b'raw\\n'); print('to stderr', file=sys.stderr); sys.stdin.read()"
+    assert (
+        await perform(worker_host, file, "Rude", code=f"{code}; self.pid = os.getpid()") == "w rude_agent.py"
+    )
+    print_all = (
+        "print('to stdout'); os.write(1, b'raw\\n'); print('to stderr', file=sys.stderr); sys.stdin.read()"
+    )
     same = "assert self.pid == os.getpid(), 'positive control: the same process'"
     assert await perform(worker_host, file, "Rude", code=f"{same}; {print_all}") == "w rude_agent.py"
     await worker_host.pool.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import REPO, RunningDaemon
 from fixtures.terminal import Terminal
 from playwright.sync_api import Page, expect, sync_playwright
@@ -189,14 +189,14 @@ def test_cancel_route_refuses_unknown_work(fake_daemon: RunningDaemon) -> None:
 
 @pytest.mark.browser
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 def test_page_cancels_hatching_and_packing(
     make_daemon: Callable[..., RunningDaemon], places: Places, egg: Path
 ) -> None:
     desk = home_of(make_daemon, places).start()
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         page = browser.new_page()
         page.set_default_timeout(60_000)
         page.goto(desk.post("/operator/key", control=True).json()["url"])

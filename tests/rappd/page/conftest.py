@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from fixtures.chromium import CHROMIUM
 from fixtures.running_daemon import free_port
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
 
@@ -21,7 +21,6 @@ import rappd
 
 BLANK = "web/css/base.css"
 """Of the page's own origin, and nothing runs there."""
-CHROMIUM = shutil.which("chromium")
 WEB = Path(rappd.__file__).parent / "web"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
 POLICY = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect
 
@@ -17,7 +17,7 @@ from twins.cartridges import json_documents, lispy_file
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 PATIENCE = 40_000

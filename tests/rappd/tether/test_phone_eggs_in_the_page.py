@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
+from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.async_api import async_playwright
 from playwright.sync_api import sync_playwright
@@ -17,13 +17,13 @@ from twins.eggs.readers.sessions import read_session
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 
 def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(20_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
@@ -58,9 +58,7 @@ async def test_owner_sends_a_twin_to_a_phone_from_the_page(desk: RunningDaemon, 
     await owner(desk, "POST", "/twins", {"name": "Rose"})
     anna = await carrier(desk, phone)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = await browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(20_000)
         link = (await owner(desk, "POST", "/operator/key"))["url"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from contextlib import closing
 
 import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
+from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import expect, sync_playwright
 
@@ -77,11 +77,11 @@ def test_frame_that_dismisses_news_is_checked(key: object, action: object) -> No
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@needs_chromium
 def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..., RunningDaemon]) -> None:
     desk = with_news(holding(make_daemon))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(20_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import socket
 import threading
 import time
@@ -15,13 +14,14 @@ from typing import Any
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed"),
+    needs_chromium,
 ]
 
 PATIENCE = 30_000
