@@ -292,12 +292,15 @@ class Site:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
+    """The browser of a module; its ``BROWSER`` names another program than the headless shell."""
     async with async_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         if CHROMIUM is None:
             pytest.skip("needs Chromium")
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        browser = await playwright.chromium.launch(
+            executable_path=getattr(request.module, "BROWSER", CHROMIUM), args=flags
+        )
         yield browser
         await browser.close()
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fixtures.chromium import FULL_CHROMIUM
 from playwright.async_api import expect
 
 from tests.rappd.page.machine_rows import bodies, sent
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+BROWSER = FULL_CHROMIUM
+"""The headless shell refuses notices from the start."""
 
 
 def news(key: str, what: str, at: float) -> dict[str, Any]:
