@@ -1,8 +1,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait a third of their time: three processes for two processors. The order is that of tests/fixtures/ordering_plugin.py.
-PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+# Tests wait for most of their time: five processes for two processors. The order is that of tests/fixtures/ordering_plugin.py.
+PYTEST_ARGS ?= -n 5 --dist loadfile --no-loadscope-reorder
+T ?= tests
 STORM_SECONDS ?= 300
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # "no" where there is no ready-made wheel of a package: then it is built, and what is fetched is not checked.
@@ -10,7 +11,7 @@ LOCKED ?= yes
 LOCKS := requirements
 CHECKED := --require-hashes --no-build-isolation
 
-.PHONY: start test bench storm defences lint clean
+.PHONY: start test test-fast bench storm defences lint clean
 
 start: $(VENV)/.installed
 	@$(BIN)/rappd start
@@ -23,7 +24,14 @@ test: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The edit loop: style, types, and the tests that start no process; T=tests/twins/lifecycle for those of a folder.
+test-fast: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/dmypy run
+	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest -n 2 --fast $(T)
 
 # Kills and power cuts, again and again; needs root and a loop device.
 storm: $(VENV)/.tested

@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import pytest
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
+from fixtures.fast_lane import pytest_runtest_protocol, use_fast_lane
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
 from fixtures.sandboxed_daemon import sandboxed_daemon
+from fixtures.time_report import (
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
 from hypothesis import settings
 
-__all__ = ["nobody_python", "pytest_pyfunc_call", "sandboxed_daemon"]  # fixtures and a rule for every test
+__all__ = [  # fixtures and rules for every test
+    "nobody_python",
+    "pytest_pyfunc_call",
+    "pytest_runtest_logreport",
+    "pytest_runtest_protocol",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_testnodedown",
+    "sandboxed_daemon",
+]
 
 # How long an example takes says more about the machine than about the code; a test that hangs has its timeout.
 settings.register_profile("rappd", deadline=None)
 settings.load_profile("rappd")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--fast``: the tests that start no process."""
+    parser.addoption("--fast", action="store_true", help="skip what starts a process")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Takes the lane that was asked for."""
+    if config.getoption("fast"):
+        use_fast_lane()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

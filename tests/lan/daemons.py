@@ -19,6 +19,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from fixtures.running_daemon import Answer, RunningDaemon
+from fixtures.time_report import started
 
 from lan.network import Lan, Machine
 
@@ -91,6 +92,7 @@ class Daemon(RunningDaemon):
 
     def launch(self) -> Self:
         """Begins to start it."""
+        started["daemons"] += 1
         program = [sys.executable, "-c", SHIFTED, str(self._ahead)] if self._ahead else []
         scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in self.environment.items())]
         self.process = self.machine.start(

@@ -12,6 +12,7 @@ import pytest
 from fixtures.chromium import CHROMIUM
 from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel
 from fixtures.running_daemon import RunningDaemon
+from fixtures.time_report import started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -28,6 +29,7 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
 
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
     with sync_playwright() as playwright:
+        started["browsers"] += 1
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
         yield browser

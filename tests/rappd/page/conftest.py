@@ -15,6 +15,7 @@ import pytest_asyncio
 from aiohttp import web
 from fixtures.chromium import CHROMIUM
 from fixtures.running_daemon import free_port
+from fixtures.time_report import started
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
 
 import rappd
@@ -298,6 +299,7 @@ async def chromium(request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         if CHROMIUM is None:
             pytest.skip("needs Chromium")
+        started["browsers"] += 1
         browser = await playwright.chromium.launch(
             executable_path=getattr(request.module, "BROWSER", CHROMIUM), args=flags
         )
