@@ -235,8 +235,12 @@ def test_snapshot_shows_each_machine_and_is_cancelled(
     work = page.get_by_role("group", name="Progress")
     expect(work.locator("li", has_text="shed")).to_be_visible()
     expect(work.locator("li", has_text="pi").locator("progress")).to_be_visible()
-    work.get_by_role("button", name="Cancel").click()
-    expect(page.locator(".nb-outcome")).to_contain_text("Cancelled.")
+    pi.pause()  # else it may have ended before the cancelling
+    try:
+        work.get_by_role("button", name="Cancel").click()
+        expect(page.locator(".nb-outcome")).to_contain_text("Cancelled.")
+    finally:
+        pi.pause(on=False)
     assert desk.get("/neighborhood", control=True).json()["snapshots"] == []
     assert not list((desk.home / "eggs" / "neighborhood").glob("*.egg"))
     taken(page)

@@ -83,16 +83,14 @@ async def test_calls_ahead_keep_their_order_and_are_answered_once(
 async def test_slow_call_does_not_hold_up_those_behind_it(supervisor: WorkerSupervisor, home: Home) -> None:
     pool = supervisor.pool("a", home.plan(max_workers=2))
     await warm(pool, "k")
-    slow = asyncio.ensure_future(pool.request("sleep", {"seconds": 2}, timeout=30, together="k"))
+    slow = asyncio.ensure_future(pool.request("sleep", {"seconds": 4}, timeout=30, together="k"))
     behind = [
         asyncio.ensure_future(pool.request("echo", {"n": n}, timeout=30, together="k")) for n in range(5)
     ]
     await asyncio.sleep(0)
     assert ahead(pool) == 5, "they were sent ahead"
-    began = time.monotonic()
     assert await asyncio.gather(*behind) == [{"n": n} for n in range(5)]
-    assert time.monotonic() - began < 1, "a worker that had to be started took them"
-    assert not slow.done()
+    assert not slow.done(), "a worker that had to be started took them"
     assert await slow == "awake"
 
 

@@ -16,7 +16,7 @@ from fixtures.machines import Machine, acquaint
 from playwright.sync_api import expect, sync_playwright
 
 Two = tuple[Machine, Machine]
-AT_ONCE = 2.0
+AT_ONCE = 10.0
 """Seconds; without the goodbye a peer counts as here for 15 s after its last answer."""
 ENDED = "vm does not trust this machine any more"
 

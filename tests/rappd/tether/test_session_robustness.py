@@ -60,12 +60,10 @@ async def reopened_with(desk: RunningDaemon, phone: MakePhone, answers: list[str
     return android
 
 
-async def test_long_session_comes_in_pages_and_quickly(desk: RunningDaemon, phone: MakePhone) -> None:
+async def test_long_session_comes_in_pages(desk: RunningDaemon, phone: MakePhone) -> None:
     android = await reopened_with(desk, phone, [f"answer {number}" for number in range(LONG // 2)])
     await android.resume()
-    begun = time.monotonic()
     await android.sees(lambda: android.last_seq == LONG + 1)
-    assert time.monotonic() - begun < 5
     assert [one["seq"] for one in android.events] == list(range(1, LONG + 2))
     assert max(android.pages) == PAGE_EVENTS and len(android.pages) == -(-(LONG + 1) // PAGE_EVENTS)
     id = await android.say("and now")

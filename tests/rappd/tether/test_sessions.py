@@ -77,7 +77,7 @@ async def test_open_stream_does_not_hold_up_the_end(desk: RunningDaemon) -> None
     await asyncio.to_thread(next_message, stream, "events")
     begun = time.monotonic()
     await asyncio.to_thread(desk.stop)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 15
     assert stream.read().strip() == b""
 
 
