@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Container, Hashable, Sequence
 from typing import Any, Protocol
 
@@ -90,10 +91,16 @@ class Ask(msgspec.Struct):
     without_model: str = ""
     """The answer of the offline brain, where it is the one that answers."""
     pictures: Sequence[Picture] = ()
+    model: str = ""
+    """The model chosen for this turn, "" for the usual one; ``model_do`` helps where it is gone."""
+    model_do: str = ""
 
 
 class Answer(msgspec.Struct):
-    """The result of a turn. ``senses``: the contents of the workspace's own slots, by their keys."""
+    """The result of a turn. ``senses``: the contents of the workspace's own slots, by their keys.
+
+    ``provider`` is who answered last, as screens show it; ``seconds`` is how long the turn took.
+    """
 
     text: str
     voice: str
@@ -104,6 +111,8 @@ class Answer(msgspec.Struct):
     requested_model: str
     notice: str = ""
     usage: Usage = msgspec.field(default_factory=Usage)
+    provider: str = ""
+    seconds: float = 0.0
 
 
 class _Turn(msgspec.Struct):
@@ -114,6 +123,7 @@ class _Turn(msgspec.Struct):
     logs: list[str] = msgspec.field(default_factory=list)
     slush: dict[str, Any] | None = None
     model: str = ""
+    provider: str = ""
     notice: str = ""
     usage: Usage = msgspec.field(default_factory=Usage)
     calls: int = 0
@@ -156,9 +166,9 @@ class Brainstem:
 
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
-        modes = self.modes
+        modes, began = self.modes, time.monotonic()
         turn = _Turn(ask, modes, _messages(ask), self.senses.now)
-        requested = self.thinking.model
+        requested = ask.model or self.thinking.model
         tools = self._tools(ask)
         completion = Completion()
         for number in range(max(1, modes.rounds)):
@@ -172,7 +182,17 @@ class Brainstem:
         found = turn.sensed.delimiters.split(
             completion.text or _without_text(completion, unfinished=unfinished)
         )
-        return Answer(*found, turn.logs, turn.model or requested, requested, turn.notice, turn.usage)
+        seconds = time.monotonic() - began
+        return Answer(
+            *found,
+            turn.logs,
+            turn.model or requested,
+            requested,
+            turn.notice,
+            turn.usage,
+            turn.provider or self.thinking.name,
+            seconds,
+        )
 
     def _agents(self, ask: Ask) -> list[Agent]:
         """The agents that a turn may use."""
@@ -239,6 +259,8 @@ class Brainstem:
             extra={"without_model": turn.ask.without_model} if turn.ask.without_model else {},
             pictures=len(turn.ask.pictures),
             summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
+            chosen=turn.ask.model,
+            chosen_do=turn.ask.model_do,
         )
         if turn.ask.structural:
             request.everyday = lambda: self._everyday(turn, request)
@@ -248,6 +270,7 @@ class Brainstem:
             if rest:
                 emit({"type": "delta", "text": rest})
         turn.model = completion.model or turn.model
+        turn.provider = completion.provider
         turn.usage.add(completion)
         if completion.notice and completion.notice not in turn.notice:
             turn.notice = f"{turn.notice} {completion.notice}".strip()

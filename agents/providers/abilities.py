@@ -45,6 +45,33 @@ class Abilities(msgspec.Struct, frozen=True):
         return None
 
 
+class Limit(msgspec.Struct, frozen=True):
+    """One thing that a model, or its server, cannot do: the part of a request, and words for people."""
+
+    part: str
+    text: str
+
+
+_WORDS = {
+    "tools": "cannot use agents",
+    "tool_stream": "answers all at once where it may use agents",
+    "system": "gets its instructions with your first sentence",
+    "repeated_roles": "gets two sentences in a row as one",
+    "stream_usage": "does not count tokens while it writes",
+    "pictures": "cannot see pictures",
+}
+
+
+def limits(abilities: Abilities, sees: bool | None) -> list[Limit]:
+    """The limits that are known of a model; ``sees`` is None where only trying tells if it takes pictures."""
+    lacks = {part for part, able in msgspec.structs.asdict(abilities).items() if not able}
+    if sees is False:
+        lacks.add("pictures")
+    if not abilities.tools:
+        lacks.discard("tool_stream")  # it is offered none
+    return [Limit(part, text) for part, text in _WORDS.items() if part in lacks]
+
+
 def _speaks_of_tools(body: Mapping[str, Any]) -> bool:
     return "tools" in body or any(
         message.get("role") == "tool" or message.get("tool_calls") for message in body["messages"]

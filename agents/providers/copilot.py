@@ -9,11 +9,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from agents.errors import ModelUnavailableError
+from agents.providers.abilities import Limit
 from agents.providers.answer_request import RequestLimits
 from agents.providers.copilot_session import HEADERS, CopilotSessions, Session
 from agents.providers.local_servers import WorkerServes
 from agents.providers.openai_server import OpenAIServer, ServerAddress, ServerWording
 from agents.providers.provider import Completion, ModelRequest
+from agents.providers.refusals import Meaning
 
 DEFAULT_MODEL = "gpt-4o"
 _WITH_PICTURES = {"Copilot-Vision-Request": "true"}
@@ -63,7 +65,8 @@ class Copilot:
         if first is not None:
             return first
         assert refusal is not None
-        if not _others_may_answer(refusal.upstream_status):
+        gone = refusal.meaning == Meaning.NO_MODEL and request.chosen == asked  # whoever chose it is told so
+        if gone or not _others_may_answer(refusal.upstream_status):
             raise refusal
         for model in await self._others(asked):
             if loop.time() > give_up:
@@ -93,9 +96,9 @@ class Copilot:
                 return sees if isinstance(sees, bool) else None
         return None
 
-    def uses_agents(self, model: str) -> bool:
-        """False once the server said that this model cannot be offered tools."""
-        return self._server is None or self._server.uses_agents(model)
+    def limits(self, model: str) -> list[Limit]:
+        """Limits of this model that were learnt here."""
+        return self._server.limits(model) if self._server is not None else []
 
     async def close(self) -> None:
         if self._server is not None:

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from agents.errors import ModelUnavailableError
 from agents.providers import chat_request, error_messages, server_kinds, urls
-from agents.providers.abilities import Abilities
+from agents.providers.abilities import Abilities, Limit, limits
 from agents.providers.answer_request import Listener, ModelConnection, Outcome, RequestLimits
 from agents.providers.answers.reader import Ending, ModelAnswer, Piece, Text
 from agents.providers.local_servers import WorkerServes, is_served_by_worker, model_entries, ollama_sees
-from agents.providers.pictures import has_pictures
+from agents.providers.pictures import has_pictures, says_blind
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.refusals import Meaning, Refusal
 from agents.providers.refusals import read as read_refusal
@@ -133,6 +133,8 @@ class OpenAIServer:
                 return self._broken(outcome.answer, refusal)
             if conversation.mend(refusal, body):
                 continue
+            if any(map(has_pictures, body["messages"])) and says_blind(refusal.said):
+                self._sees[model] = False
             if not refusal.may_pass or retries >= self._limits.max_retries or refusal.wait > _LONGEST_PAUSE:
                 break
             await asyncio.sleep(max(refusal.wait, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**retries)))
@@ -162,9 +164,9 @@ class OpenAIServer:
                 self._sees[model] = sees
         return self._sees.get(model)
 
-    def uses_agents(self, model: str) -> bool:
-        """False once the server said that this model cannot be offered tools."""
-        return self._abilities.get(model, Abilities()).tools
+    def limits(self, model: str) -> list[Limit]:
+        """Limits of this model that were learnt here."""
+        return limits(self._abilities.get(model, Abilities()), self._sees.get(model))
 
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name"}]`` as the server lists them. Raises ModelUnavailableError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,10 @@ from agents.providers.provider import Message
 from envelopes.codecs.pictures import Picture, data_url
 
 _PICTURE = "image_url"
+_OF_MODEL = re.compile(r"support|vision|multi-?modal|mmproj", re.IGNORECASE)
+_OF_ONE_PICTURE = re.compile(
+    r"format|(?:media|image|file|mime)[ _-]?type|size|large|decode|webp|gif", re.IGNORECASE
+)
 
 
 def with_pictures(message: Message) -> Message:
@@ -29,6 +34,11 @@ def has_pictures(message: Message) -> bool:
     """True for a message with a picture among its parts."""
     content = message.get("content")
     return isinstance(content, list) and any(_is_picture(part) for part in content)
+
+
+def says_blind(sentence: str) -> bool:
+    """True when a server's refusal of a request with pictures speaks of its model, not of these pictures."""
+    return bool(_OF_MODEL.search(sentence)) and not _OF_ONE_PICTURE.search(sentence)
 
 
 def without_pictures(messages: Sequence[Message]) -> list[Message]:

@@ -29,7 +29,7 @@ class Completion(msgspec.Struct):
     ``unconfigured``: it came from a server that the operator did not configure. ``thoughts`` are the model's, kept
     apart from ``text``. ``cut``: the answer was cut off, so its calls must not be performed. ``ending`` is how it
     ended (``answers/reader.py``), "" where that is not known. ``by_model``: a model chose the calls, so they are
-    checked before they are performed.
+    checked before they are performed. ``provider`` is the name of whoever answered, as screens show it.
     """
 
     text: str = ""
@@ -44,6 +44,7 @@ class Completion(msgspec.Struct):
     cut: bool = False
     ending: str = ""
     by_model: bool = False
+    provider: str = ""
 
 
 class ModelRequest(msgspec.Struct):
@@ -56,6 +57,8 @@ class ModelRequest(msgspec.Struct):
     structural tools, for a server that the operator did not configure; None when there are none in it.
     ``summaries`` gives lines for people by tool name, for a provider that lists agents itself. ``pictures``: how many
     go with the sentence that is answered, so that an answer by a model that does not see them is none.
+    ``model`` is asked where it is offered, silently the usual one where not. ``chosen`` was picked for this conversation
+    or twin: where its server has it no more, the usual one answers, and the person is told, with ``chosen_do``.
     """
 
     messages: list[Message]
@@ -70,6 +73,8 @@ class ModelRequest(msgspec.Struct):
     pictures: int = 0
     on_thought: Callable[[str], None] | None = None
     on_wait: Callable[[float], None] | None = None
+    chosen: str = ""
+    chosen_do: str = ""
 
 
 class Provider(Protocol):

@@ -79,9 +79,8 @@ class ProviderPool:
     @property
     def refusal(self) -> str:
         """Advice when GitHub refused Copilot to this account, else ``""``."""
-        if self._copilot is None or not self.sessions.refused or self._copilot.refused is None:
-            return ""
-        return self._copilot.refused.problem.do
+        last = self._copilot.last_refusal if self._copilot is not None else None
+        return last.problem.do if last is not None and self.sessions.refused else ""
 
     def start(self) -> None:
         """Looks in the background: at once, then every ``probe_every`` seconds while nothing is found."""
@@ -183,9 +182,7 @@ class ProviderPool:
         return self._managed(server, urls.shown(url))
 
     def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
-        return ManagedProvider(
-            provider, where, provider.models, provider.takes_pictures, provider.uses_agents
-        )
+        return ManagedProvider(provider, where, provider.models, provider.takes_pictures, provider.limits)
 
     def _set_local(self, found: local_servers.LocalServer | None) -> None:
         if found == self._local_found:

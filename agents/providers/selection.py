@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agents.errors import AgentError, ModelUnavailableError
 from agents.providers import error_messages
+from agents.providers.abilities import Limit
 from agents.providers.fake import FakeModel
 from agents.providers.github_login import GitHubLogin
 from agents.providers.local_servers import LocalServer, WorkerServes
 from agents.providers.managed_provider import ManagedProvider
+from agents.providers.model_names import nearest
 from agents.providers.pictures import has_pictures, without_pictures
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
@@ -63,6 +66,7 @@ class ProviderDescription(msgspec.Struct, frozen=True):
     """For screens. ``state`` is ready, looking, "doesn't answer", "refused" or "no model"; ``do`` what would help.
 
     ``refusal`` is the last error of the server in its own words, ``refused_at`` its epoch time, until it answers again.
+    ``limits`` are those known of the model.
     """
 
     name: str
@@ -72,6 +76,7 @@ class ProviderDescription(msgspec.Struct, frozen=True):
     do: str = ""
     refusal: str = ""
     refused_at: float = 0.0
+    limits: Sequence[Limit] = ()
 
 
 class ProviderSelector:
@@ -150,10 +155,12 @@ class ProviderSelector:
         return self._pool.refused
 
     async def complete(self, request: ModelRequest) -> Completion:
-        """Always an answer: by the model, or without it. ``request.model`` comes before the chosen one."""
+        """Always an answer: by the model, or without it. A model that the request names comes before the usual one."""
         self.meter.rounds += 1
         if self._fake is not None:
-            return await self._fake.complete(request)
+            completion = await self._fake.complete(request)
+            completion.provider = self._fake.name
+            return completion
         if not self._pool.looked.is_set():
             await self._pool.looked.wait()
         managed = self._pool.first
@@ -161,6 +168,7 @@ class ProviderSelector:
             if request.pictures:
                 raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
             completion = await self._offline.complete(_in_words(request))
+            completion.provider = self._offline.name
         elif _is_without(request):
             completion = await self._without(request, None)
         else:
@@ -184,18 +192,38 @@ class ProviderSelector:
         return completion
 
     async def models(self) -> list[dict[str, Any]]:
-        """``[{"id", "name", "available"?}]`` of the provider in use."""
+        """``[{"id", "name", "available"?, "limits"?}]`` of the provider in use; ``limits`` of models where some are known."""
         managed = self._pool.first
         if managed is not None:
-            return await managed.listing()
+            found = [(entry, managed.limits(entry["id"])) for entry in await managed.listing()]
+            return [{**entry, "limits": to_builtins(known)} if known else entry for entry, known in found]
         return [{"id": self.current, "name": self.name}]
 
-    async def takes_pictures(self) -> bool | None:
-        """True or False for the model asked for at present; None where only trying tells."""
+    async def takes_pictures(self, model: str = "") -> bool | None:
+        """True or False for ``model``, else the one asked for at present; None where only trying tells."""
         managed = self._pool.first
         if managed is None:
             return self._fake is not None
-        return await managed.takes_pictures(self.current)
+        return await managed.takes_pictures(model or self.current)
+
+    def known_limits(self) -> dict[str, list[Limit]]:
+        """Limits of models of the provider in use, by model, where some were learnt."""
+        managed = self._pool.first
+        if managed is None:
+            return {}
+        found = {model: managed.limits(model) for model in (*managed.known, self.current)}
+        return {model: known for model, known in found.items() if known}
+
+    async def check_model(self, model: str) -> None:
+        """Raises UnknownModelError, with near names, where the provider in use does not list ``model``."""
+        managed = self._pool.first
+        if managed is None and self._fake is None:
+            raise UnknownModelError("There is no model to choose from.", do=_NO_MODEL_DO)
+        if managed is not None and await managed.has(model):
+            return
+        listed = await self._available()  # asked anew: it may have come since
+        if model not in listed:
+            raise UnknownModelError(f'{self.name} has no model "{model}".', do=nearest(model, listed))
 
     async def set_model(self, model: str) -> dict[str, Any]:
         """Chooses ``model`` until further notice: ``{model}``, or ``{model, auto: true}`` for "auto".
@@ -205,10 +233,11 @@ class ProviderSelector:
         if model == "auto":
             await self._choose("")
             return {"model": self.current, "auto": True}
-        available = [entry["id"] for entry in await self.models() if entry.get("available", True)]
+        available = await self._available()
         if model not in available:
             raise UnknownModelError(
-                f"Unknown model. Available: {available}", do="choose one of these, or auto"
+                f"Unknown model. Available: {available}",
+                do=nearest(model, available, "choose one of these, or auto"),
             )
         await self._choose(model)
         return {"model": model}
@@ -217,13 +246,13 @@ class ProviderSelector:
         """Provider, model, address, and whether it answers."""
         managed = self._pool.first
         if managed is not None:
-            if managed.refused is None:
-                return ProviderDescription(self.name, self.current, managed.where, "ready")
-            problem, at = managed.refused.problem, managed.refused.at
+            known, refused = managed.limits(self.current), managed.refusal_of(self.current)
+            described = ProviderDescription(self.name, self.current, managed.where, "ready", limits=known)
+            if refused is None:
+                return described
+            problem = refused.problem
             state = "doesn't answer" if problem.meaning in _SILENCE else "refused"
-            return ProviderDescription(
-                self.name, self.current, managed.where, state, problem.do, str(problem), at
-            )
+            return replace(described, state=state, do=problem.do, refusal=str(problem), refused_at=refused.at)
         if self._fake is not None:
             return ProviderDescription(self.name, self.current, "this machine", "ready")
         if not self._pool.looked.is_set():
@@ -262,24 +291,41 @@ class ProviderSelector:
 
     async def _choose(self, model: str) -> None:
         self._chosen = model
-        if self._pool.first is not None:
-            self._pool.first.refused = None  # of the model before
         if self._remember is not None:
             await self._remember(model)
 
     async def _with(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
         try:
             async with managed.in_use():
-                model = await self._offered(managed, request.model, self._chosen)
                 asked = request if managed.configured or request.everyday is None else request.everyday()
-                completion = await _complete(managed, replace(asked, model=model))
+                completion = await self._by_model(managed, asked)
                 completion.unconfigured = not managed.configured
+                completion.provider = managed.provider.name
                 return completion
         except ModelUnavailableError as raised:
             problem = raised
         if not problem.upstream_status:  # nobody answered, or something else than a model server did
             self._pool.report_silent(managed)
         return await self._without(request, problem)
+
+    async def _by_model(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
+        """One answer: by the model that the request names, the one chosen for it, or the usual one."""
+        named = await self._offered(managed, request.model)
+        usual = await self._offered(managed, self._chosen)
+        if named or not request.chosen:
+            return await _complete(managed, replace(request, model=named or usual))
+        try:
+            return await _complete(managed, replace(request, model=request.chosen))
+        except ModelUnavailableError as problem:
+            if problem.meaning != Meaning.NO_MODEL or request.chosen == (usual or managed.provider.model):
+                raise
+            completion = await _complete(managed, replace(request, model=usual))
+            gone = f"{str(problem).rstrip('.')}; {completion.model or self.current} answered — {request.chosen_do}."
+            completion.notice = f"{gone} {completion.notice}".strip()
+            return completion
+
+    async def _available(self) -> list[str]:
+        return [entry["id"] for entry in await self.models() if entry.get("available", True)]
 
     async def _offered(self, managed: ManagedProvider, *wanted: str) -> str:
         """The first model that is wanted and offered; ``""`` is the provider's default."""
@@ -295,6 +341,7 @@ class ProviderSelector:
         request.extra["problem"] = problem
         completion = await self._offline.complete(replace(_in_words(request), model=""))
         completion.notice = _replied_without(problem)
+        completion.provider = self._offline.name
         completion.tool_calls = tuple(
             replace(call, id=f"{_OFFLINE_CALL}{call.id.removeprefix(_OFFLINE_CALL)}")
             for call in completion.tool_calls
@@ -317,6 +364,11 @@ async def _complete(managed: ManagedProvider, request: ModelRequest) -> Completi
 
     Raises ``PictureRefusedError`` where the sentence that is answered has some.
     """
+    with managed.asked(request.model):
+        return await _complete_as_seen(managed, request)
+
+
+async def _complete_as_seen(managed: ManagedProvider, request: ModelRequest) -> Completion:
     if not any(map(has_pictures, request.messages)):
         return await managed.provider.complete(request)
     model = request.model or managed.provider.model

@@ -15,15 +15,22 @@ from envelopes.errors import MalformedError
 DEFAULT_USER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
 """The same string in every implementation, intentionally invalid hex (RAPP v1 §0.1): never fix it."""
 
+_WHO_AND_HOW_LONG = ("provider", "seconds", "tokens", "input_tokens", "output_tokens", "cost_usd")
+"""Keys of a DONE that an answer has where they are known: who answered, how long, and how many tokens."""
 ANSWER_KEYS = frozenset(
     {
         *("response", "assistant_response", "session_id", "user_guid", "agent_logs", "agent_logs_text"),
         *("voice_mode", "twin_mode", "voice_response", "twin_response", "model", "requested_model", "notice"),
         *("user_input", "conversation_history", "type", "thread", "turn_id", "streamed", "senses"),
+        *_WHO_AND_HOW_LONG,
         *("error", "do", "code", "detail", "status", "no_copilot_access", "copilot_username"),
     }
 )
 """Keys of an answer, of a stream's last event or of an error: a workspace can give them no other meaning."""
+
+AUTOMATIC = "auto"
+MOST_OF_A_MODEL = 200
+"""Characters of a model's name."""
 
 TWIN_CHAT = "rapp-twin-chat/1.0"
 MOST_OF_A_CLAIM = 300
@@ -38,7 +45,8 @@ class ChatRequest(msgspec.Struct):
     ``session_id`` is whatever truthy JSON value the client sent, or None; ``history`` holds only
     messages of known roles; ``turn_id`` is set when the client named the turn itself. ``follows`` names the turn that
     this one follows, "" for none, where it is not the one before: None otherwise. ``pictures`` go with the sentence;
-    a message of the user's in ``history`` has a ``pictures`` of its own where some went with it.
+    a message of the user's in ``history`` has a ``pictures`` of its own where some went with it. ``model`` is the one that
+    is to answer this turn, "" for the one that would anyway.
     """
 
     user_input: str
@@ -49,6 +57,7 @@ class ChatRequest(msgspec.Struct):
     twin_chat: dict[str, Any] | None = None
     follows: str | None = None
     pictures: list[Picture] = msgspec.field(default_factory=list)
+    model: str = ""
 
 
 def decode_request(raw: bytes) -> ChatRequest:
@@ -84,7 +93,20 @@ def decode_request(raw: bytes) -> ChatRequest:
         twin_chat,
         follows.lower() if isinstance(follows, str) else None,
         pictures.checked(body.get("pictures")),
+        model_name(body.get("model")),
     )
+
+
+def model_name(found: object) -> str:
+    """A model's name as somebody sent it; "" for none, and for "auto". Raises ``MalformedError``."""
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise MalformedError("model must be a string", do="Send a model's name, or leave it out.")
+    name = found.strip()
+    if len(name) > MOST_OF_A_MODEL or not name.isprintable():
+        raise MalformedError("model must be a model's name", do="GET /models lists them.")
+    return "" if name == AUTOMATIC else name
 
 
 def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
@@ -98,6 +120,8 @@ def request_envelope(request: ChatRequest, *, recipient: str) -> Envelope:
         data["twin_chat_envelope"] = request.twin_chat
     if request.follows is not None:
         data["follows"] = request.follows
+    if request.model:
+        data["model"] = request.model
     extensions = {PICTURES: request.pictures} if request.pictures else {}
     return Envelope(request.turn_id or new_id(), request.user_guid, recipient, HELP, data, extensions)
 
@@ -124,6 +148,7 @@ def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode:
         body["twin_response"] = data.get("twin_response", "")
     if data.get("notice"):
         body["notice"] = data["notice"]
+    body |= {key: data[key] for key in _WHO_AND_HOW_LONG if key in data}
     return body | {key: text for key, text in data.get("senses", {}).items() if key not in ANSWER_KEYS}
 
 

@@ -61,6 +61,7 @@ from rappd.store.notice_table import NoticeTable
 from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
+from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants
@@ -123,6 +124,7 @@ class Daemon:
         )
         workspace.create()
         self.quarantine = QuarantineList(home.held, home.root)
+        self.model_choices = ModelChoices(store, self.providers)
         self.services = TenantServices(
             node=identity.fingerprint,
             settings=settings,
@@ -132,6 +134,7 @@ class Daemon:
             private_root=home.root,
             approvals=home.approvals,
             quarantine=self.quarantine,
+            models=self.model_choices,
             notices=self.notices,
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)

@@ -153,8 +153,7 @@ class Dispatcher:
         """
         if session is None:
             session, fresh = new_id(), True
-        text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
-        thread = thread_id(workspace, envelope.sender, text)
+        thread, text = thread_of(workspace, envelope.sender, session)
         self._store.thread(
             ThreadInfo(thread, workspace, envelope.sender, text, headline(title), now(), fresh)
         )
@@ -387,6 +386,12 @@ def record_of(envelope: Envelope, *, answers: bool) -> Record:
         time.time_ns() // 1000,
         answers,
     )
+
+
+def thread_of(workspace: str, caller: str, session: Any) -> tuple[str, str]:
+    """The thread of a caller's session in a workspace, and the session as JSON text."""
+    text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
+    return thread_id(workspace, caller, text), text
 
 
 def on_thread(envelope: Envelope, thread: str) -> Envelope:

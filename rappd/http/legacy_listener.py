@@ -158,6 +158,7 @@ async def _chat(request: web.Request) -> web.Response:
     asked = decode_request(await request.read())
     if asked.pictures or any("pictures" in message for message in asked.history):
         raise RefusedError("Pictures are not taken from other machines.", do="Send the sentence alone.")
+    asked.model = ""  # the owner's to choose
     asked.turn_id = None  # ids are for those who prove who they are
     check_depth([asked.session_id, asked.history])
     session = asked.session_id if asked.session_id is not None else new_id()

@@ -226,6 +226,11 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             removed INTEGER NOT NULL
         ) STRICT""",
     ),
+    # Models that somebody chose for one conversation, or for a twin; "" is the one that answers everybody.
+    (
+        "ALTER TABLE conversations ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+        "CREATE TABLE twin_models(twin TEXT PRIMARY KEY NOT NULL, model TEXT NOT NULL) STRICT",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

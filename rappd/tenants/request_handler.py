@@ -61,7 +61,7 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "Pictures of other machines are not taken.", do="Show them in this machine's own page."
             )
-        peers = self._tenant.peers()
+        peers, choice = self._tenant.peers(), await self._tenant.models.of_turn(context)
         answer = await self._tenant.brainstem.turn(
             Ask(
                 text,
@@ -77,6 +77,8 @@ class TenantRequestHandler:
                 guests=peers.guests(context) if peers and not remote else None,
                 without_model=str(data.get("without_model") or "") if caller.listener == "tether" else "",
                 pictures=context.envelope.extensions.get(PICTURES, ()),
+                model=choice.model,
+                model_do=choice.do,
             )
         )
         if context.usage is not None:
@@ -86,7 +88,9 @@ class TenantRequestHandler:
             if context.emit:
                 context.emit({"type": "notice", "text": unheard})
         done = _done(answer)
-        return {"result": answer.text, **done} if remote else done
+        if remote:  # where this machine's model runs is its owner's to know
+            return {"result": answer.text, **done}
+        return {**done, "provider": answer.provider, "seconds": round(answer.seconds, 3)}
 
     async def _one_agent(self, context: RequestContext) -> dict[str, Any]:
         data = context.envelope.data

@@ -31,6 +31,7 @@ from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import Notices
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
+from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.quarantine import Quarantine
 from rappd.tenants.request_handler import TenantRequestHandler
 from rappd.tenants.tenant_config import (
@@ -73,6 +74,7 @@ class TenantServices:
     private_root: Path
     approvals: Path
     quarantine: QuarantineList
+    models: ModelChoices
     notices: Notices = field(default_factory=Notices)
     perform: Perform | None = None
     """Structural operations beside those of agents."""
@@ -157,6 +159,7 @@ class Tenant:
             describe=self.describe,
             test=self.test_file,
             perform=self.perform,
+            models=services.models,
             is_of_buddies=self.is_of_buddies,
         )
         self.admin = AgentAdmin(context)

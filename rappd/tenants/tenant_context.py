@@ -12,6 +12,7 @@ from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.notices.notices import Notices
+from rappd.tenants.model_choices import ModelChoices
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace
@@ -58,4 +59,5 @@ class TenantContext:
     describe: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
     test: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
     perform: Perform
+    models: ModelChoices
     is_of_buddies: Callable[[Agent], bool]

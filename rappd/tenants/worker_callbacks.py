@@ -95,7 +95,11 @@ class WorkerCallbackHandler:
 
         tools = arguments.get("tools")
         request = ModelRequest(
-            rest, tools if isinstance(tools, list) else [], prompt, model=str(arguments.get("model") or "")
+            rest,
+            tools if isinstance(tools, list) else [],
+            prompt,
+            model=str(arguments.get("model") or ""),
+            chosen=await self._tenant.models.of_twin(self._tenant.name),
         )
         completion = await self._thinking.model_turn(request)
         used(completion)

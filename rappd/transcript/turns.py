@@ -87,6 +87,12 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
         "state": exchange.state,
         "text": "",
         "model": _text(answered, "model"),
+        "provider": _text(answered, "provider"),
+        "seconds": _number(answered, "seconds")
+        if answered and "seconds" in answered.data
+        else exchange.seconds,
+        "input_tokens": _number(answered, "input_tokens"),
+        "output_tokens": _number(answered, "output_tokens"),
         "voice": _text(answered, "voice_response"),
         "twin": _text(answered, "twin_response"),
         "notices": [notice] if (notice := _text(answered, "notice")) else [],
@@ -145,6 +151,12 @@ def _call(exchange: Exchange) -> dict[str, Any]:
 def _text(message: Message | None, key: str) -> str:
     found = message.data.get(key) if message is not None else None
     return found if isinstance(found, str) else ""
+
+
+def _number(message: Message | None, key: str) -> float | None:
+    """A number of the record; None where it has none. It may come from an egg that others packed."""
+    found = message.data.get(key) if message is not None else None
+    return found if isinstance(found, int | float) and not isinstance(found, bool) and found >= 0 else None
 
 
 def is_turn(exchange: Exchange) -> bool:

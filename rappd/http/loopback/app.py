@@ -12,6 +12,7 @@ from rappd.http.loopback import (
     broadcast,
     cartridges,
     chat,
+    chat_models,
     conversations,
     devices,
     eggs,
@@ -50,6 +51,7 @@ def build(daemon: Daemon) -> web.Application:
     app = _empty(daemon, daemon.host, AllowedHosts(lambda: daemon.hosts))
     tables = [
         chat,
+        chat_models,
         health,
         agent_files,
         memories,
@@ -80,7 +82,10 @@ def build(daemon: Daemon) -> web.Application:
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
-    app.add_routes(under_twins(chat.routes, agent_files.routes, memories.routes))
+    app.add_routes(chat_models.conversation_routes)
+    app.add_routes(
+        under_twins(chat.routes, chat_models.conversation_routes, agent_files.routes, memories.routes)
+    )
     return app
 
 
@@ -90,6 +95,7 @@ def build_for_twin(daemon: Daemon, tenant: Tenant, port: int) -> web.Application
     app = _empty(daemon, tenant, AllowedHosts(lambda: hosts))
     for table in (chat, health, agent_files, models, voice_routes, services):
         app.add_routes(table.routes)
+    app.add_routes(chat_models.conversation_routes)
     return app
 
 
