@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -66,7 +66,6 @@ class ProviderDescription(msgspec.Struct, frozen=True):
     """For screens. ``state`` is ready, looking, "doesn't answer", "refused" or "no model"; ``do`` what would help.
 
     ``refusal`` is the last error of the server in its own words, ``refused_at`` its epoch time, until it answers again.
-    ``limits`` are those known of the model.
     """
 
     name: str
@@ -76,7 +75,6 @@ class ProviderDescription(msgspec.Struct, frozen=True):
     do: str = ""
     refusal: str = ""
     refused_at: float = 0.0
-    limits: Sequence[Limit] = ()
 
 
 class ProviderSelector:
@@ -246,13 +244,14 @@ class ProviderSelector:
         """Provider, model, address, and whether it answers."""
         managed = self._pool.first
         if managed is not None:
-            known, refused = managed.limits(self.current), managed.refusal_of(self.current)
-            described = ProviderDescription(self.name, self.current, managed.where, "ready", limits=known)
+            refused = managed.refusal_of(self.current)
             if refused is None:
-                return described
-            problem = refused.problem
+                return ProviderDescription(self.name, self.current, managed.where, "ready")
+            problem, at = refused.problem, refused.at
             state = "doesn't answer" if problem.meaning in _SILENCE else "refused"
-            return replace(described, state=state, do=problem.do, refusal=str(problem), refused_at=refused.at)
+            return ProviderDescription(
+                self.name, self.current, managed.where, state, problem.do, str(problem), at
+            )
         if self._fake is not None:
             return ProviderDescription(self.name, self.current, "this machine", "ready")
         if not self._pool.looked.is_set():

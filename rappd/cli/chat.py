@@ -43,6 +43,7 @@ _HELP = """\
 /help    this list
 /new     forget this conversation and start anew
 /agents  what I can use
+/model   which model answers here; /model NAME chooses another, auto the usual one
 /exit    leave (or Ctrl-D); Ctrl-C stops an answer"""
 _KEYS = "/help  /exit"
 _REMEMBERED = 200  # messages that go along as history
@@ -70,6 +71,9 @@ _OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="The whole answer as one JSON object."),
     click.option("--user", "user_guid", default="", help="Whose memory to use (a GUID)."),
     click.option("--session", "session_id", default="", help="Go on with this conversation."),
+    click.option(
+        "--model", default="", help="The model that answers this conversation; auto is the usual one."
+    ),
     click.option(
         "--picture",
         "files",
@@ -99,6 +103,7 @@ def talk(
     as_json: bool,
     user_guid: str,
     session_id: str,
+    model: str,
     files: Sequence[Path],
 ) -> None:
     """One sentence and its answer, or a conversation where there is a terminal and no sentence.
@@ -115,6 +120,8 @@ def talk(
         sentence = sys.stdin.read().strip()
     if not sentence and (as_json or not sys.stdin.isatty()):
         raise UsageProblemError("TEXT is missing.", do=f'{partner.command} "what can you do?"')
+    if model:
+        session.choose_model(model)
     if not sentence:
         _converse(session, status)
         return
@@ -134,12 +141,31 @@ class _ChatSession:
         self._history: list[dict[str, Any]] = []
         self.pictures: list[Picture] = []
         """They go with the next sentence."""
+        self._model = ""
+
+    def choose_model(self, model: str) -> str:
+        """Has ``model`` answer this conversation, and those begun anew. Returns the one that answers now."""
+        chosen = self._about_model({"model": model})
+        self._model = model
+        return chosen
+
+    def model(self) -> str:
+        """The model that answers here."""
+        return self._about_model({})
+
+    def _about_model(self, fields: dict[str, str]) -> str:
+        body = {"session_id": self._session_id, **fields}
+        if self._user_guid:
+            body["user_guid"] = self._user_guid
+        return str(self._daemon.post(f"{self.partner.path}/chat/model", body)["model"])
 
     def begin_anew(self) -> None:
         """Forgets what was said."""
         self._history.clear()
         self.pictures = []
         self._session_id = str(uuid.uuid4())
+        if self._model:
+            self.choose_model(self._model)
 
     def ask(self, text: str, spoken: TurnRenderer | None) -> dict[str, Any]:
         """Sends one sentence and shows what happens as it happens. Returns the answer's fields.
@@ -185,6 +211,7 @@ class _ChatSession:
                 if kind == "done":
                     if spoken:
                         spoken.answer(str(event["response"]))
+                        spoken.answered(event)
                     return {key: value for key, value in event.items() if key != "type"}
                 if spoken:
                     spoken.event(event)
@@ -192,7 +219,7 @@ class _ChatSession:
 
 
 def _converse(talk: _ChatSession, status: dict[str, Any]) -> None:
-    _header(talk.partner, status)
+    _header(talk, status)
     if talk.pictures:
         names = strip_control(", ".join(one.get("name", "a picture") for one in talk.pictures))
         print_out(dim(f"With your first sentence: {names}"))
@@ -225,9 +252,10 @@ def _goes_on(talk: _ChatSession, label: str) -> bool:
     return True
 
 
-def _header(partner: ChatTarget, status: dict[str, Any]) -> None:
-    who = thinking(status) if status["has_model"] else status["provider"]
-    left = f"{partner.name}, {who}, {count(len(partner.agents()), 'agent')}"
+def _header(talk: _ChatSession, status: dict[str, Any]) -> None:
+    partner = talk.partner
+    who = thinking({**status, "model": talk.model()}) if status["has_model"] else status["provider"]
+    left = f"{partner.name}, {strip_control(who)}, {count(len(partner.agents()), 'agent')}"
     room = min(terminal_width(), EDGE) - len(_KEYS)
     print_out(f"{left:<{room}}{dim(_KEYS)}" if cells(left) + 2 <= room else left)
 
@@ -243,6 +271,10 @@ def _is_order(talk: _ChatSession, text: str) -> bool:
         case "/agents":
             for name in talk.partner.agents():
                 print_out(f"  {strip_control(name)}")
+        case "/model":
+            print_out(f"  {strip_control(talk.model())}")
+        case _ if text.startswith("/model "):
+            print_out(dim(f"{strip_control(talk.choose_model(text.split(maxsplit=1)[1]))} answers here."))
         case _ if re.fullmatch(r"/\w+", text):
             print_out(f"{text} is none of these:\n{_HELP}")
         case _:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import print_json, print_out, status_mark, strip_control
+from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.names import twin_names
 from rappd.cli.start_screen import local_models, thinking
+from rappd.cli.twin_client import path_of
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.errors import UsageProblemError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
@@ -23,29 +27,43 @@ def models() -> None:
 @models.command("list")
 @_JSON
 def list_(as_json: bool) -> None:
-    """The model in use, those that can be chosen, and a server on this machine that waits for your yes."""
+    """The model in use, those that can be chosen, and a server on this machine that waits for your yes.
+
+    Beside a model stands what it was found not to do; below them, twins that have a model of their own.
+    """
     daemon = ControlClient(Home.here())
     status, found = daemon.get("/operator/status"), daemon.get("/models")
+    own = [row for row in daemon.get("/twins")["twins"] if row.get("model")]
     if as_json:
-        print_json({"models": found["models"], "current": found["current"], **_local(status)})
+        twins = [{"twin": row["name"], "key": row["key"], "model": row["model"]} for row in own]
+        print_json({"models": found["models"], "current": found["current"], "twins": twins, **_local(status)})
         return
     print_out(f"Thinking  {strip_control(thinking(status))}")
     for model in found["models"]:
         current = status_mark("good") if model["id"] == found["current"] else " "
-        print_out(f"  {current} {strip_control(str(model['id']))}")
+        print_out(f"  {current} {strip_control(str(model['id']))}{_limits(model.get('limits', ()))}")
+    for row in own:
+        print_out(f"Twin  {strip_control(row['name'])} answers with {strip_control(row['model'])}")
     local_models(status)
 
 
 @models.command()
 @click.argument("which", metavar="local|MODEL|auto")
+@click.option(
+    "--twin", default="", shell_complete=twin_names, help="For this twin alone; auto takes it back."
+)
 @_JSON
-def use(which: str, as_json: bool) -> None:
+def use(which: str, twin: str, as_json: bool) -> None:
     """Use the model server found on this machine (`local`), or a MODEL of the server in use.
 
+    It counts for everybody, but for conversations and twins with a model of their own.
     A server that you said yes to answers turns. To let it change agents and twins as well, name it:
     `rappd config set provider.url URL`.
     """
     daemon = ControlClient(Home.here())
+    if twin:
+        _use_for_twin(daemon, twin, which, as_json)
+        return
     if which == "local":
         server = str(daemon.post("/models/local", {})["server"])
         if as_json:
@@ -58,6 +76,24 @@ def use(which: str, as_json: bool) -> None:
         print_json({"model": chosen["model"]})
     else:
         print_out(f"{status_mark('good')} {strip_control(str(chosen['model']))} answers from now on.")
+
+
+def _use_for_twin(daemon: ControlClient, twin: str, model: str, as_json: bool) -> None:
+    if model == "local":
+        raise UsageProblemError(
+            "A server is chosen for everybody; a twin has a model of it.", do="rappd models list"
+        )
+    chosen = daemon.post(path_of(twin, "model"), {"model": model})
+    if as_json:
+        print_json({"twin": chosen["name"], "key": chosen["key"], "model": chosen["model"]})
+        return
+    name, model = strip_control(chosen["name"]), strip_control(chosen["model"])
+    told = f"{name} answers with {model} from now on." if model else f"{name} answers with the usual model."
+    print_out(f"{status_mark('good')} {told}")
+
+
+def _limits(limits: Sequence[dict[str, str]]) -> str:
+    return dim(f"  {strip_control('; '.join(one['text'] for one in limits))}") if limits else ""
 
 
 def _local(status: dict[str, Any]) -> dict[str, Any]:

@@ -20,12 +20,15 @@ from rappd.cli.console import (
     utf8,
     wrapped,
 )
-from rappd.cli.formatting import took
+from rappd.cli.formatting import count, took
 from rappd.cli.progress import Progress
 from rappd.cli.tables import beginning, cells
 
 EDGE = 74
 """The column at which the right-hand words of a wide terminal end."""
+
+OFFLINE = "offline brain"
+"""The provider's name where no model answered."""
 
 _MARKDOWN = re.compile(r"\*\*|^```|^#{1,6} |^\s*[-*+] |^\s*\d+[.)] |^\|.*\|$|`[^`\n]+`|\]\(", re.MULTILINE)
 _TRAILING = re.compile(r"[ ]+(\x1b\[0m)?$")
@@ -94,6 +97,16 @@ class TurnRenderer:
             self._waiting = text
         self._print_blocks(rest=True)
 
+    def answered(self, done: dict[str, Any]) -> None:
+        """One dim line below the answer: who gave it, how long it took, and how many tokens."""
+        if who := answered_by(done):
+            self._line.clear()
+            print_err(
+                dim(
+                    f"{self._indent}{beginning(who, max(10, terminal_width(sys.stderr) - cells(self._indent)))}"
+                )
+            )
+
     def end(self) -> None:
         """Leaves the screen in order, also after a turn that was stopped."""
         self._print_blocks(rest=True)
@@ -153,6 +166,23 @@ class TurnRenderer:
         for line in _lines(strip_control(runnable(block)), cells(self._label)):
             print_out(f"{self._label if self._first else self._indent}{line}")
             self._first = False
+
+
+def answered_by(done: dict[str, Any]) -> str:
+    """ "small, Ollama, 0.8 s, 7 tokens in, 3 out", "without a model, 8 ms"; "" where nothing is known."""
+    provider = strip_control(str(done.get("provider") or ""))
+    if not provider:
+        return ""
+    model = strip_control(str(done.get("model") or ""))
+    who = (
+        "without a model"
+        if provider == OFFLINE
+        else ", ".join(dict.fromkeys(filter(None, (model, provider))))
+    )
+    parts = [who, took(float(done.get("seconds") or 0))]
+    if done.get("tokens"):
+        parts.append(f"{count(done['input_tokens'], 'token')} in, {done['output_tokens']:,} out")
+    return ", ".join(parts)
 
 
 def _call(event: dict[str, Any]) -> str:

@@ -111,6 +111,7 @@ def show_one(twin: Row) -> None:
         ("Parent", twin["parent_rappid"]),
         ("Memories", "cannot be read" if twin["memories"] is None else f"{twin['memories']:,}"),
         ("Talked", talked),
+        ("Model", twin.get("model", "")),
         ("Buddy", _life(twin.get("buddy"))),
         ("Agents", ", ".join(twin["agents"])),
         ("Services", ", ".join(twin["services"])),

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import to_builtins
+
 from agents.providers import local_servers
 from agents.providers.local_servers import is_served_by_worker
 from agents.providers.openai_server import Azure
@@ -33,7 +35,10 @@ _FIELDS = {
 
 
 async def describe_servers(settings: Settings, providers: ProviderSelector) -> dict[str, Any]:
-    """For screens: the kind in use, and what is known of each. Keys are told only as set or not."""
+    """For screens: the kind in use, and what is known of each. Keys are told only as set or not.
+
+    ``limits`` are those of models of the server in use, where some were learnt.
+    """
     found = await local_servers.answering(local_urls(settings), local_servers.LOOK_SECONDS)
     of_agents = await asyncio.gather(
         *(is_served_by_worker(one.url, providers.worker_serves) for one in found)
@@ -58,6 +63,10 @@ async def describe_servers(settings: Settings, providers: ProviderSelector) -> d
             ],
         },
         "copilot": {**_fields_of(settings, "copilot"), "state": providers.copilot_state},
+        "limits": [
+            {"model": model, "limits": to_builtins(known)}
+            for model, known in providers.known_limits().items()
+        ],
     }
 
 

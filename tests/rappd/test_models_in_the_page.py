@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from aiohttp.web import HTTPBadRequest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, says
@@ -179,11 +181,23 @@ def test_picker_chooses_another_model_by_keyboard(
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    expect(page.locator(".toast")).to_contain_text("model-31 answers from now on.")
+    expect(page.locator(".toast")).to_contain_text("model-31 answers here from now on.")
     expect(picker).to_have_text("model-31")
     expect(picker).to_be_focused()
-    daemon.chat("hello")
+    expect(_ask(page, "hello")).to_contain_text("model-31")
     assert fake_model.asked[-1]["model"] == "model-31"
+    picker.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("searchbox", name="Search models")).to_be_focused()
+    page.keyboard.type("model-7")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")  # from this conversation to everybody
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast").last).to_contain_text("model-7 answers from now on.")
+    daemon.chat("hello")
+    assert fake_model.asked[-1]["model"] == "model-7"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -209,3 +223,90 @@ def test_cards_and_picker_pass_axe(
     expect(page.locator(".model-row")).to_have_count(2)
     page.evaluate(STILL)
     assert page.evaluate(VIOLATIONS, RULES) == []
+
+
+def _talk(page: Page, daemon: RunningDaemon, path: str = "") -> None:
+    page.goto(daemon.post("/operator/key", control=True).json()["url"])
+    page.locator("#main h1").wait_for(state="attached")
+    page.goto(f"http://127.0.0.1:{daemon.port}/#/chat{path}")
+
+
+def _pick(page: Page, model: str, whom: str) -> None:
+    page.locator(".model-picker").click()
+    page.locator(".model-row").filter(has_text=model).click()
+    page.get_by_label(whom).check()
+    page.get_by_role("button", name="Use it").click()
+
+
+def _ask(page: Page, text: str) -> Locator:
+    page.locator("#write").fill(text)
+    page.keyboard.press("Enter")
+    return page.locator(".answered-by").last
+
+
+def test_model_is_chosen_for_a_conversation_for_a_twin_and_for_everybody(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    fake_model.listed = [{"id": name} for name in ("usual", "here", "of the twin", "of all")]
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="usual").start()
+    key = daemon.post("/twins", {"name": "gardener"}, control=True).json()["key"]
+    _talk(page, daemon, f"/{key}")
+    picker = page.locator(".model-picker")
+    expect(picker).to_have_text("usual")
+    _pick(page, "here", "This conversation")
+    expect(page.locator(".toast")).to_contain_text("here answers here from now on.")
+    expect(picker).to_have_text("here")
+    expect(_ask(page, "hello")).to_contain_text("here, on this computer")
+    _pick(page, "of the twin", "gardener, in every conversation")
+    expect(page.locator(".toast").last).to_contain_text("of the twin answers for gardener from now on.")
+    expect(picker).to_have_text("here")  # this conversation keeps its own
+    page.reload()
+    expect(picker).to_have_text("here")
+    page.get_by_role("button", name="New conversation").first.click()
+    expect(picker).to_have_text("of the twin")
+    page.goto(f"http://127.0.0.1:{daemon.port}/#/chat")
+    expect(picker).to_have_text("usual")
+    _pick(page, "of all", "Everybody who asks")
+    expect(picker).to_have_text("of all")
+    page.locator(".toast").last.get_by_role("button", name="Undo").click()
+    expect(picker).to_have_text("usual")
+
+
+def test_who_answered_how_long_and_how_many_tokens_stay_with_a_conversation_that_is_opened_again(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small").start()
+    _talk(page, daemon)
+    line = _ask(page, "hello")
+    expect(line).to_contain_text("small, on this computer")
+    expect(line).to_contain_text("7 tokens in, 3 out")
+    said = line.inner_text()
+    page.evaluate("localStorage.clear()")
+    (found,) = daemon.get("/conversations", control=True).json()["conversations"]
+    page.goto(f"http://127.0.0.1:{daemon.port}/#/chat/conversation/{found['id']}")
+    page.reload()
+    expect(page.locator(".answered-by")).to_have_text(said)
+
+
+def test_what_a_model_was_found_not_to_do_stands_at_its_card_and_in_the_picker(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, page: Page
+) -> None:
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small").start()
+
+    def without_tools(body: dict[str, Any]) -> dict[str, Any]:
+        fake_model.script.insert(0, says("I talk"))
+        text = '{"error": {"message": "this model does not support tools"}}'
+        raise HTTPBadRequest(text=text, content_type="application/json")
+
+    fake_model.will(without_tools)
+    _talk(page, daemon)
+    expect(_ask(page, "hello")).to_contain_text("small")
+    page.locator(".model-picker").click()
+    expect(page.locator(".model-row").filter(has_text="small")).to_contain_text("Cannot use agents.")
+    expect(page.locator(".model-row").filter(has_text="big")).not_to_contain_text("agents")
+    page.evaluate(axe_core())
+    page.evaluate(STILL)
+    assert page.evaluate(VIOLATIONS, RULES) == []
+    page.keyboard.press("Escape")
+    _settings(page, daemon)
+    expect(_card(page, "Another server").locator(".model-limits")).to_have_text("small: cannot use agents.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from aiohttp import web
 
+from envelopes.codecs.chat import model_name
 from rappd.daemon.local_models import describe_local
 from rappd.daemon.model_servers import changes_for, describe_servers, try_server
 from rappd.http.app_keys import DAEMON
@@ -18,16 +19,17 @@ routes = web.RouteTableDef()
 
 @routes.get("/models")
 async def models(request: web.Request) -> web.Response:
-    """Models that can be chosen, and the current one (RAPP v1 §8)."""
+    """Models that can be chosen, with the `limits` that are known of each, and the current one (RAPP v1 §8)."""
     thinking = request.app[DAEMON].providers
     return ok({"models": await thinking.models(), "current": thinking.current})
 
 
 @routes.get("/models/pictures")
 async def pictures(request: web.Request) -> web.Response:
-    """Tells if the current model takes `pictures`: true or false, or null where only trying tells."""
+    """Tells if the model `?model=`, or the current one, takes `pictures`: true or false, or null where only trying tells."""
     thinking = request.app[DAEMON].providers
-    return ok({"model": thinking.current, "pictures": await thinking.takes_pictures()})
+    model = model_name(request.query.get("model")) or thinking.current
+    return ok({"model": model, "pictures": await thinking.takes_pictures(model)})
 
 
 @routes.post("/models/set")

@@ -26,7 +26,10 @@ async def twins(request: web.Request) -> web.Response:
             return ok({"archived": await verbs.lifecycle.list_archived()})
         case "purged":
             return ok({"purged": await verbs.lifecycle.list_purged()})
-    return ok(await verbs.listing())
+    found, models = await verbs.listing(), request.app[DAEMON].model_choices
+    return ok(
+        {**found, "twins": [{**row, "model": await models.of_twin(row["key"])} for row in found["twins"]]}
+    )
 
 
 @routes.post("/twins")
@@ -66,8 +69,10 @@ async def archive_matching(request: web.Request) -> web.Response:
 @routes.get("/twins/{twin}")
 @operator_only
 async def show(request: web.Request) -> web.Response:
-    """One twin with its soul and files."""
-    return ok(await _verbs(request).show(_name(request)))
+    """One twin with its soul and files, and the `model` of its own, where it has one."""
+    found = await _verbs(request).show(_name(request))
+    model = await request.app[DAEMON].model_choices.of_twin(found["twin"]["key"])
+    return ok({"twin": {**found["twin"], "model": model}})
 
 
 @routes.post("/twins/{twin}/rename")

@@ -14,10 +14,10 @@ const MOST_OF_A_PICTURE = 50_000_000; // before it is made smaller
 const CONTROL = /[\0-\x08\x0e-\x1f]/;
 
 /**
- * The list of a message box. `add(files)` takes files in and tells if all were taken; `with(text)` gives the sentence with
+ * The list of a message box; `model()` is the one chosen there, "" for everybody's. `add(files)` takes files in and tells if all were taken; `with(text)` gives the sentence with
  * the texts, `pictures` what goes beside it.
  */
-export function attachmentList({ changed }) {
+export function attachmentList({ model, changed }) {
   const list = h("ul", { class: "attachments", "aria-label": "Attached files" });
   const refusals = h("div", { class: "attachments-refused", role: "alert" });
   const note = h("p", { class: "soft note", hidden: true });
@@ -65,7 +65,7 @@ export function attachmentList({ changed }) {
     async add(some) {
       const refused = [];
       for (const file of some) {
-        const problem = refusal(file, files) || (await readInto(files, file));
+        const problem = refusal(file, files) || (await readInto(files, file, model()));
         if (problem) refused.push(`${file.name} ${problem}`);
       }
       fill(
@@ -105,10 +105,11 @@ function refusal(file, files) {
   return "";
 }
 
-const readInto = (files, file) => (isPicture(file) ? readPictureInto(files, file) : readTextInto(files, file));
+const readInto = (files, file, model) =>
+  isPicture(file) ? readPictureInto(files, file, model) : readTextInto(files, file);
 
-async function readPictureInto(files, file) {
-  const blind = await blindModel();
+async function readPictureInto(files, file, model) {
+  const blind = await blindModel(model);
   if (blind) return `was not attached: ${blind} cannot see pictures. Choose another model, or describe it.`;
   const picture = await readPicture(file);
   if (!picture) return "was not attached: this browser cannot open it. Save it as PNG or JPEG.";
@@ -117,9 +118,9 @@ async function readPictureInto(files, file) {
 }
 
 /** The name of the model where it is known that it takes no pictures; else only trying tells. */
-async function blindModel() {
+async function blindModel(asked) {
   try {
-    const { model, pictures } = await get("/models/pictures");
+    const { model, pictures } = await get(`/models/pictures${asked && `?model=${encodeURIComponent(asked)}`}`);
     return pictures === false ? model || "the model" : "";
   } catch (found) {
     if (found instanceof Problem) return "";

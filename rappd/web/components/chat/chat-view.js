@@ -36,7 +36,7 @@ export function chatView(main, key) {
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
   const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
-  const picker = modelPicker();
+  const picker = modelPicker(conversation);
   writing.element.append(picker.element, anew);
   const list = turnList(conversation, { scroller, end });
   fill(scroller, h("div", { class: "chat-column" }, empty, list.element));

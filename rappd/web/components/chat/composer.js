@@ -88,7 +88,7 @@ export function composer(conversation, { sent }) {
   const read = async (some) => {
     const { attachmentList } = await import("../attachments/attachments.js");
     if (!attached) {
-      attached = attachmentList({ changed: () => field.focus() });
+      attached = attachmentList({ model: () => conversation.model, changed: () => field.focus() });
       form.before(attached.element);
     }
     return attached.add(some);

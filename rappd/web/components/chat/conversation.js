@@ -33,6 +33,7 @@ class Conversation extends EventTarget {
   others = [];
   earlier = 0; // turns before the first one here that only the daemon has
   thread = ""; // its id on the daemon, once known
+  model = ""; // the one chosen for it, or for the twin, once that is known; "" is the one for everybody
   carried = null; // the turn whose stream this tab reads; its own copy is the newest
   #saving = 0;
 
@@ -297,6 +298,10 @@ const ACT = {
     turn.text = data.response ?? data.assistant_response ?? turn.text;
     turn.thread = data.thread ?? "";
     turn.model = data.model ?? "";
+    turn.provider = data.provider ?? "";
+    turn.seconds = data.seconds ?? null;
+    turn.tokensIn = data.input_tokens ?? null;
+    turn.tokensOut = data.output_tokens ?? null;
     turn.voice = data.voice_response ?? "";
     turn.twin = data.twin_response ?? "";
     turn.state = "done";

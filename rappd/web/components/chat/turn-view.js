@@ -3,6 +3,7 @@
 import { callView } from "./tool-call.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { markdown } from "./markdown.js";
+import { answeredBy } from "../models/answered-by.js";
 import { problemView } from "../ui/problem.js";
 import { sentenceForm, versionButtons } from "../conversations/turn-editing.js";
 import { canSpeak, speak } from "./voice.js";
@@ -131,6 +132,7 @@ function ending(turn, course) {
     turn.twin &&
       h("div", { class: "twin-aside" }, h("p", { class: "soft" }, "Your twin adds"), markdown(turn.twin)),
     turn.problem && turn.state === "failed" && problemView(turn.problem, { quiet: true }),
+    turn.state === "done" && answeredBy(turn),
     turn.state !== "stopping" && actions(turn, course),
   ];
 }
@@ -140,7 +142,6 @@ function actions(turn, course) {
   return h(
     "div",
     { class: "foot" },
-    turn.model && h("span", { class: "soft" }, turn.model),
     course && versionButtons(turn.id, course.versions, (id) => course.choose(turn, id)),
     course &&
       h(

@@ -37,7 +37,8 @@ export function copilotCard() {
   return {
     element: frame.element,
     close: login.close,
-    update({ used, copilot }) {
+    update({ used, copilot, limits }) {
+      frame.limits(used === "copilot" ? limits : []);
       const signedIn = Boolean(copilot.state) && copilot.state !== REFUSED;
       frame.mark(used === "copilot" ? "used" : signedIn ? "ready" : "");
       use.hidden = !signedIn || used === "copilot";

@@ -18,7 +18,8 @@ export function localCard() {
     errorPlace,
   );
   let drawn = "";
-  const update = ({ used, local }) => {
+  const update = ({ used, local, limits }) => {
+    frame.limits(used === "local" ? limits : []);
     const accepted = local.servers.some(({ server }) => server === local.accepted);
     frame.mark(used === "local" ? "used" : accepted ? "ready" : "");
     const text = JSON.stringify([used, local]);

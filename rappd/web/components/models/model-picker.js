@@ -1,48 +1,68 @@
-/** The model in use, as a button beside the message box; it opens the list of models to choose from. */
+/** The model that answers, as a button beside the message box; it opens the list of models to choose from. */
 
-import { Problem, get, post } from "../../lib/api.js";
+import { Problem, get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { openDialog } from "../ui/dialog.js";
+import { twins } from "../twins/twins-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
+import { limitsInWords } from "./model-limits.js";
+import { chooseModel, learnModel, modelChoice, scopesOf } from "./model-choice.js";
 
 const SEARCH_FROM = 9;
-const AUTOMATIC = "auto";
 
-/** The button. `close()` when it leaves the page. */
-export function modelPicker() {
+/** The button of a conversation. `close()` when it leaves the page. */
+export function modelPicker(conversation) {
   const name = h("span", {});
   const element = h(
     "button",
-    { type: "button", class: "quiet small model-picker", onclick: openModels },
+    { type: "button", class: "quiet small model-picker", onclick: () => openModels(conversation) },
     name,
     icon("chevron", "icon turned"),
   );
   const draw = () => {
     const provider = daemon.health?.provider;
     element.hidden = !provider || (!daemon.operator && provider.state === "no model");
-    const model = provider?.state === "no model" ? "No model" : provider?.model || provider?.name || "";
+    const usual = provider?.model || provider?.name || "";
+    const model = provider?.state === "no model" ? "No model" : conversation.model || usual;
     fill(name, model);
     element.setAttribute("aria-label", `Model: ${model}. Choose another.`);
   };
-  for (const event of ["change", "operator"]) daemon.addEventListener(event, draw);
-  draw();
+  let session = null; // of what is known
+  const learn = async () => {
+    if (session !== conversation.session) conversation.model = "";
+    session = conversation.session;
+    draw();
+    if (await learnModel(conversation)) draw();
+  };
+  const watched = [
+    [daemon, "change", draw],
+    [daemon, "operator", draw],
+    [daemon, "back", learn],
+    [conversation, "replaced", learn],
+    [twins, "change", learn],
+    [modelChoice, "chosen", learn],
+  ];
+  for (const [what, event, act] of watched) what.addEventListener(event, act);
+  learn();
   return {
     element,
-    close: () => ["change", "operator"].forEach((event) => daemon.removeEventListener(event, draw)),
+    close() {
+      for (const [what, event, act] of watched) what.removeEventListener(event, act);
+    },
   };
 }
 
-/** Opens the list of models of the server in use. */
-export function openModels() {
+/** Opens the list of models of the server in use, to choose for a conversation, its twin, or everybody. */
+export function openModels(conversation = null) {
   const body = h("div", { class: "dialog-body" }, h("p", { class: "soft" }, "Asking which there are…"));
   const dialog = openDialog({ title: "Which model answers?", build: () => body });
   const close = () => dialog.close();
-  show(body, close);
+  show(body, close, conversation);
 }
 
-async function show(body, close) {
+async function show(body, close, conversation) {
   const { provider = {} } = daemon.health ?? {};
   const elsewhere =
     daemon.operator &&
@@ -52,15 +72,18 @@ async function show(body, close) {
     return;
   }
   let listed;
+  let choices;
   try {
-    listed = await get("/models");
+    [listed, choices] = await Promise.all([get("/models"), conversation && learnModel(conversation)]);
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
     fill(body, problemView(found));
     return;
   }
   const errorPlace = h("div", {});
-  const rows = listed.models.map((model) => modelRow(model, model.id === listed.current));
+  const scopes = scopesOf(choices && conversation);
+  const before = { everybody: listed.current, ...choices };
+  const rows = listed.models.map((model) => modelRow(model, model.id === (choices?.model ?? listed.current)));
   const search = h("input", { type: "search", "aria-label": "Search models", placeholder: "Search…" });
   const none = h("p", { class: "soft", hidden: true }, "No model is called that.");
   search.addEventListener("input", () => {
@@ -72,15 +95,17 @@ async function show(body, close) {
     "form",
     { class: "model-list" },
     h("fieldset", {}, h("legend", { class: "visually-hidden" }, "Models"), rows),
+    scopes.length > 1 && scopeChoice(scopes),
   );
+  const scope = () => scopes.find(({ name }) => name === new FormData(list).get("scope")) ?? scopes[0];
   const choose = async (model) => {
-    const before = listed.current;
-    if (!(await attemptIn(errorPlace, () => post("/models/set", { model })))) return;
+    const chosen = scope();
+    const former = before[chosen.name];
+    if (!(await attemptIn(errorPlace, () => chooseModel(chosen, model)))) return;
     close();
-    daemon.look();
-    const undo = { label: "Undo", run: () => post("/models/set", { model: before }).then(() => daemon.look()) };
-    toast(model === AUTOMATIC ? "Chosen by itself from now on." : `${model} answers from now on.`, {
-      actions: before && before !== model ? [undo] : [],
+    const usual = chosen.name === "everybody" ? "Chosen by itself from now on." : chosen.answers("The usual model");
+    toast(model ? chosen.answers(model) : usual, {
+      actions: former === model ? [] : [{ label: "Undo", run: () => chooseModel(chosen, former) }],
     });
   };
   list.addEventListener("submit", (event) => {
@@ -91,13 +116,13 @@ async function show(body, close) {
     h(
       "div",
       { class: "dialog-actions dialog-foot" },
-      h("button", { type: "button", class: "quiet", onclick: () => choose(AUTOMATIC) }, "Automatic"),
+      h("button", { type: "button", class: "quiet", onclick: () => choose("") }, "Automatic"),
       h("button", { type: "submit", class: "primary" }, "Use it"),
     ),
   );
   fill(
     body,
-    h("p", { class: "soft" }, `From ${provider.name === "local model" ? "a server on this computer" : provider.name}. It counts for everybody who asks ${daemon.name}.`),
+    h("p", { class: "soft" }, `From ${provider.name === "local model" ? "a server on this computer" : provider.name}.${forWhom(choices)}`),
     elsewhere,
     rows.length >= SEARCH_FROM && search,
     errorPlace,
@@ -107,12 +132,38 @@ async function show(body, close) {
   (rows.length >= SEARCH_FROM ? search : list.querySelector("input:checked, input"))?.focus();
 }
 
-function modelRow({ id, name, available = true }, current) {
+/** A sentence on what a choice for everybody leaves alone; "" where one chooses for less than everybody. */
+const forWhom = (choices) =>
+  choices ? "" : ` It counts for everybody who asks ${daemon.name}, but for conversations and twins with a model of their own.`;
+
+function scopeChoice(scopes) {
+  return h(
+    "fieldset",
+    { class: "model-scope" },
+    h("legend", {}, "For whom?"),
+    scopes.map(({ name, words }, at) =>
+      h(
+        "label",
+        { class: "choice-line" },
+        h("input", { type: "radio", name: "scope", value: name, checked: at === 0 }),
+        h("span", {}, words),
+      ),
+    ),
+  );
+}
+
+function modelRow({ id, name, available = true, limits = [] }, current) {
   const row = h(
     "label",
     { class: "choice-line model-row" },
     h("input", { type: "radio", name: "model", value: id, checked: current, disabled: !available, required: true }),
-    h("span", {}, name || id, name && name !== id && h("span", { class: "soft" }, ` ${id}`)),
+    h(
+      "span",
+      {},
+      name || id,
+      name && name !== id && h("span", { class: "soft" }, ` ${id}`),
+      limits.length > 0 && h("span", { class: "soft help" }, limitsInWords(limits)),
+    ),
   );
   row.dataset.words = `${id} ${name ?? ""}`.toLowerCase();
   return row;

@@ -115,6 +115,7 @@ function serverCard({ kind, title, sentence, fields }) {
     update(servers) {
       const now = servers[kind];
       fold.inert = false;
+      frame.limits(servers.used === kind ? servers.limits : []);
       frame.mark(servers.used === kind ? "used" : now.url ? "ready" : "");
       fill(fold.firstElementChild, now.url ? "Change" : "Set up");
       for (const [name, { input }] of Object.entries(inputs)) {

@@ -25,7 +25,7 @@ export function serverCards() {
     },
     "Use no model",
   );
-  const pick = h("button", { type: "button", class: "secondary", onclick: openModels }, "Choose another model");
+  const pick = h("button", { type: "button", class: "secondary", onclick: () => openModels() }, "Choose another model");
   let closed = false;
   let looks = 0;
 
