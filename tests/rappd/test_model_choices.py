@@ -10,6 +10,10 @@ import pytest
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import Answer, RunningDaemon
 
+from envelopes.envelope import HELP, THREAD, Envelope, new_id
+from rappd.dispatch.context import Caller, RequestContext
+from rappd.tenants.model_choices import ModelChoices
+
 USUAL, CONVERSATION, TWIN, REQUEST = "usual", "for-talk", "for-twin", "for-once"
 
 
@@ -111,6 +115,42 @@ def test_model_of_a_wrong_type_is_a_400_in_the_one_shape(desk: RunningDaemon, wr
 
 def test_another_program_chooses_no_model_for_a_twin(desk: RunningDaemon) -> None:
     assert desk.post(f"{_twin(desk)}/model", {"model": TWIN}).status == 403
+
+
+@pytest.mark.parametrize(
+    ("caller", "model"),
+    [
+        (Caller("loopback"), REQUEST),
+        (Caller("control", operator=True), REQUEST),
+        (Caller("tether", caps=("HELP",), device="phone"), TWIN),
+        (Caller("federation", peer="pi", caps=("HELP",)), TWIN),
+        (Caller("legacy", caps=("HELP",)), TWIN),
+    ],
+)
+async def test_only_callers_of_this_machine_have_a_model_of_their_own(caller: Caller, model: str) -> None:
+    choices = ModelChoices(Kept(), Lists())  # type: ignore[arg-type]
+    await choices.choose_for_conversation("t", CONVERSATION)
+    await choices.choose_for_twin("gardener", TWIN)
+    for data, wanted in (({"model": REQUEST}, model), ({}, CONVERSATION if model == REQUEST else TWIN)):
+        envelope = Envelope(new_id(), "anna", "gardener_1", HELP, data, {THREAD: "t"})
+        assert (await choices.of_turn(RequestContext(envelope, caller, "gardener"))).model == wanted
+
+
+class Kept:
+    """A record without anything in it, which takes every change."""
+
+    async def rows(self, statement: str, values: object = ()) -> list[object]:
+        return []
+
+    async def change(self, change: object) -> list[object]:
+        return []
+
+
+class Lists:
+    """A provider that has every model."""
+
+    async def check_model(self, model: str) -> None:
+        return None
 
 
 def test_model_that_is_gone_is_told_in_the_servers_words_and_the_usual_one_answers(

@@ -262,7 +262,7 @@ def test_model_is_chosen_for_a_conversation_for_a_twin_and_for_everybody(
     expect(picker).to_have_text("here")  # this conversation keeps its own
     page.reload()
     expect(picker).to_have_text("here")
-    page.get_by_role("button", name="New conversation").first.click()
+    page.get_by_role("button", name="New", exact=True).click()
     expect(picker).to_have_text("of the twin")
     page.goto(f"http://127.0.0.1:{daemon.port}/#/chat")
     expect(picker).to_have_text("usual")

@@ -41,6 +41,10 @@ _CHAT_REQUEST = {
             "format": "uuid",
             "description": "a repeat is answered from the record",
         },
+        "model": {
+            "type": "string",
+            "description": "the model that answers this turn; `auto`, or none, is the conversation's, the twin's or everybody's",
+        },
         "pictures": {
             "type": "array",
             "maxItems": MOST_PICTURES,
@@ -72,6 +76,12 @@ _CHAT_ANSWER = {
         "voice_response": {"type": "string"},
         "twin_response": {"type": "string"},
         "notice": {"type": "string"},
+        "provider": {"type": "string", "description": "who answered; `offline brain` is none"},
+        "seconds": {"type": "number"},
+        "tokens": {"type": "integer"},
+        "input_tokens": {"type": "integer"},
+        "output_tokens": {"type": "integer"},
+        "cost_usd": {"type": "number"},
     },
     "additionalProperties": {"type": "string", "description": "what senses of the workspace add"},
 }  # fmt: skip

@@ -80,6 +80,12 @@ def test_a_brainstem_turn_has_result_and_response(mine: PlainMachine) -> None:
     assert got.data["result"] == got.data["response"] == "fake-llm: how are you"
 
 
+def test_turn_of_another_machine_takes_no_model_and_tells_no_provider(mine: PlainMachine) -> None:
+    got = mine.post(mine.envelope("HELP", {"prompt": "how are you", "model": "no such"}))
+    assert (got.status, got.data["model"]) == (200, "fake-llm")
+    assert not {"provider", "seconds"} & set(got.data)
+
+
 def test_late_answer_is_delivered_and_fetchable(node: Node, mine: PlainMachine) -> None:
     asked = mine.help("Counted", {"tell": "late", "seconds": 1.5}, _x_deadline=0.3)
     got = mine.post(asked)
