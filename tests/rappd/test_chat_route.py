@@ -27,6 +27,8 @@ def test_a_turn_answers_with_the_union_of_published_keys(fake_daemon: RunningDae
         "twin_mode",
         "model",
         "requested_model",
+        "provider",
+        "seconds",
     }
     assert answer["response"] == answer["assistant_response"] == "fake-llm: hello"
     assert answer["session_id"] == "s1"

@@ -19,17 +19,15 @@ routes = web.RouteTableDef()
 @routes.get("/twins")
 @operator_only
 async def twins(request: web.Request) -> web.Response:
-    """Active twins; `?state=archived` or `purged` lists those."""
+    """Active twins, each with the `model` of its own where it has one; `?state=archived` or `purged` lists those."""
     verbs = _verbs(request)
     match request.query.get("state", "active"):
         case "archived":
             return ok({"archived": await verbs.lifecycle.list_archived()})
         case "purged":
             return ok({"purged": await verbs.lifecycle.list_purged()})
-    found, models = await verbs.listing(), request.app[DAEMON].model_choices
-    return ok(
-        {**found, "twins": [{**row, "model": await models.of_twin(row["key"])} for row in found["twins"]]}
-    )
+    found = await verbs.listing()
+    return ok({**found, "twins": [await _with_model(request, row) for row in found["twins"]]})
 
 
 @routes.post("/twins")
@@ -69,10 +67,9 @@ async def archive_matching(request: web.Request) -> web.Response:
 @routes.get("/twins/{twin}")
 @operator_only
 async def show(request: web.Request) -> web.Response:
-    """One twin with its soul and files, and the `model` of its own, where it has one."""
+    """One twin with its soul and files, and the `model` of its own where it has one."""
     found = await _verbs(request).show(_name(request))
-    model = await request.app[DAEMON].model_choices.of_twin(found["twin"]["key"])
-    return ok({"twin": {**found["twin"], "model": model}})
+    return ok({"twin": await _with_model(request, found["twin"])})
 
 
 @routes.post("/twins/{twin}/rename")
@@ -183,6 +180,11 @@ async def purge(request: web.Request) -> web.Response:
             _name(request), confirm=body.get("confirm") is True, reason=_maybe(body, "reason")
         )
     )
+
+
+async def _with_model(request: web.Request, row: dict[str, Any]) -> dict[str, Any]:
+    model = await request.app[DAEMON].model_choices.of_twin(row["key"])
+    return {**row, "model": model} if model else row
 
 
 def _verbs(request: web.Request) -> TwinOperations:

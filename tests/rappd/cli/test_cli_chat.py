@@ -22,6 +22,9 @@ from rappd.cli.turn_renderer import TurnRenderer
 SLOW = 'import time; print("slow has begun", flush=True); time.sleep(600); return "done"'
 
 
+TIME = r"(?:\d+ ms|[\d.]+ s)"
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon without a model: the offline brain picks the agent that the words name."""
@@ -41,7 +44,7 @@ def test_one_sentence_is_answered_with_call_on_stderr(desk: RunningDaemon) -> No
     done = desk.cli("chat", "kettle", "please")
     assert done.returncode == 0
     assert done.stdout == "(no model) The kettle **boils**.\n"
-    assert re.fullmatch(r"Kettle +\d+ ms\n|Kettle +[\d.]+ s\n", done.stderr)
+    assert re.fullmatch(rf"Kettle +{TIME}\nwithout a model, {TIME}\n", done.stderr)
     piped = desk.cli("chat", stdin="kettle please\n")
     assert piped.stdout == done.stdout
 
@@ -75,7 +78,8 @@ def test_a_refused_turn_is_an_error_in_the_one_shape(desk: RunningDaemon) -> Non
 
 def test_on_a_terminal_markdown_is_shown_not_spelled(desk: RunningDaemon) -> None:
     seen = on_terminal(desk, "chat", "kettle please")
-    assert seen.lines[-1] == "(no model) The kettle boils."
+    assert seen.lines[-2] == "(no model) The kettle boils."
+    assert re.fullmatch(rf"without a model, {TIME}", seen.lines[-1])
     assert "\x1b[1m" in seen.raw
     assert re.match(r"Kettle {50,}\d+ ms$|Kettle {50,}[\d.]+ s$", seen.lines[0])
     assert len(seen.lines[0]) == 74
@@ -154,10 +158,11 @@ def test_a_conversation_looks_as_designed(tmux: Callable[[int], Tmux]) -> None:
     assert re.fullmatch(r"      Kettle +(\d+ ms|[\d.]+ s)", screen[2])
     assert len(screen[2]) == 74
     assert screen[3] == "desk  (no model) The kettle boils."
+    assert re.fullmatch(rf"      without a model, {TIME}", screen[4])
     talk.type("write me a poem about the sea and the harbour")
     talk.until(lambda screen: any("None of my agents" in line for line in screen))
     screen = talk.ready()
-    assert all(line.startswith("      ") for line in screen[6:-1]), "long answers are indented below the name"
+    assert all(line.startswith("      ") for line in screen[7:-1]), "long answers are indented below the name"
     talk.type("/help")
     talk.until(lambda screen: any(line.startswith("/exit    leave") for line in screen))
     talk.type("/agents")

@@ -165,7 +165,7 @@ def test_one_sentence_to_a_twin_is_answered_by_the_twin(desk: RunningDaemon) -> 
     (desk.home / "twins" / key / "agents" / "kettle_agent.py").write_text(kettle)
     done = desk.cli("twins", "chat", "cook", "kettle", "please")
     assert (done.returncode, done.stdout) == (0, "(no model) The kettle **boils**.\n")
-    assert re.fullmatch(r"Kettle +\S+ (ms|s)\n", done.stderr)
+    assert re.fullmatch(r"Kettle +\S+ m?s\nwithout a model, \S+ m?s\n", done.stderr)
     assert run(desk, "chat", "cook", stdin="kettle please\n") == done.stdout
     answer = told(desk, "chat", "chat", "cook", "kettle please", "--session", "abc")
     assert (answer["session_id"], answer["agent_logs"]) == ("abc", "[Kettle] The kettle **boils**.")
