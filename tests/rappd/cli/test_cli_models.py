@@ -93,3 +93,36 @@ def test_local_setting_of_another_word_is_refused(idle: RunningDaemon) -> None:
     done = idle.cli("config", "set", "provider.local", "maybe")
     assert done.returncode == 2
     assert "ask, on, off" in done.stderr
+
+
+def test_model_is_used_for_a_twin_and_for_a_conversation_alone(
+    fresh: RunningDaemon, model: FakeModel
+) -> None:
+    fresh.start()
+    fresh.cli("models", "use", "local")
+    fresh.cli("twins", "new", "gardener")
+    done = fresh.cli("models", "use", "big", "--twin", "gardener")
+    assert (done.returncode, done.stdout) == (0, "✓ gardener answers with big from now on.\n")
+    assert "Twin  gardener answers with big\n" in fresh.cli("models", "list").stdout
+    (own,) = json.loads(fresh.cli("models", "list", "--json").stdout)["twins"]
+    assert (own["twin"], own["model"]) == ("gardener", "big")
+    assert "Model     big" in fresh.cli("twins", "show", "gardener").stdout
+    told = fresh.cli("twins", "chat", "gardener", "hello")
+    assert (told.stdout, told.stderr.split(",")[:2]) == ("done\n", ["big", " local model"])
+    assert told.stderr.endswith(" 7 tokens in, 3 out\n")
+
+    wrong = fresh.cli("models", "use", "bog", "--twin", "gardener")
+    assert wrong.returncode != 0
+    assert "did you mean big?" in wrong.stderr
+    model.will()
+    assert "did you mean big?" in fresh.cli("chat", "--model", "bog", "hello").stderr
+    assert model.asked == []
+    fresh.cli("chat", "--model", "big", "--session", "s", "hello")
+    fresh.cli("chat", "--session", "s", "again")  # the conversation keeps it
+    fresh.cli("chat", "hello")
+    assert [one["model"] for one in model.asked] == ["big", "big", "small"]
+
+    back = fresh.cli("models", "use", "auto", "--twin", "gardener")
+    assert back.stdout == "✓ gardener answers with the usual model.\n"
+    assert "gardener" not in fresh.cli("models", "list").stdout
+    assert fresh.cli("models", "use", "local", "--twin", "gardener").returncode == 2

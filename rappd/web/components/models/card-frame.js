@@ -25,6 +25,6 @@ export function cardFrame(title, sentence, ...inside) {
       const [look, text] = STATES[state] ?? [];
       fill(badge, text && h("span", { class: `sign ${look}` }, text));
     },
-    limits: (models) => fill(known, limitList(models)),
+    limits: (models = []) => fill(known, limitList(models)),
   };
 }
