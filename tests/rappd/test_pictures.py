@@ -104,8 +104,18 @@ def test_refusal_of_the_server_is_one_sentence_and_the_next_turn_is_answered(
             "code": "picture_refused",
         },
     )
+    assert daemon.get("/models/pictures").json() == {"model": "small", "pictures": False}  # remembered
+    assert daemon.get("/models/pictures?model=big").json() == {"model": "big", "pictures": None}
     fake_model.will(says("hello"))
     assert daemon.chat("hello")["response"] == "hello"
+    again = daemon.post("/chat", {"user_input": "and this?", "pictures": [PICTURE]})
+    assert again.json()["error"] == "Model 'small' takes no pictures."
+    assert len(fake_model.asked) == 1  # it was not asked once more
+    (small, big) = daemon.get("/models").json()["models"]
+    assert (small["limits"], "limits" in big) == (
+        [{"part": "pictures", "text": "cannot see pictures"}],
+        False,
+    )
 
 
 def test_what_ollama_tells_of_a_model_spares_the_question(
