@@ -15,11 +15,17 @@ from agents.errors import AgentError, ModelUnavailableError
 from agents.providers import error_messages
 from agents.providers.abilities import Limit
 from agents.providers.fake import FakeModel
+from agents.providers.fallbacks import (
+    OFFLINE_CALL,
+    answers_without_model,
+    complete,
+    in_words,
+    replied_without,
+)
 from agents.providers.github_login import GitHubLogin
 from agents.providers.local_servers import LocalServer, WorkerServes
 from agents.providers.managed_provider import ManagedProvider
 from agents.providers.model_names import nearest
-from agents.providers.pictures import has_pictures, without_pictures
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
 from agents.providers.refusals import Meaning
@@ -37,10 +43,7 @@ __all__ = [
 Remember = Callable[[str], Awaitable[None]]
 """Persists the model picked on a screen; ``""`` is automatic."""
 
-_OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain made in a model's stead
 _NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
-_PERHAPS_OF_PICTURES = (400, 404, 413, 415, 422, 500, 501)
-"""Statuses by which servers refuse pictures; llama.cpp and Ollama answer 500."""
 _SILENCE = (Meaning.SILENT, Meaning.SLOW, Meaning.BROKE_OFF)
 """Meanings of errors where nothing refused: nobody answered, or not to the end."""
 _OFFERED_DO = "rappd models use local"
@@ -165,9 +168,9 @@ class ProviderSelector:
         if managed is None:
             if request.pictures:
                 raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
-            completion = await self._offline.complete(_in_words(request))
+            completion = await self._offline.complete(in_words(request))
             completion.provider = self._offline.name
-        elif _is_without(request):
+        elif answers_without_model(request):
             completion = await self._without(request, None)
         else:
             completion = await self._with(managed, request)
@@ -312,13 +315,13 @@ class ProviderSelector:
         named = await self._offered(managed, request.model)
         usual = await self._offered(managed, self._chosen)
         if named or not request.chosen:
-            return await _complete(managed, replace(request, model=named or usual))
+            return await complete(managed, replace(request, model=named or usual))
         try:
-            return await _complete(managed, replace(request, model=request.chosen))
+            return await complete(managed, replace(request, model=request.chosen))
         except ModelUnavailableError as problem:
             if problem.meaning != Meaning.NO_MODEL or request.chosen == (usual or managed.provider.model):
                 raise
-            completion = await _complete(managed, replace(request, model=usual))
+            completion = await complete(managed, replace(request, model=usual))
             gone = f"{str(problem).rstrip('.')}; {completion.model or self.current} answered — {request.chosen_do}."
             completion.notice = f"{gone} {completion.notice}".strip()
             return completion
@@ -338,66 +341,11 @@ class ProviderSelector:
             raise problem or ModelUnavailableError("The model doesn't answer", do="ask again")
         self.meter.degraded += 1
         request.extra["problem"] = problem
-        completion = await self._offline.complete(replace(_in_words(request), model=""))
-        completion.notice = _replied_without(problem)
+        completion = await self._offline.complete(replace(in_words(request), model=""))
+        completion.notice = replied_without(problem)
         completion.provider = self._offline.name
         completion.tool_calls = tuple(
-            replace(call, id=f"{_OFFLINE_CALL}{call.id.removeprefix(_OFFLINE_CALL)}")
+            replace(call, id=f"{OFFLINE_CALL}{call.id.removeprefix(OFFLINE_CALL)}")
             for call in completion.tool_calls
         )
         return completion
-
-
-def _replied_without(problem: ModelUnavailableError | None) -> str:
-    """The sentence that says why the offline brain answered, in the words of whoever refused."""
-    if problem is None:
-        return ""
-    do = f" — {problem.do}" if problem.do else ""
-    why = str(problem)
-    told = why if problem.wait >= 1 else why.rstrip(".")
-    return f"{told} Replied without it{do}." if problem.wait >= 1 else f"{told}; replied without it{do}."
-
-
-async def _complete(managed: ManagedProvider, request: ModelRequest) -> Completion:
-    """One answer. Pictures of earlier sentences become words for a model that takes none.
-
-    Raises ``PictureRefusedError`` where the sentence that is answered has some.
-    """
-    with managed.asked(request.model):
-        return await _complete_as_seen(managed, request)
-
-
-async def _complete_as_seen(managed: ManagedProvider, request: ModelRequest) -> Completion:
-    if not any(map(has_pictures, request.messages)):
-        return await managed.provider.complete(request)
-    model = request.model or managed.provider.model
-    if await managed.takes_pictures(model) is not False:
-        try:
-            return await managed.provider.complete(request)
-        except ModelUnavailableError as problem:
-            if problem.meaning != Meaning.NO_PICTURES and problem.upstream_status not in _PERHAPS_OF_PICTURES:
-                raise
-            if request.pictures:
-                raise error_messages.pictures_refused(model, request.pictures, problem) from problem
-    elif request.pictures:
-        raise error_messages.pictures_refused(model, request.pictures)
-    return await managed.provider.complete(_in_words(request))
-
-
-def _in_words(request: ModelRequest) -> ModelRequest:
-    if not any(map(has_pictures, request.messages)):
-        return request
-    return replace(request, messages=without_pictures(request.messages))
-
-
-def _is_without(request: ModelRequest) -> bool:
-    """True when the offline brain has taken this turn over: the calls being answered are its own."""
-    if not request.round:
-        return False
-    for message in reversed(request.messages):
-        if message.get("role") == "assistant":
-            calls = message.get("tool_calls") or ()
-            return any(str(call.get("id", "")).startswith(_OFFLINE_CALL) for call in calls)
-        if message.get("role") == "user":
-            return False
-    return False
