@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any
@@ -351,7 +350,9 @@ _ONE_OF = {"feet": "foot", "inches": "inch"} | {
     if name.endswith("s") and name not in ("m/s", "inches")
 }
 _UNIT = "|".join(re.escape(spelling) for spelling in sorted(_BY_SPELLING, key=len, reverse=True))
-_AMOUNT = rf"-?(?:\d+(?:[.,]\d+)*|an?|half an?|one|two|three|four|five|six|seven|eight|nine|ten)\s*(?:{_UNIT})"
+_AMOUNT = (
+    rf"-?(?:\d+(?:[.,]\d+)*|an?|half an?|one|two|three|four|five|six|seven|eight|nine|ten)\s*(?:{_UNIT})"
+)
 _CONVERTED = re.compile(
     rf"(?:(?:convert|change|turn|what(?:'s| is| are)|whats|how much (?:is|are)|how (?:long|far|heavy|fast|warm|hot|cold) (?:is|are))\s+)?"
     rf"(?P<amounts>{_AMOUNT}(?:(?:\s+and\s+|[\s,]*){_AMOUNT})*)\s*(?:in|into|to|as|=)\s*(?P<unit>{_UNIT})",
@@ -487,14 +488,35 @@ def _zone(where: str) -> tuple[Any, str]:
         key = next(fits, None) or next((zone for zone in known if zone.casefold() == whole), None)
     if key is None or key not in known:
         raise _NoAnswerError(f"I do not know the time in “{where}”. Name a large city in the same time zone.")
-    return ZoneInfo(key), " ".join(word if word in ("de", "of") else word.capitalize() for word in typed.split())
+    return ZoneInfo(key), " ".join(
+        word if word in ("de", "of") else word.capitalize() for word in typed.split()
+    )
 
 
 # Days
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_NEAR = {"today": 0, "tomorrow": 1, "yesterday": -1, "the day after tomorrow": 2, "the day before yesterday": -2}
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_NEAR = {
+    "today": 0,
+    "tomorrow": 1,
+    "yesterday": -1,
+    "the day after tomorrow": 2,
+    "the day before yesterday": -2,
+}
 _ASKS_DAY = (
     r"(?:what(?:'s| is| was| will be)?\s+(?:the\s+)?(?:day(?:\s+of\s+the\s+(?:week|month|year))?|weekday|date|day\s+and\s+date)"
     r"|whats\s+the\s+(?:day|date)|which\s+(?:day(?:\s+of\s+the\s+week)?|weekday|date)|on\s+(?:what|which)\s+(?:week)?day)"
@@ -531,9 +553,12 @@ def _day(asked: str, now: datetime) -> str | None:
         said = f"{count} {shifted['unit'] if count != 1 else shifted['unit'].rstrip('sS')}"
         return f"{said} ago it was {_long(day)}." if back else f"In {said} it will be {_long(day)}."
     named = _NAMED.fullmatch(asked)
-    if named is None or (day := _read_day(named["day"] or named["until"], today)) is None:
-        return None
-    if named["until"]:
+    meant = _read_day(named["day"] or named["until"], today) if named is not None else None
+    return _told(meant, today, counted=bool(named and named["until"])) if meant is not None else None
+
+
+def _told(day: date, today: date, *, counted: bool) -> str:
+    if counted:
         left = (day - today).days
         name = _long(day)
         if left < 0:
@@ -574,7 +599,9 @@ def _read_day(text: str, today: date) -> date | None:
         year, month, number = (int(part) for part in found.groups())
     elif found := re.fullmatch(r"(\d{1,2})\.\s*(\d{1,2})\.\s*(\d{4})?", said):
         number, month, year = int(found[1]), int(found[2]), int(found[3]) if found[3] else None
-    elif found := re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([a-z]{3,9})\.?,?\s*(\d{4})?", said):
+    elif found := re.fullmatch(
+        r"(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([a-z]{3,9})\.?,?\s*(\d{4})?", said
+    ):
         number, month, year = int(found[1]), _month(found[2]), int(found[3]) if found[3] else None
     elif found := re.fullmatch(r"([a-z]{3,9})\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?,?\s*(\d{4})?", said):
         number, month, year = int(found[2]), _month(found[1]), int(found[3]) if found[3] else None
@@ -599,4 +626,6 @@ def _long(day: date) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(QuickAnswersAgent().perform(question=" ".join(sys.argv[1:]) or "what time is it?") + "\n")
+    sys.stdout.write(
+        QuickAnswersAgent().perform(question=" ".join(sys.argv[1:]) or "what time is it?") + "\n"
+    )

@@ -35,7 +35,7 @@ Remember = Callable[[str], Awaitable[None]]
 """Persists the model picked on a screen; ``""`` is automatic."""
 
 _OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain made in a model's stead
-_NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
+_NO_MODEL_DO = "start Ollama, or rappd models connect"
 _PERHAPS_OF_PICTURES = (400, 404, 413, 415, 422, 500, 501)
 """Statuses by which servers refuse pictures; llama.cpp and Ollama answer 500."""
 _SILENCE = (Meaning.SILENT, Meaning.SLOW, Meaning.BROKE_OFF)
@@ -160,6 +160,8 @@ class ProviderSelector:
         if managed is None:
             if request.pictures:
                 raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
+            if self.offered is not None:
+                request.extra["connect"] = _OFFERED_DO
             completion = await self._offline.complete(_in_words(request))
         elif _is_without(request):
             completion = await self._without(request, None)
@@ -206,6 +208,9 @@ class ProviderSelector:
             await self._choose("")
             return {"model": self.current, "auto": True}
         available = [entry["id"] for entry in await self.models() if entry.get("available", True)]
+        if not available:
+            do = self.describe().do or "rappd models connect"
+            raise UnknownModelError(f"{self.name} lists no models now. Available: []", do=do)
         if model not in available:
             raise UnknownModelError(
                 f"Unknown model. Available: {available}", do="choose one of these, or auto"

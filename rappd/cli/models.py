@@ -8,8 +8,10 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_json, print_out, status_mark, strip_control
+from rappd.cli.models_connect import connect, no_such_model
+from rappd.cli.models_download import download
 from rappd.cli.start_screen import local_models, thinking
-from rappd.control_client import ControlClient
+from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -53,11 +55,21 @@ def use(which: str, as_json: bool) -> None:
         else:
             print_out(f"{status_mark('good')} {strip_control(server)} answers from now on.")
         return
-    chosen = daemon.post("/models/set", {"model": which})
+    try:
+        chosen = daemon.post("/models/set", {"model": which})
+    except ResponseError as problem:
+        listed = [str(model["id"]) for model in daemon.get("/models")["models"]]
+        if problem.code != "unknown_model" or not listed:
+            raise
+        raise no_such_model(which, listed) from problem
     if as_json:
         print_json({"model": chosen["model"]})
     else:
         print_out(f"{status_mark('good')} {strip_control(str(chosen['model']))} answers from now on.")
+
+
+models.add_command(connect)
+models.add_command(download)
 
 
 def _local(status: dict[str, Any]) -> dict[str, Any]:

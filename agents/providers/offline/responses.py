@@ -23,7 +23,9 @@ _MOST_TRIED = 12
 _LONGEST_CLAUSE = 60
 _LONGEST_SENTENCE = 120
 _LONGEST_NAME = 64
-_SETTING = "For open questions connect a model: rappd config set provider.url URL"
+_OPEN_QUESTIONS = "For open questions connect a model: "
+_SETTING = f"{_OPEN_QUESTIONS}rappd models connect"
+"""Ends most texts; the page shows a button in its place (``components/chat/connect-model.js``)."""
 _NONE: Mapping[str, str] = {}
 _CUT = re.compile(
     r"[,;:(]| - | – | — |\. | and (?=(?:returns?|shows?|tells?|gives?|explains?|points?|reports?) )"
@@ -74,6 +76,11 @@ def polite(kind: str, tools: Sequence[Tool]) -> str:
         f"{NO_MODEL}{hello} I have no model: I run the agent that fits your words (ask: what can you do?)."
     ]
     return "\n".join([*lines, *([f"Try: {'; '.join(tries)}"] if tries else []), _SETTING])
+
+
+def connecting(text: str, command: str) -> str:
+    """``text`` with another command at its end to connect a model by."""
+    return f"{text.removesuffix(_SETTING)}{_OPEN_QUESTIONS}{command}" if text.endswith(_SETTING) else text
 
 
 def recalled(memories: Sequence[str]) -> str:

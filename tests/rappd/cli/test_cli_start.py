@@ -24,8 +24,8 @@ FIRST = """\
 ✓ desk_{four} is running
 
   Talk      {url}   or: rappd chat
-  Thinking  offline brain, no model  rappd config set provider.url URL
-  Agents    12 ready                 drop files into ~/newcomer/brainstem/agents
+  Thinking  offline brain, no model  rappd models connect
+  Agents    13 ready                 drop files into ~/newcomer/brainstem/agents
   Machines  {listener}
   Phones    off                      rappd pair
   Data      ~/newcomer               private
@@ -101,7 +101,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
     assert [line for line in lines if len(line) > 60 and "http://" not in line] == []
     at = next(number for number, line in enumerate(lines) if line.startswith("  Talk"))
     assert lines[at + 1] == "            or: rappd chat"
-    assert lines[at + 3] == "            rappd config set provider.url URL"
+    assert lines[at + 3] == "            rappd models connect"
     assert lines[at + 5] == "            drop files into ~/newcomer/brainstem/agents"
     terminal.send(signal.SIGTERM)
     assert terminal.to_end().code == 0
@@ -110,7 +110,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  offline brain  12 agents"), (80, ""), (40, "")):
+    for columns, words in ((120, "  offline brain  13 agents"), (80, ""), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
