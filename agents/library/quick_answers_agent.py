@@ -34,7 +34,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "QuickAnswers",
     "description": "The time, the date, sums and units, without a model and without a network.",
-    "summary": "Tells time and date, works out sums and units.",
+    "summary": "Tells time, date, sums and units.",
     "author": "rappd",
     "tags": ["time", "date", "calculator", "units"],
     "category": "core",
@@ -532,7 +532,7 @@ _SHIFTED = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    rf"(?:{_ASKS_DAY}\s+(?:is|was|will|does|did|will\s+be|is\s+on)\s+(?:it\s+)?(?:on\s+)?(?P<day>.{{3,40}}?)(?:\s+(?:fall\s+on|be|on))?"
+    rf"(?:{_ASKS_DAY}\s+(?P<near>(?:the\s+day\s+(?:after|before)\s+)?(?:tomorrow|yesterday))|{_ASKS_DAY}\s+(?:is|was|will|does|did|will\s+be|is\s+on)\s+(?:it\s+)?(?:on\s+)?(?P<day>.{{3,40}}?)(?:\s+(?:fall\s+on|be|on))?"
     r"|how\s+(?:many\s+days|long)\s+(?:(?:is\s+it|are\s+there|are\s+left|left)\s+)?(?:until|till|til|to)\s+(?P<until>.{3,40}))",
     re.IGNORECASE,
 )
@@ -553,7 +553,7 @@ def _day(asked: str, now: datetime) -> str | None:
         said = f"{count} {shifted['unit'] if count != 1 else shifted['unit'].rstrip('sS')}"
         return f"{said} ago it was {_long(day)}." if back else f"In {said} it will be {_long(day)}."
     named = _NAMED.fullmatch(asked)
-    meant = _read_day(named["day"] or named["until"], today) if named is not None else None
+    meant = _read_day(named["near"] or named["day"] or named["until"], today) if named is not None else None
     return _told(meant, today, counted=bool(named and named["until"])) if meant is not None else None
 
 

@@ -298,6 +298,7 @@ class ProviderSelector:
             raise problem or ModelUnavailableError("The model doesn't answer", do="ask again")
         self.meter.degraded += 1
         request.extra["problem"] = problem
+        request.extra["connect"] = ""  # the notice says what helps with the one that is set up
         completion = await self._offline.complete(replace(_in_words(request), model=""))
         completion.notice = _replied_without(problem)
         completion.tool_calls = tuple(

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from agents.providers.urls import has_login
 from rappd.cli.console import (
     command,
     dim,
@@ -51,6 +52,11 @@ def connect(url: str, model: str, key_stdin: bool, as_json: bool) -> None:
     For a server that speaks the way of OpenAI, here or elsewhere. Azure and GitHub Copilot are set up in the page, under
     Settings.
     """
+    if has_login(url.strip()):
+        raise UsageProblemError(
+            "The address holds a name or a password, and addresses are shown.",
+            do="write it without them; a key is asked for, or comes with --key-stdin",
+        )
     asks = interactive() and not as_json and not key_stdin
     if not url and not asks:
         raise UsageProblemError("--url is missing, and there is no terminal to ask on.", do=_OPTIONS_DO)

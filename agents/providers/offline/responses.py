@@ -79,8 +79,11 @@ def polite(kind: str, tools: Sequence[Tool]) -> str:
 
 
 def connecting(text: str, command: str) -> str:
-    """``text`` with another command at its end to connect a model by."""
-    return f"{text.removesuffix(_SETTING)}{_OPEN_QUESTIONS}{command}" if text.endswith(_SETTING) else text
+    """``text`` with another command at its end to connect a model by; with "" none, where a model is set up."""
+    if not text.endswith(_SETTING):
+        return text
+    before = text.removesuffix(_SETTING)
+    return f"{before}{_OPEN_QUESTIONS}{command}" if command else before.rstrip()
 
 
 def recalled(memories: Sequence[str]) -> str:
