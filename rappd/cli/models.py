@@ -19,7 +19,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 @click.group(cls=SuggestingGroup)
 def models() -> None:
-    """See which model answers, and choose another."""
+    """See which model answers, choose, connect or download another."""
 
 
 @models.command("list")
