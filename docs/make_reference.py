@@ -32,6 +32,8 @@ from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 DO = {
+    "download": "The text has Ollama's words; try again, what has arrived is kept.",
+    "model_server": "The text says what is wrong with the server; nothing was saved.",
     "asked_elsewhere": "Ask again in the session that is open now.",
     "session_closed": "Start a new one: `rappd sessions open`.",
     "session_too_large": "Export it as lines: `rappd sessions export --format jsonl`.",

@@ -96,10 +96,13 @@ class ContextMemoryAgent(BasicAgent):
             memories = _newest_first(storage)
         except (OSError, ValueError) as error:
             return f"Error: The memories could not be read: {error}"
+        twin = _twin()
         if not memories:
-            whose = f"for user ID {user}" if user else "in the shared memory"
+            whose = (
+                f"for user ID {user}" if user else f"in {twin}'s memory" if twin else "in the shared memory"
+            )
             return f"I don't have any memories stored {whose} yet."
-        whose = f"for user ID {user}" if user else "from shared memory"
+        whose = f"for user ID {user}" if user else f"from {twin}'s memory" if twin else "from shared memory"
         if everything:
             return "\n".join([f"All memories {whose}:", *map(_line, memories)])
         chosen = [memory for memory in memories if _mentions(memory, words)] if words else memories
@@ -175,6 +178,17 @@ def _storage() -> Any:
     except ImportError:
         return _Files()
     return AzureFileStorageManager()
+
+
+def _twin() -> str:
+    """The name of the twin whose workspace this is, "" in a brainstem and wherever nothing tells."""
+    try:
+        found = json.loads(Path("rappid.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if not isinstance(found, dict) or found.get("kind") == "brainstem-instance":
+        return ""
+    return " ".join(str(found.get("name") or "").split())[:60]
 
 
 class _Files:

@@ -2,7 +2,7 @@
 
 Say "remember that the boiler is serviced in May". The memory goes to the user's own store when the
 call carries a valid `user_guid`, otherwise to the shared one, and the reply says which. ContextMemory
-reads it back.
+reads it back. Of a twin, the reply says in which twin's memory it lies.
 
 Arguments: `memory_type` (fact, preference, insight, task), `content`, and optionally `importance`
 (1 to 5), `tags` and `user_guid`. The answer is one sentence.
@@ -112,7 +112,9 @@ class ManageMemoryAgent(BasicAgent):
             return f"Error: The memory could not be stored: {error}"
         if stored is False:
             return "Error: The memory could not be stored. Look whether the disk is full."
-        where = f"for user {user}" if user else "in shared memory"
+        twin = _twin()
+        where = f"in {twin}'s memory" if twin else "" if user else "in shared memory"
+        where = " ".join(filter(None, (where, f"for user {user}" if user else "")))
         return f'Successfully stored {kind} memory {where}: "{content}"'
 
 
@@ -142,6 +144,17 @@ def _open(user_guid: Any) -> tuple[Any, str | None]:
     if storage.set_memory_context(user) is False:
         user = None
     return storage, user
+
+
+def _twin() -> str:
+    """The name of the twin whose workspace this is, "" in a brainstem and wherever nothing tells."""
+    try:
+        found = json.loads(Path("rappid.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    if not isinstance(found, dict) or found.get("kind") == "brainstem-instance":
+        return ""
+    return " ".join(str(found.get("name") or "").split())[:60]
 
 
 class _Files:

@@ -94,12 +94,16 @@ class ManagedProvider(msgspec.Struct, eq=False):
         return max(self.refusals.values(), key=lambda one: one.at, default=None)
 
     async def listing(self) -> list[dict[str, Any]]:
-        """The server's list of models, or the ids known when it has none."""
+        """The server's list of models; the ids known when it has none, and none when nobody answers."""
         self._listed = True
         try:
             async with asyncio.timeout(_LISTING_SECONDS):
                 entries = await self.models()
-        except (ModelUnavailableError, TimeoutError):
+        except TimeoutError:
+            return []
+        except ModelUnavailableError as problem:
+            if problem.meaning in (Meaning.SILENT, Meaning.SLOW):
+                return []
             return [{"id": model, "name": model} for model in self.known or (self.provider.model,)]
         self.known = tuple(entry["id"] for entry in entries if entry.get("available", True))
         return entries

@@ -43,7 +43,7 @@ __all__ = [
 Remember = Callable[[str], Awaitable[None]]
 """Persists the model picked on a screen; ``""`` is automatic."""
 
-_NO_MODEL_DO = "start Ollama, or rappd config set provider.url URL"
+_NO_MODEL_DO = "start Ollama, or rappd models connect"
 _SILENCE = (Meaning.SILENT, Meaning.SLOW, Meaning.BROKE_OFF)
 """Meanings of errors where nothing refused: nobody answered, or not to the end."""
 _OFFERED_DO = "rappd models use local"
@@ -168,6 +168,8 @@ class ProviderSelector:
         if managed is None:
             if request.pictures:
                 raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
+            if self.offered is not None:
+                request.extra["connect"] = _OFFERED_DO
             completion = await self._offline.complete(in_words(request))
             completion.provider = self._offline.name
         elif answers_without_model(request):
@@ -235,6 +237,9 @@ class ProviderSelector:
             await self._choose("")
             return {"model": self.current, "auto": True}
         available = await self._available()
+        if not available:
+            do = self.describe().do or "rappd models connect"
+            raise UnknownModelError(f"{self.name} lists no models now. Available: []", do=do)
         if model not in available:
             raise UnknownModelError(
                 f"Unknown model. Available: {available}",
@@ -341,6 +346,7 @@ class ProviderSelector:
             raise problem or ModelUnavailableError("The model doesn't answer", do="ask again")
         self.meter.degraded += 1
         request.extra["problem"] = problem
+        request.extra["connect"] = ""  # the notice says what helps with the one that is set up
         completion = await self._offline.complete(replace(in_words(request), model=""))
         completion.notice = replied_without(problem)
         completion.provider = self._offline.name

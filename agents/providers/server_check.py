@@ -6,6 +6,7 @@ import time
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from agents.providers.json_http import JsonReply, ask
 from agents.providers.local_servers import (
@@ -16,7 +17,9 @@ from agents.providers.local_servers import (
     name_of,
 )
 from agents.providers.openai_server import Azure
-from agents.providers.urls import base_url, on_this_machine, shown, without_login
+from agents.providers.refusals import read as read_refusal
+from agents.providers.server_kinds import OLLAMA, facts, kind_of_listing
+from agents.providers.urls import base_url, is_web_address, on_this_machine, shown, without_login
 
 _NAMED = 5
 _QUESTION = [{"role": "user", "content": "Answer with the one word: yes"}]
@@ -37,7 +40,8 @@ class CheckResult(msgspec.Struct, frozen=True):
     """Outcome of a trial. ``reason`` is "" when the server answered, else a word for programs.
 
     ``text`` and ``do`` are for people, ``model`` is the one that was tried, ``models`` those that the server lists.
-    ``address`` is one to use in place of the one that was tried, where another works.
+    ``address`` is one to use in place of the one that was tried, where another works. ``server`` is the program or the
+    host that was asked, ``said`` its own sentence where it refused.
     """
 
     reason: str = ""
@@ -47,6 +51,8 @@ class CheckResult(msgspec.Struct, frozen=True):
     models: tuple[str, ...] = ()
     seconds: float = 0.0
     address: str = ""
+    server: str = ""
+    said: str = ""
 
     @property
     def works(self) -> bool:
@@ -62,7 +68,8 @@ async def check_server(
 ) -> CheckResult:
     """Tries an OpenAI-compatible server: its list of models, then one short answer.
 
-    Follows no redirect, and tells nothing of what the server said but names of models.
+    Follows no redirect, and tells nothing of what the server said but its kind, names of models and the sentence of an
+    error.
     """
     if refusal := unfit_address(address):
         return refusal
@@ -74,18 +81,23 @@ async def check_server(
     listed = await ask("GET", f"{url}/models", headers=headers, within=limits.listing)
     if listed.status == 404 or (listed.status == 200 and model_entries(listed) is None):
         return await _wrong_path(url, headers, listed, limits.listing)
-    problem = _problem(url, listed, limits.listing, has_key=bool(key))
+    problem = _problem(url, listed, limits.listing, key)
     if problem is not None:
         return problem
     entries = model_entries(listed) or []
     every = tuple(entry["id"] for entry in entries)
     models = chat_models(every)
     if model and every and model not in every:
-        return _no_model(url, model, models)
+        return replace(_no_model(url, model, models), server=_kind(url, listed))
     asked = model or (_PREFERRED if _PREFERRED in models else next(iter(models), ""))
     if not asked:
-        return CheckResult("no_model", f"{_name(url)} has no model yet.", _fetch_one(url))
-    return await _answers(f"{url}/chat/completions", headers, asked, models, limits.answer, has_key=bool(key))
+        kind = kind_of_listing(listed)
+        if not kind and on_this_machine(url):  # an empty list tells nothing
+            kind = (await facts(ask, url, "")).kind
+        kind = kind or _name(url)
+        return CheckResult("no_model", f"{kind} has no model yet.", _fetch_one(kind), server=kind)
+    found = await _answers(f"{url}/chat/completions", headers, asked, models, limits.answer, key)
+    return replace(found, models=models, server=_kind(url, listed))
 
 
 async def check_azure(
@@ -105,19 +117,13 @@ async def check_azure(
     url = f"{endpoint}/openai/deployments/{azure.deployment}/chat/completions?api-version={azure.version}"
     if azure.key:
         headers = {**headers, "api-key": azure.key}
-    return await _answers(url, headers, azure.deployment, (), limits.answer, has_key=bool(azure.key))
+    found = await _answers(url, headers, azure.deployment, (), limits.answer, azure.key)
+    return replace(found, server="Azure OpenAI")
 
 
 def unfit_address(address: str) -> CheckResult | None:
     """The result for what is no web address at all, else None."""
-    try:
-        parts = urlsplit(base_url(address)) if address.strip() else None
-        fits = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
-        if parts is not None:
-            _ = parts.port
-    except ValueError:
-        fits = False
-    if fits and not any(letter.isspace() for letter in address.strip()):
+    if is_web_address(address):
         return None
     return CheckResult(
         "bad_address", "That is not a web address.", "write it like https://models.example.org/v1"
@@ -125,7 +131,7 @@ def unfit_address(address: str) -> CheckResult | None:
 
 
 async def _answers(
-    url: str, headers: dict[str, str], model: str, models: tuple[str, ...], within: float, *, has_key: bool
+    url: str, headers: dict[str, str], model: str, models: tuple[str, ...], within: float, key: str
 ) -> CheckResult:
     began = time.monotonic()
     body = {"model": model, "messages": _QUESTION}
@@ -137,8 +143,8 @@ async def _answers(
             "test again in a minute, it may still be loading; or choose a smaller model",
         )
     if reply.status in (400, 404, 422):
-        return _refused_model(url, model, models, reply)
-    problem = _problem(url, reply, within, has_key=has_key)
+        return replace(_refused_model(url, model, models, reply), said=_said(reply, key))
+    problem = _problem(url, reply, within, key)
     if problem is not None:
         return problem
     if not isinstance(reply.data.get("choices"), list) or not reply.data["choices"]:
@@ -146,11 +152,26 @@ async def _answers(
     return CheckResult(model=model, models=models, seconds=round(time.monotonic() - began, 1))
 
 
-def _problem(url: str, reply: JsonReply, within: float, *, has_key: bool) -> CheckResult | None:
+def _kind(url: str, listed: JsonReply) -> str:
+    """The program that serves there where its list tells, else its host."""
+    return kind_of_listing(listed) or shown(url)
+
+
+def _said(reply: JsonReply, key: str) -> str:
+    """A server's own sentence of an error, "" where it sent none that is JSON."""
+    return read_refusal(reply.data, reply.status, secrets=(key,)).said if reply.data else ""
+
+
+def _problem(url: str, reply: JsonReply, within: float, key: str) -> CheckResult | None:
     """The reason why a reply is none of a working server, as far as its status tells; None for 200."""
-    where = shown(url)
     if not reply.status:
         return _unanswered(url, reply.failure, within)
+    found = _by_status(url, reply, has_key=bool(key))
+    return replace(found, server=shown(url), said=_said(reply, key)) if found is not None else None
+
+
+def _by_status(url: str, reply: JsonReply, *, has_key: bool) -> CheckResult | None:
+    where = shown(url)
     if reply.status in (401, 403):
         if has_key:
             return CheckResult("key_refused", f"{where} refused the key.", "copy the key again, whole")
@@ -268,5 +289,5 @@ def _name(url: str) -> str:
     return "the server" if found == "local model" else found
 
 
-def _fetch_one(url: str) -> str:
-    return "`ollama pull llama3.2`" if _name(url) == "Ollama" else "load one there"
+def _fetch_one(kind: str) -> str:
+    return "`ollama pull llama3.2`" if kind == OLLAMA else "load one there"

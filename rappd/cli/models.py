@@ -9,10 +9,12 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.models_connect import connect, no_such_model
+from rappd.cli.models_download import download
 from rappd.cli.names import twin_names
 from rappd.cli.start_screen import local_models, thinking
 from rappd.cli.twin_client import path_of
-from rappd.control_client import ControlClient
+from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 
@@ -21,7 +23,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 @click.group(cls=SuggestingGroup)
 def models() -> None:
-    """See which model answers, and choose another."""
+    """See which model answers, choose, connect or download another."""
 
 
 @models.command("list")
@@ -71,7 +73,13 @@ def use(which: str, twin: str, as_json: bool) -> None:
         else:
             print_out(f"{status_mark('good')} {strip_control(server)} answers from now on.")
         return
-    chosen = daemon.post("/models/set", {"model": which})
+    try:
+        chosen = daemon.post("/models/set", {"model": which})
+    except ResponseError as problem:
+        listed = [str(model["id"]) for model in daemon.get("/models")["models"]]
+        if problem.code != "unknown_model" or not listed:
+            raise
+        raise no_such_model(which, listed) from problem
     if as_json:
         print_json({"model": chosen["model"]})
     else:
@@ -94,6 +102,10 @@ def _use_for_twin(daemon: ControlClient, twin: str, model: str, as_json: bool) -
 
 def _limits(limits: Sequence[dict[str, str]]) -> str:
     return dim(f"  {strip_control('; '.join(one['text'] for one in limits))}") if limits else ""
+
+
+models.add_command(connect)
+models.add_command(download)
 
 
 def _local(status: dict[str, Any]) -> dict[str, Any]:

@@ -92,7 +92,8 @@ def show_problems(found: dict[str, Any]) -> None:
 def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     no_model = not found["has_model"]
     thinks = thinking(found)
-    hint = command("rappd config set provider.url URL") if no_model else ""
+    offered = (found.get("local_models") or {}).get("offered")  # `local_models` says what to do about it
+    hint = command("rappd models connect") if no_model and not offered else ""
     ready = f"{found['agents']} ready"
     width = max(_VALUE_WIDTH, cells(thinks), cells(ready))
     print_out(f"{status_mark('good')} {found['node']} is running")

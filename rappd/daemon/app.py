@@ -23,6 +23,7 @@ from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import Home, machine_name
 from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
+from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
@@ -191,6 +192,7 @@ class Daemon:
         self.snapshots.open_calls = self.calls.count_restored
         self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
+        self.model_downloads = ModelDownloads(lambda: self.settings, self.providers)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
         self.services.peers = peers = PeerToolGateway(self.federation, self.calls)
         sessions = Sessions(self.dispatcher, store, self.tenants)
@@ -323,6 +325,7 @@ class Daemon:
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.model_downloads.close()
         await self.supervisor.close()
         await self.providers.close()
         await self.anchoring.close()

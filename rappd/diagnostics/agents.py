@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from agents.contract.file_discovery import find_agent_files
+from agents.providers.urls import base_url, without_login
 from agents.runtime import programs
 from agents.workers import landlock, seccomp
 from agents.workers.ssh_access import can_use_ssh_keys
@@ -128,7 +129,7 @@ def check_thinking(visit: CheckContext) -> Iterator[Finding]:
     ):
         yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
     else:
-        do = "start Ollama, or rappd config set provider.url URL"
+        do = "start Ollama, or rappd models connect"
         if use == "none":
             do = "rappd config set provider.use auto"
         yield Finding("Thinking", "note", "no model answers; offline brain", do)
@@ -145,6 +146,7 @@ def _without_effect(settings: Settings) -> Iterator[Finding]:
 
 def _model_server(url: str) -> Iterator[Finding]:
     try:
+        url = without_login(base_url(url))[0]
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
@@ -152,7 +154,7 @@ def _model_server(url: str) -> Iterator[Finding]:
     if parts.hostname and _listens(parts.hostname, port):
         yield Finding("Thinking", "good", f"{parts.hostname} answers on port {port}")
     else:
-        do = "start it, or rappd config set provider.url URL"
+        do = "start it, or rappd models connect"
         yield Finding("Thinking", "bad", f"nothing answers at {url}", do)
 
 

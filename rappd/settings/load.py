@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
@@ -118,9 +117,10 @@ def check(setting: Setting, text: str) -> str:
             do=f"rappd config set {setting.name} {setting.default}",
         )
     if setting.kind == "address" and text and not _is_address(text):
+        example = setting.default or _EXAMPLES[setting.name]
         raise UsageProblemError(
             f'{setting.name}: "{text[:60]}" is no web address.',
-            do=f"rappd config set {setting.name} http://127.0.0.1:11434/v1",
+            do=f"rappd config set {setting.name} {example}",
         )
     if setting.kind == "prices":
         from agents.providers.provider import BadPriceError, price_list  # only who sets one needs it
@@ -135,18 +135,16 @@ def check(setting: Setting, text: str) -> str:
     return text
 
 
-def _is_address(text: str) -> bool:
-    """True for an address with a scheme, a port or a dot; a bare word is more likely a mistake than a host."""
-    from agents.providers.urls import base_url  # only who sets one needs it
+_EXAMPLES = {
+    "provider.url": "http://127.0.0.1:11434/v1",
+    "azure.endpoint": "https://your-name.openai.azure.com",
+}
 
-    try:
-        parts = urlsplit(text if "://" in text else base_url(text))
-        port = parts.port  # raises for a number that is no port
-        is_bare = "://" not in text and not port and "." not in (parts.hostname or "")
-    except ValueError:
-        return False
-    fits = parts.scheme in ("http", "https") and bool(parts.hostname) and not any(map(str.isspace, text))
-    return fits and (not is_bare or parts.hostname == "localhost")
+
+def _is_address(text: str) -> bool:
+    from agents.providers.urls import is_web_address  # only who sets one needs it
+
+    return is_web_address(text)
 
 
 def is_any_port(setting: Setting, text: str) -> bool:

@@ -60,7 +60,7 @@ SETTINGS = (
     Setting("provider.local_server", "RAPPD_LOCAL_SERVER", "text", "", "The one found that you said yes to.", live=True),
     Setting("github.token", "GITHUB_TOKEN", "text", "", "GitHub token with Copilot; else the sign-in, else gh.", secret=True, live=True),
     Setting("github.model", "GITHUB_MODEL", "text", "gpt-4o", "Model to ask GitHub Copilot for.", live=True),
-    Setting("azure.endpoint", "AZURE_OPENAI_ENDPOINT", "text", "", "Azure OpenAI resource.", live=True),
+    Setting("azure.endpoint", "AZURE_OPENAI_ENDPOINT", "address", "", "Azure OpenAI resource.", live=True),
     Setting("azure.deployment", "AZURE_OPENAI_DEPLOYMENT", "text", "", "Azure OpenAI deployment.", live=True),
     Setting("azure.key", "AZURE_OPENAI_API_KEY", "text", "", "Key for Azure OpenAI.", secret=True, live=True),
     Setting("azure.version", "AZURE_OPENAI_API_VERSION", "text", "2024-10-21", "Azure OpenAI API version.", live=True),
@@ -109,9 +109,9 @@ SETTINGS = (
     Setting("legacy.addresses", "RAPPD_LEGACY_ADDRESSES", "list", "", "Addresses that may use the legacy listener; empty keeps it closed."),
     Setting("legacy.scopes", "RAPPD_LEGACY_SCOPES", "list", "HELP.brainstem", "What they may do there: talk, and agents as HELP.brainstem.NAME."),
     Setting("notify.command", "RAPPD_NOTIFY_COMMAND", "text", "", "Program to run for each notice; gets what happened and what to do.", live=True),
-    Setting("github.url", "RAPPD_GITHUB_URL", "text", "https://github.com", "Where sign-in happens."),
-    Setting("github.api", "RAPPD_GITHUB_API", "text", "https://api.github.com", "GitHub's API."),
-    Setting("github.raw", "RAPPD_GITHUB_RAW", "text", "https://raw.githubusercontent.com", "Where sources are fetched from."),
+    Setting("github.url", "RAPPD_GITHUB_URL", "address", "https://github.com", "Where sign-in happens."),
+    Setting("github.api", "RAPPD_GITHUB_API", "address", "https://api.github.com", "GitHub's API."),
+    Setting("github.raw", "RAPPD_GITHUB_RAW", "address", "https://raw.githubusercontent.com", "Where sources are fetched from."),
 )  # fmt: skip
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -35,6 +35,8 @@ def write(home: Home, name: str, text: str) -> Setting:
     """Checks and stores one setting; comments and order of ``rappd.toml`` stay."""
     setting = find(name)
     text = check(setting, text)
+    if setting.kind == "address" and text:
+        _refuse_login(setting, text)
     if setting.name == "notify.command":
         from rappd.notices.command import refuse_unusable  # only who sets it needs it
 
@@ -45,6 +47,19 @@ def write(home: Home, name: str, text: str) -> Setting:
     else:
         _write_toml(home, setting, text)
     return setting
+
+
+def _refuse_login(setting: Setting, address: str) -> None:
+    """Addresses are shown, on screens and in files that others may read; what is secret has a place of its own."""
+    from agents.providers.urls import has_login  # only who sets one needs it
+
+    if has_login(address):
+        key = f"{setting.name.partition('.')[0]}.key"
+        do = f"write the address without it, and the key with `rappd config set {key}`"
+        raise UsageProblemError(
+            f"{setting.name}: the address holds a name or a password, and addresses are shown.",
+            do=do if key in BY_NAME else "write the address without it",
+        )
 
 
 def unset(home: Home, name: str) -> tuple[Setting, list[str]]:

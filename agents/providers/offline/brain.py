@@ -42,6 +42,9 @@ class OfflineBrain:
             arguments = orjson.dumps(found.arguments).decode()
             call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)
             return Completion(tool_calls=(call,), model=self.model)
+        if "connect" in request.extra:
+            responses = await load("agents.providers.offline.responses")
+            found = responses.connecting(found, str(request.extra["connect"]))
         return self._said(request, found)
 
     async def close(self) -> None:

@@ -7,13 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from agents.providers.offline.route import Decision
 from agents.providers.offline.schema import Param, Profile, profile_of, raw
-from agents.providers.offline.suggest import (
-    NOT_AT_ONCE,
-    SHIPPED_FIRST,
-    imperative,
-    plain_line,
-    suggest,
-)
+from agents.providers.offline.shipped import NOT_AT_ONCE, SHIPPED_FIRST, order_of
+from agents.providers.offline.suggest import imperative, plain_line, suggest, suggestions
 from agents.providers.provider import Tool
 
 NO_MODEL = "(no model) "
@@ -28,7 +23,9 @@ _MOST_TRIED = 12
 _LONGEST_CLAUSE = 60
 _LONGEST_SENTENCE = 120
 _LONGEST_NAME = 64
-_SETTING = "For open questions connect a model: rappd config set provider.url URL"
+_OPEN_QUESTIONS = "For open questions connect a model: "
+_SETTING = f"{_OPEN_QUESTIONS}rappd models connect"
+"""Ends most texts; the page shows a button in its place (``components/chat/connect-model.js``)."""
 _NONE: Mapping[str, str] = {}
 _CUT = re.compile(
     r"[,;:(]| - | – | — |\. | and (?=(?:returns?|shows?|tells?|gives?|explains?|points?|reports?) )"
@@ -56,9 +53,13 @@ def listing(tools: Sequence[Tool], summaries: Mapping[str, str] = _NONE) -> str:
 def examples(tools: Sequence[Tool]) -> list[str]:
     """Up to three things to type that work right now: of the owner's agents, then of the shipped ones."""
     known = [(tool, profile) for tool, profile in _known(tools) if profile.name not in NOT_AT_ONCE]
-    known.sort(key=lambda one: SHIPPED_FIRST.index(one[1].name) if one[1].name in SHIPPED_FIRST else -1)
-    sayings = (suggest(tool, tools) for tool, _ in known[:_MOST_TRIED])
-    return list(dict.fromkeys(saying for saying in sayings if saying and not saying.endswith("…")))[:3]
+    found: list[str] = []
+    for tool, profile in known[:_MOST_TRIED]:
+        most = 2 if profile.name == SHIPPED_FIRST[0] else 1
+        found += [saying for saying in suggestions(tool, tools, most) if not saying.endswith("…")]
+        if len(found) >= 3:
+            break
+    return list(dict.fromkeys(found))[:3]
 
 
 def polite(kind: str, tools: Sequence[Tool]) -> str:
@@ -75,6 +76,14 @@ def polite(kind: str, tools: Sequence[Tool]) -> str:
         f"{NO_MODEL}{hello} I have no model: I run the agent that fits your words (ask: what can you do?)."
     ]
     return "\n".join([*lines, *([f"Try: {'; '.join(tries)}"] if tries else []), _SETTING])
+
+
+def connecting(text: str, command: str) -> str:
+    """``text`` with another command at its end to connect a model by; with "" none, where a model is set up."""
+    if not text.endswith(_SETTING):
+        return text
+    before = text.removesuffix(_SETTING)
+    return f"{before}{_OPEN_QUESTIONS}{command}" if command else before.rstrip()
 
 
 def recalled(memories: Sequence[str]) -> str:
@@ -120,8 +129,10 @@ def unclear(decision: Decision) -> str:
 
 
 def _known(tools: Sequence[Tool]) -> list[tuple[Tool, Profile]]:
+    """The agents, the owner's first, then shipped ones as they are of use to a newcomer."""
     found = ((tool, profile_of(raw(tool))) for tool in tools)
-    return [(tool, profile) for tool, profile in found if profile is not None]
+    known = [(tool, profile) for tool, profile in found if profile is not None]
+    return sorted(known, key=lambda one: order_of(one[1].name))
 
 
 def _clause(profile: Profile, summary: str) -> str:

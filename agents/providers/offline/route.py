@@ -12,8 +12,12 @@ from agents.providers.offline.arguments import Filled, fill
 from agents.providers.offline.match import Evidence, Index, Mention, coverage, index_of
 from agents.providers.offline.neighborhood_commands import neighborhood_deed
 from agents.providers.offline.peer_prefix import ASKING, addressed
+from agents.providers.offline.quick_questions import ANSWERING, is_quick_question
 from agents.providers.offline.recall import plain_order
+from agents.providers.offline.remembering import KEEPING as REMEMBERING
+from agents.providers.offline.remembering import remembered_fact
 from agents.providers.offline.schema_check import fits
+from agents.providers.offline.shipped import SHIPPED
 from agents.providers.offline.small_talk import kind_of
 from agents.providers.offline.tokens import FAINT_STEMS
 from agents.providers.offline.twin_commands import DOING, twin_deed
@@ -85,14 +89,20 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     deed = _of_a_twin(text, tools, index)
     if deed is not None and deed.score:
         return deed
+    kept = _to_remember(text, tools, index)
+    if kept is not None and kept.score:
+        return kept
     quoting = None if kind == "help" else index.quoted_by(text)
     if quoting is not None:
         return _decision(tools, index, quoting, fill(index.profiles[quoting], utterance), _EXPLICIT)
     if kind in ("help", "small"):
         return Decision(None, reason="help" if kind == "help" else "talk")
-    ranked = _ranked(index, utterance, mentions)
+    quick = _quick_question(text, tools, index)
+    ranked = [one for one in _ranked(index, utterance, mentions) if index.profiles[one[1]].name != ANSWERING]
     if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "told" else _THRESHOLD):
-        return deed or Decision(None, score=ranked[0][0] if ranked else 0.0)
+        return quick or kept or deed or Decision(None, score=ranked[0][0] if ranked else 0.0)
+    if quick is not None and index.profiles[ranked[0][1]].name in SHIPPED:
+        return quick  # an agent of the owner's comes before it, another shipped one does not
     score, number, filled = ranked[0]
     close = [other for other in ranked[1:] if other[0] > score * (1 - _MARGIN)]
     if close and bool(close[0][2].missing) == bool(filled.missing):
@@ -132,6 +142,29 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
     if not _takes(tool, deed.arguments):
         return None
     return Decision(tool, dict(deed.arguments), [], _EXPLICIT if deed.plainly else 0.0, "call")
+
+
+def _to_remember(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
+    """Routes a sentence that asks to remember something; without a score where an agent for notes may be meant."""
+    number = index.named(REMEMBERING)
+    found = remembered_fact(text) if number is not None else None
+    if number is None or found is None:
+        return None
+    tool = tools[index.places[number]]
+    arguments, plainly = found
+    if not _takes(tool, arguments):
+        return None
+    return Decision(tool, arguments, [], _EXPLICIT if plainly else 0.0, "call")
+
+
+def _quick_question(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
+    """Routes a question about time, days, sums or units."""
+    number = index.named(ANSWERING)
+    if number is None or not is_quick_question(text):
+        return None
+    tool = tools[index.places[number]]
+    arguments = {"question": text}
+    return Decision(tool, arguments, [], _EXPLICIT, "call") if _takes(tool, arguments) else None
 
 
 def _of_the_neighborhood(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:

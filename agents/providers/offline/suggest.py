@@ -6,24 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
+from itertools import islice
 
 from agents.providers.offline.route import route
 from agents.providers.offline.schema import Param, Profile, parsed, profile_of, raw
 from agents.providers.offline.tokens import FAINT, STOP, name_words, stem, word_set
 from agents.providers.provider import Tool
-
-NOT_AT_ONCE = frozenset({"AskPeer", "Buddy", "HatchEgg", "NeighborhoodRun", "SwarmFactory"})
-"""Shipped agents that need something a new home has not: another machine, a buddy, an egg, a workshop."""
-SHIPPED_FIRST = (
-    "ManageMemory",
-    "ContextMemory",
-    "Twin",
-    "LayEgg",
-    "LearnNew",
-    "HackerNews",
-    "NeighborhoodSnapshot",
-)
-"""The other shipped agents, in the order in which their examples are offered."""
 
 _LONGEST_DESCRIBED = 6  # words of a description that still make a thing one would say
 
@@ -31,6 +19,7 @@ _LONGEST_DESCRIBED = 6  # words of a description that still make a thing one wou
 _SAYINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("weather", ("will it rain?", "will it rain in Berlin?")),
     ("forecast", ("will it rain?", "will it rain in Berlin?")),
+    ("quickanswers", ("what day is it in 10 days?", "17% of 80", "what time is it?")),
     ("hackernews", ("hacker news?",)),
     ("dice", ("roll two dice",)),
     ("joke", ("tell me a joke",)),
@@ -87,17 +76,30 @@ def suggest(tool: Tool, tools: Sequence[Tool] | None = None) -> str:
     return _suggested(raw(tool), others)
 
 
-@lru_cache(maxsize=1_024)
+def suggestions(tool: Tool, tools: Sequence[Tool], most: int) -> list[str]:
+    """Up to ``most`` different things to type for ``tool``, each as ``suggest`` finds it."""
+    return list(_found(raw(tool), tuple(raw(other) for other in tools), most))
+
+
 def _suggested(content: bytes, others: tuple[bytes, ...]) -> str:
     profile = profile_of(content)
+    found = _found(content, others, 1)
+    return found[0] if found else profile.name if profile is not None else ""
+
+
+@lru_cache(maxsize=1_024)
+def _found(content: bytes, others: tuple[bytes, ...], most: int) -> tuple[str, ...]:
+    profile = profile_of(content)
     if profile is None:
-        return ""
+        return ()
     tools = [parsed(other) for other in others if profile_of(other) is not None] or [parsed(content)]
-    for saying in _sayings(profile):
-        decision = route(saying, tools, today=_ANY_DAY)
-        if decision.name == profile.name and (decision.ready or saying.endswith("…")):
-            return saying
-    return profile.name
+    reached = (saying for saying in dict.fromkeys(_sayings(profile)) if _reaches(saying, profile, tools))
+    return tuple(islice(reached, most))
+
+
+def _reaches(saying: str, profile: Profile, tools: Sequence[Tool]) -> bool:
+    decision = route(saying, tools, today=_ANY_DAY)
+    return decision.name == profile.name and (decision.ready or saying.endswith("…"))
 
 
 def _sayings(profile: Profile) -> Iterator[str]:

@@ -39,7 +39,7 @@ export function mount(main, { pages }) {
   daemon.addEventListener("operator", draw);
   draw();
   return {
-    go: ([name]) => name && open.at(-1)?.reveal(name), // the last part has all settings
+    go: ([name]) => (name === "connect" ? open[0]?.reveal() : name && open.at(-1)?.reveal(name)), // the last has all settings
     close() {
       daemon.removeEventListener("operator", draw);
       for (const part of open) part.close?.();

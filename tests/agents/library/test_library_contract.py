@@ -15,7 +15,7 @@ from agents.providers.offline.suggest import imperative
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 
 
-def test_thirteen_agents_come_with_rappd() -> None:
+def test_fourteen_agents_come_with_rappd() -> None:
     assert FILES == [
         "ask_peer_agent.py",
         "buddy_agent.py",
@@ -28,6 +28,7 @@ def test_thirteen_agents_come_with_rappd() -> None:
         "manage_memory_agent.py",
         "neighborhood_run_agent.py",
         "neighborhood_snapshot_agent.py",
+        "quick_answers_agent.py",
         "swarm_factory_agent.py",
         "twin_agent.py",
     ]

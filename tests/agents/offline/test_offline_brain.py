@@ -29,7 +29,7 @@ TOOLS = [
 ]  # fmt: skip
 
 
-CONNECT = "For open questions connect a model: rappd config set provider.url URL"
+CONNECT = "For open questions connect a model: rappd models connect"
 MEMORY = [
     {
         "type": "function",
@@ -264,7 +264,7 @@ async def test_help_question_lists_agents_and_missing_model() -> None:
     for name in ("Weather", "HackerNews", "Dice", "DeploymentManager"):
         assert name in answer.text
     assert "Rolls dice" in answer.text
-    assert "rappd config set provider.url" in answer.text
+    assert "rappd models connect" in answer.text
 
 
 async def test_without_agents_it_says_what_to_do() -> None:

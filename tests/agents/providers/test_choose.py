@@ -68,7 +68,7 @@ async def test_offline_brain_answers_without_a_notice(think, ask):
     completion = await thinking.complete(ask())
     assert (completion.text, completion.notice) == ("(no model) I can: Weather, Clock.", "")
     assert thinking.describe() == ProviderDescription(
-        "offline brain", "", "this machine", "no model", "start Ollama, or rappd config set provider.url URL"
+        "offline brain", "", "this machine", "no model", "start Ollama, or rappd models connect"
     )
     assert (thinking.name, thinking.current) == ("offline brain", "offline")
     assert await thinking.models() == [{"id": "offline", "name": "offline brain"}]

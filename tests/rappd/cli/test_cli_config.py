@@ -164,7 +164,11 @@ def test_numbers_and_switches_are_written_as_such(home: Home) -> None:
      ("voice_mode", "perhaps"), ("agents.timeout", "soon"), ("agents.timeout", "9" * 30),
      ("name", "two\nlines"), ("name", "bell\x07"), ("provider.key", "a\0b"),
      ("provider.url", "notaurl"), ("provider.url", "http://"), ("provider.url", "ftp://a.b"), ("provider.url", "a:b:c"),
-     ("provider.url", "http://a b/v1"), ("provider.url", "http://a:99999999/v1")],
+     ("provider.url", "http://a b/v1"), ("provider.url", "http://a:99999999/v1"), ("provider.url", "http://a:0/v1"),
+     ("provider.url", "11434"), ("provider.url", "http//localhost"), ("provider.url", "http://.."),
+     ("provider.url", "https://https://a.b"), ("provider.url", "file:///etc/passwd"), ("provider.url", "http://-/v1"),
+     ("provider.url", "http://me:secret@a.b/v1"), ("provider.url", "me:secret@a.b"), ("azure.endpoint", "mine"),
+     ("github.url", "ssh://github.com")],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_and_nothing_is_written(home: Home, name: str, text: str) -> None:
     with pytest.raises(UsageProblemError):

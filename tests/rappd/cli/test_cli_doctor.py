@@ -63,7 +63,7 @@ def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
     assert seen.lines[0].startswith("✓ Data       ~/idle, private, ")
     assert seen.lines[0].endswith(" free")
     at = seen.lines.index("! Thinking   no model answers; offline brain")
-    assert seen.lines[at + 1] == "             → start Ollama, or rappd config set provider.url URL"
+    assert seen.lines[at + 1] == "             → start Ollama, or rappd models connect"
     as_root = os.geteuid() == 0
     assert ("! Workers    rappd runs as root, and agents have root's files" in seen.lines) == as_root
     assert seen.lines[-1] == ("2 notes." if as_root else "1 note.")

@@ -24,8 +24,8 @@ FIRST = """\
 ✓ desk_{four} is running
 
   Talk      {url}   or: rappd chat
-  Thinking  offline brain, no model  rappd config set provider.url URL
-  Agents    12 ready                 drop files into ~/newcomer/brainstem/agents
+  Thinking  offline brain, no model  rappd models connect
+  Agents    13 ready                 drop files into ~/newcomer/brainstem/agents
   Machines  {listener}
   Phones    off                      rappd pair
   Data      ~/newcomer               private
@@ -101,8 +101,8 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
     assert [line for line in lines if len(line) > 60 and "http://" not in line] == []
     at = next(number for number, line in enumerate(lines) if line.startswith("  Talk"))
     assert lines[at + 1] == "            or: rappd chat"
-    assert lines[at + 3] == "            rappd config set provider.url URL"
-    assert lines[at + 5] == "            drop files into ~/newcomer/brainstem/agents"
+    assert lines[at + 2] == "  Thinking  offline brain, no model  rappd models connect"
+    assert lines[at + 4] == "            drop files into ~/newcomer/brainstem/agents"
     terminal.send(signal.SIGTERM)
     assert terminal.to_end().code == 0
 
@@ -110,7 +110,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  offline brain  12 agents"), (80, ""), (40, "")):
+    for columns, words in ((120, "  offline brain  13 agents"), (80, ""), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
@@ -197,7 +197,7 @@ def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaem
 def test_detached_daemon_stops_completely(newcomer: RunningDaemon) -> None:
     started = newcomer.cli("start", "--detach", "--json")
     told = json.loads(started.stdout)["daemon"]
-    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 12)
+    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 13)
     newcomer.chat("what can you do?")
     pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
     all_of_it = [pid, *descendants(pid)]
@@ -263,7 +263,7 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
     assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is running on port {busy.port}"
     assert "  Thinking  fake model, fake-llm" in seen.lines
-    assert "  Agents    14 ready, 1 file with faults" in seen.lines
+    assert "  Agents    15 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]
     assert told["port"] == busy.port
     assert "url" not in told, "a status is no key"

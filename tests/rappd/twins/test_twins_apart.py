@@ -15,6 +15,7 @@ from fixtures.twin_farm import Farm
 def test_a_twins_memory_is_its_own(farm: Farm) -> None:
     ada, bob = farm.new("Ada"), farm.new("Bob")
     farm.remember(ada, "The spare key lies under the third pot.")
+    assert "in Ada's memory" in farm.model.results()["ManageMemory"]
     assert "third pot" in farm.recall(ada)
     for other in (bob, "", farm.new("Cleo")):
         assert "third pot" not in farm.recall(other)

@@ -17,7 +17,7 @@ import { send } from "./turn-request.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 
 /** Sentences that work in any home, with a model or without. */
-const ALWAYS = ["what can you do?", "remember that my car is red", "what do you remember?"];
+const ALWAYS = ["what can you do?", "what day is it in 10 days?", "remember that my car is red"];
 
 /** Fills `main` with the conversation with a chat target. `close()` when done. */
 export function chatView(main, key) {

@@ -1,7 +1,10 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
 import { callView } from "./tool-call.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
+import { missingModel, modelDownload } from "../models/model-download.js";
+import { connectButton, withoutHint } from "./connect-model.js";
 import { markdown } from "./markdown.js";
 import { answeredBy } from "../models/answered-by.js";
 import { problemView } from "../ui/problem.js";
@@ -64,7 +67,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
     timer = 0;
     if (text === turn.text && !final) return;
     text = turn.text;
-    fill(answer, text ? markdown(text, { final }) : null);
+    fill(answer, text ? markdown(final ? withoutHint(text) : text, { final }) : null);
     grew();
   };
 
@@ -126,9 +129,11 @@ function ending(turn, course) {
   return [
     turn.state === "stopping" && h("p", { class: "soft" }, "Stopping…"),
     turn.state === "stopped" && h("p", { class: "soft" }, "Stopped."),
-    turn.notices.map((text) =>
+    turn.notices.map((text) => [
       h("p", { class: "notice" }, h("span", { class: "sign warn" }, "! "), withCode(text)),
-    ),
+      course && daemon.operator && missingModel(text) && modelDownload({ model: missingModel(text) }).element,
+    ]),
+    course && connectButton(turn.text),
     turn.twin &&
       h("div", { class: "twin-aside" }, h("p", { class: "soft" }, "Your twin adds"), markdown(turn.twin)),
     turn.problem && turn.state === "failed" && problemView(turn.problem, { quiet: true }),

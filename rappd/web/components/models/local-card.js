@@ -3,8 +3,10 @@
 import { fill, h, withCode } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { cardFrame } from "./card-frame.js";
+import { downloadsUnderWay, modelDownload } from "./model-download.js";
 import { serverChoice, useServer } from "./server-choice.js";
 
+const OLLAMA = "Ollama";
 const FIRST_MODEL = "`ollama pull llama3.2`";
 
 /** The card; `update(servers)` takes what `/models/servers` tells. */
@@ -39,6 +41,10 @@ export function localCard() {
 
 function serverRow({ server, name, where, models }, used, accepted, errorPlace) {
   const called = name === "local model" ? "A model server" : name;
+  const download = name === OLLAMA ? ollamaDownload(server) : null;
+  if (!models.length && download) {
+    return h("div", { class: "server-found" }, h("p", {}, `${called} runs here, but has no model yet.`), download);
+  }
   if (!models.length) {
     return h(
       "div",
@@ -76,7 +82,23 @@ function serverRow({ server, name, where, models }, used, accepted, errorPlace) 
         isUsed ? "Use this model" : "Use it",
       ),
     ),
+    download && h("details", { class: "fold" }, h("summary", {}, "Download another model"), download),
   );
+}
+
+/** A field for a model's name with its button; a download that is under way already goes on showing. */
+function ollamaDownload(server) {
+  const { element, follow } = modelDownload({ server, arrived: () => serverChoice.dispatchEvent(new Event("change")) });
+  downloadsUnderWay().then(
+    ([model]) => {
+      if (!model) return;
+      const fold = element.closest("details");
+      if (fold) fold.open = true;
+      follow(model);
+    },
+    () => undefined, // the button stays
+  );
+  return element;
 }
 
 function missing({ looked }) {

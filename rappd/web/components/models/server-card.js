@@ -112,6 +112,12 @@ function serverCard({ kind, title, sentence, fields }) {
   });
   return {
     element: frame.element,
+    /** Opens the form and goes to its first field. */
+    open() {
+      fold.open = true;
+      Object.values(inputs)[0].input.focus();
+      frame.element.scrollIntoView({ block: "center" });
+    },
     update(servers) {
       const now = servers[kind];
       fold.inert = false;
@@ -140,16 +146,17 @@ function serverField(name, label, help, setting) {
   return made;
 }
 
-function outcomeOf({ works, text, do: todo, model, seconds, address }, propose) {
+function outcomeOf({ works, text, said, server, do: todo, model, seconds, address }, propose) {
   if (works)
     return h(
       "p",
       {},
       h("span", { class: "sign good" }, "✓ "),
-      `It works: ${model} answered${seconds ? ` in ${seconds} s` : ""}.`,
+      `It works: ${model} answered${seconds ? ` in ${seconds} s` : ""}${server ? ` (${server})` : ""}.`,
     );
   return [
     h("p", {}, h("span", { class: "sign bad" }, "✗ "), text),
+    said && h("p", { class: "soft" }, `It said: “${said}”`),
     todo && !address && h("p", { class: "soft" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(todo)),
     address &&
       h("button", { type: "button", class: "secondary", onclick: () => propose(address) }, `Use ${address}`),

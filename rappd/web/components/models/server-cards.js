@@ -39,6 +39,13 @@ export function serverCards() {
       h("span", { class: "soft help" }, whereItRuns(provider)),
     );
   };
+  let reveals = false;
+  const show = (servers) => {
+    reveals = false;
+    const here = servers.local.servers.some(({ agent }) => !agent);
+    if (here) cards[0].element.querySelector("select, input, button")?.focus();
+    else cards[1].open();
+  };
   const refresh = () =>
     attemptIn(errorPlace, async () => {
       const look = ++looks;
@@ -46,6 +53,7 @@ export function serverCards() {
       if (closed || look !== looks) return; // a later look knows better
       without.hidden = servers.use === "none";
       for (const card of cards) card.update(servers);
+      if (reveals) show(servers);
     });
   daemon.addEventListener("change", drawNow);
   serverChoice.addEventListener("change", refresh);
@@ -60,6 +68,11 @@ export function serverCards() {
       without,
       errorPlace,
     ),
+    /** Goes to the card that is likeliest wanted: a server found here, else the form for another. */
+    reveal() {
+      reveals = true;
+      refresh();
+    },
     close() {
       closed = true;
       daemon.removeEventListener("change", drawNow);

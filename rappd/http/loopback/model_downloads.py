@@ -1,0 +1,41 @@
+"""``/models/download``: models that Ollama downloads because the operator said so."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from rappd.http.app_keys import DAEMON
+from rappd.http.loopback.progress_sse import answering_events
+from rappd.http.loopback.security import operator_only
+from rappd.http.request_body import InvalidBodyError, json_object, text_field
+from rappd.http.responses import ok
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/models/downloads")
+@operator_only
+async def listing(request: web.Request) -> web.Response:
+    """Downloads of models under way: `model`, `server`, `status`, `completed` and `total` bytes."""
+    return ok({"downloads": request.app[DAEMON].model_downloads.listing()})
+
+
+@routes.post("/models/download")
+@operator_only
+async def download(request: web.Request) -> web.StreamResponse:
+    """Lets Ollama download a `model`; for callers that accept events, with its progress. `server` names one found here."""
+    body = await json_object(request)
+    model, server = text_field(body, "model"), body.get("server", "")
+    if not isinstance(server, str):
+        raise InvalidBodyError("server must be a string", do='Send {"model": "…"}.')
+    downloads = request.app[DAEMON].model_downloads
+    return await answering_events(request, lambda tell: downloads.follow(model, server, tell))
+
+
+@routes.post("/models/download/cancel")
+@operator_only
+async def cancel(request: web.Request) -> web.Response:
+    """Stops the download of a `model`; what has arrived is kept by Ollama."""
+    body = await json_object(request)
+    request.app[DAEMON].model_downloads.cancel(text_field(body, "model"))
+    return ok({"status": "ok"})
