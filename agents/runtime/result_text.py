@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from types import ModuleType
 from typing import Any
 
-from agents.errors import AgentError
-
 MOST_CHARACTERS = 60 << 20
 """Of all pieces of a generator: it ends there, before the answer is too large for its frame."""
 
@@ -19,15 +17,14 @@ MOST_FOLLOWED = 1 << 20
 """Characters that are shown while it still runs."""
 
 _ADDRESS = re.compile(r"<.+ at 0x[0-9a-fA-F]+>+", re.DOTALL)
-"""What Python writes for a value that has no text of its own."""
+"""The text that Python writes for a value without one of its own."""
 
 OnPiece = Callable[[str], None]
 
 
-class NoTextError(AgentError):
+class NoTextError(TypeError):
     """A result that says nothing to anybody; ``perform_line`` is the line of the agent's perform."""
 
-    code = "no_text"
     perform_line = 0
 
 
@@ -88,7 +85,7 @@ def _take(piece: Any, parts: list[str], length: int, on_piece: OnPiece | None) -
     text = as_text(piece) if isinstance(piece, (str, bytes, bytearray)) else f"{as_text(piece)}\n"
     length += len(text)
     if length > MOST_CHARACTERS:
-        raise AgentError(f"it yielded more than {MOST_CHARACTERS >> 20} million characters")
+        raise ValueError(f"it yielded more than {MOST_CHARACTERS >> 20} million characters")
     parts.append(text)
     if on_piece is not None and text:
         on_piece(text)
