@@ -127,7 +127,7 @@ def _key(key: Any) -> str:
 
 
 def _in_json(value: Any) -> Any:
-    """What stands in JSON for a value that it has not."""
+    """The stand-in for a value that JSON has not."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).decode("utf-8", "replace")
     if isinstance(value, (set, frozenset)):

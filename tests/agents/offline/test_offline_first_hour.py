@@ -1,4 +1,4 @@
-"""What a newcomer types without a model: sums and days, things to remember, and what is offered first."""
+"""A newcomer's sentences without a model: sums and days, things to remember, and what is offered first."""
 
 from __future__ import annotations
 

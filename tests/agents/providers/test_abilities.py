@@ -1,4 +1,4 @@
-"""What a model was found not to do, in words; near names of a model that is not there."""
+"""Limits that a model was found to have, in words; near names of a model that is not there."""
 
 from __future__ import annotations
 

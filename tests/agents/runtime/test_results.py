@@ -1,4 +1,4 @@
-"""What agents return, and what they do to their process, through a real worker: the text that comes of it."""
+"""Results of agents, and their deeds to their process, through a real worker: the text that comes of it."""
 
 from __future__ import annotations
 
