@@ -3,10 +3,10 @@
 import { callView } from "./tool-call.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
+import { count, duration } from "../../lib/format.js";
 import { missingModel, modelDownload } from "../models/model-download.js";
 import { connectButton, withoutHint } from "./connect-model.js";
 import { markdown } from "./markdown.js";
-import { answeredBy } from "../models/answered-by.js";
 import { problemView } from "../ui/problem.js";
 import { sentenceForm, versionButtons } from "../conversations/turn-editing.js";
 import { canSpeak, speak } from "./voice.js";
@@ -14,6 +14,9 @@ import { canSpeak, speak } from "./voice.js";
 const DRAW_MS = 80;
 const WAIT_MS = 400;
 const ATTACHED = /\n\nAttached file ([^\n]+):\n\n(~{4,})\n([\s\S]*?)\n\2(?=\n\n|$)/g; // as attachments.js writes it
+const OFFLINE = "offline brain";
+const HERE = "local model"; // a server on this computer that does not say what it is
+const NUMBER = new Intl.NumberFormat("en-GB");
 
 /**
  * The view of a turn: what `you` wrote and what `name` answered. `update()` draws what changed. `course` is how it may go
@@ -140,6 +143,25 @@ function ending(turn, course) {
     turn.state === "done" && answeredBy(turn),
     turn.state !== "stopping" && actions(turn, course),
   ];
+}
+
+/** Who answered, how long it took, and how many tokens, as one line; nothing where an older version did not record it. */
+function answeredBy(turn) {
+  const words = wordsOf(turn);
+  return words && h("p", { class: "soft answered-by" }, words);
+}
+
+function wordsOf({ model, provider, seconds, tokensIn, tokensOut }) {
+  if (!model && !provider) return "";
+  const offline = OFFLINE === (provider || model);
+  const by = [model, provider === HERE ? "on this computer" : provider];
+  return [
+    offline ? "without a model" : [...new Set(by.filter(Boolean))].join(", "),
+    seconds !== null && seconds !== undefined && duration(seconds),
+    Boolean(tokensIn || tokensOut) && `${count(tokensIn ?? 0, "token")} in, ${NUMBER.format(tokensOut ?? 0)} out`,
+  ]
+    .filter(Boolean)
+    .join(", ");
 }
 
 function actions(turn, course) {

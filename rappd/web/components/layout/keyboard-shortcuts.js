@@ -2,7 +2,6 @@
 
 import { h } from "../../lib/dom.js";
 import { store, stored } from "../../lib/storage.js";
-import { openModels } from "../models/model-picker.js";
 import { openDialog } from "../ui/dialog.js";
 
 const CHORD_MS = 1500;
@@ -40,7 +39,7 @@ export function startShortcuts(pages, actions) {
     else if (event.key === "/") actions.search();
     else if (event.key === "c") actions.write();
     else if (event.key === "?") openShortcuts(pages);
-    else if (event.key === "m") openModels();
+    else if (event.key === "m") chooseModel();
     else return;
     event.preventDefault();
   });
@@ -110,4 +109,11 @@ export function shortcutsSwitch() {
     h("span", {}, "Single-key shortcuts ", h("span", { class: "soft" }, "( / , c, m, ? and g )")),
     field,
   );
+}
+
+/** Opens the list of models: for the conversation that is shown, else for everybody. */
+async function chooseModel() {
+  const picker = document.querySelector(".model-picker:not([hidden])");
+  if (picker) picker.click();
+  else (await import("../models/model-dialog.js")).openModels();
 }

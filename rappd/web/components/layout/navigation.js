@@ -8,7 +8,6 @@ import { machines } from "../machines/machines-state.js";
 import { waiting } from "../waiting/waiting-state.js";
 import { menuButton } from "../ui/menu.js";
 import { nameOf, chatTarget } from "../chat/chat-target.js";
-import { openChatTargets } from "../chat/chat-target-dialog.js";
 import { twins } from "../twins/twins-state.js";
 
 /** Fills the navigation; `mark(id)` highlights a page. `search()` opens the search. */
@@ -18,7 +17,7 @@ export function navigation(element, pages, search) {
   const pick = h("button", {
     type: "button",
     class: "quiet name pick",
-    onclick: openChatTargets,
+    onclick: async () => (await import("../chat/chat-target-dialog.js")).openChatTargets(),
     hidden: true,
   });
   const find = h(

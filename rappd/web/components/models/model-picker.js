@@ -1,23 +1,42 @@
 /** The model that answers, as a button beside the message box; it opens the list of models to choose from. */
 
-import { Problem, get } from "../../lib/api.js";
+import { Problem, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import { openDialog } from "../ui/dialog.js";
-import { twins } from "../twins/twins-state.js";
-import { attemptIn, problemView } from "../ui/problem.js";
-import { toast } from "../ui/toast.js";
-import { limitsInWords } from "./model-limits.js";
-import { chooseModel, learnModel, modelChoice, scopesOf } from "./model-choice.js";
+import { routesOf, twins } from "../twins/twins-state.js";
 
-const SEARCH_FROM = 9;
+const SOON_MS = 100; // several reasons to ask anew often come together
+const looks = new WeakMap(); // conversation → how often it was asked about: a late answer counts no more
+
+/** Choices of a model: event `chosen`, for what shows one. */
+export const modelChoice = new EventTarget();
+
+/**
+ * Learns which model answers a conversation: `{model, by, conversation, twin, everybody}`, or null where the daemon does
+ * not say. `conversation.model` is then the one chosen for it or its twin.
+ */
+export async function learnModel(conversation) {
+  const { session } = conversation;
+  const mine = (looks.get(conversation) ?? 0) + 1;
+  looks.set(conversation, mine);
+  try {
+    const found = await post(`${routesOf(conversation.key)}/chat/model`, { session_id: session });
+    if (conversation.session !== session) return null; // another one was begun or opened meanwhile
+    if (looks.get(conversation) === mine) conversation.model = found.by === "everybody" ? "" : found.model;
+    return found;
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    return null;
+  }
+}
 
 /** The button of a conversation. `close()` when it leaves the page. */
 export function modelPicker(conversation) {
   const name = h("span", {});
+  const open = async () => (await import("./model-dialog.js")).openModels(conversation); // few visits need it
   const element = h(
     "button",
-    { type: "button", class: "quiet small model-picker", onclick: () => openModels(conversation) },
+    { type: "button", class: "quiet small model-picker", onclick: open },
     name,
     icon("chevron", "icon turned"),
   );
@@ -36,135 +55,27 @@ export function modelPicker(conversation) {
     draw();
     if (await learnModel(conversation)) draw();
   };
+  let timer = 0;
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(learn, SOON_MS);
+  };
   const watched = [
     [daemon, "change", draw],
     [daemon, "operator", draw],
-    [daemon, "back", learn],
+    [daemon, "back", soon],
     [conversation, "replaced", learn],
-    [twins, "change", learn],
+    [twins, "change", soon],
     [modelChoice, "chosen", learn],
   ];
   for (const [what, event, act] of watched) what.addEventListener(event, act);
-  learn();
+  draw();
+  soon();
   return {
     element,
     close() {
+      clearTimeout(timer);
       for (const [what, event, act] of watched) what.removeEventListener(event, act);
     },
   };
-}
-
-/** Opens the list of models of the server in use, to choose for a conversation, its twin, or everybody. */
-export function openModels(conversation = null) {
-  const body = h("div", { class: "dialog-body" }, h("p", { class: "soft" }, "Asking which there are…"));
-  const dialog = openDialog({ title: "Which model answers?", build: () => body });
-  const close = () => dialog.close();
-  show(body, close, conversation);
-}
-
-async function show(body, close, conversation) {
-  const { provider = {} } = daemon.health ?? {};
-  const elsewhere =
-    daemon.operator &&
-    h("a", { class: "button secondary", href: "#/settings", onclick: close }, "Set up another server");
-  if (provider.state === "no model") {
-    fill(body, h("p", {}, "No model is set up. Until then, agents are found by the words you type."), elsewhere);
-    return;
-  }
-  let listed;
-  let choices;
-  try {
-    [listed, choices] = await Promise.all([get("/models"), conversation && learnModel(conversation)]);
-  } catch (found) {
-    if (!(found instanceof Problem)) throw found;
-    fill(body, problemView(found));
-    return;
-  }
-  const errorPlace = h("div", {});
-  const scopes = scopesOf(choices && conversation);
-  const before = { everybody: listed.current, ...choices };
-  const rows = listed.models.map((model) => modelRow(model, model.id === (choices?.model ?? listed.current)));
-  const search = h("input", { type: "search", "aria-label": "Search models", placeholder: "Search…" });
-  const none = h("p", { class: "soft", hidden: true }, "No model is called that.");
-  search.addEventListener("input", () => {
-    const wanted = search.value.trim().toLowerCase();
-    for (const row of rows) row.hidden = !row.dataset.words.includes(wanted);
-    none.hidden = rows.some((row) => !row.hidden);
-  });
-  const list = h(
-    "form",
-    { class: "model-list" },
-    h("fieldset", {}, h("legend", { class: "visually-hidden" }, "Models"), rows),
-    scopes.length > 1 && scopeChoice(scopes),
-  );
-  const scope = () => scopes.find(({ name }) => name === new FormData(list).get("scope")) ?? scopes[0];
-  const choose = async (model) => {
-    const chosen = scope();
-    const former = before[chosen.name];
-    if (!(await attemptIn(errorPlace, () => chooseModel(chosen, model)))) return;
-    close();
-    const usual = chosen.name === "everybody" ? "Chosen by itself from now on." : chosen.answers("The usual model");
-    toast(model ? chosen.answers(model) : usual, {
-      actions: former === model ? [] : [{ label: "Undo", run: () => chooseModel(chosen, former) }],
-    });
-  };
-  list.addEventListener("submit", (event) => {
-    event.preventDefault();
-    choose(new FormData(list).get("model"));
-  });
-  list.append(
-    h(
-      "div",
-      { class: "dialog-actions dialog-foot" },
-      h("button", { type: "button", class: "quiet", onclick: () => choose("") }, "Automatic"),
-      h("button", { type: "submit", class: "primary" }, "Use it"),
-    ),
-  );
-  fill(
-    body,
-    h("p", { class: "soft" }, `From ${provider.name === "local model" ? "a server on this computer" : provider.name}.${forWhom(choices)}`),
-    elsewhere,
-    rows.length >= SEARCH_FROM && search,
-    errorPlace,
-    none,
-    list,
-  );
-  (rows.length >= SEARCH_FROM ? search : list.querySelector("input:checked, input"))?.focus();
-}
-
-/** A sentence on what a choice for everybody leaves alone; "" where one chooses for less than everybody. */
-const forWhom = (choices) =>
-  choices ? "" : ` It counts for everybody who asks ${daemon.name}, but for conversations and twins with a model of their own.`;
-
-function scopeChoice(scopes) {
-  return h(
-    "fieldset",
-    { class: "model-scope" },
-    h("legend", {}, "For whom?"),
-    scopes.map(({ name, words }, at) =>
-      h(
-        "label",
-        { class: "choice-line" },
-        h("input", { type: "radio", name: "scope", value: name, checked: at === 0 }),
-        h("span", {}, words),
-      ),
-    ),
-  );
-}
-
-function modelRow({ id, name, available = true, limits = [] }, current) {
-  const row = h(
-    "label",
-    { class: "choice-line model-row" },
-    h("input", { type: "radio", name: "model", value: id, checked: current, disabled: !available, required: true }),
-    h(
-      "span",
-      {},
-      name || id,
-      name && name !== id && h("span", { class: "soft" }, ` ${id}`),
-      limits.length > 0 && h("span", { class: "soft help" }, limitsInWords(limits)),
-    ),
-  );
-  row.dataset.words = `${id} ${name ?? ""}`.toLowerCase();
-  return row;
 }

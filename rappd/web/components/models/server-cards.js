@@ -7,7 +7,7 @@ import { clock } from "../../lib/format.js";
 import { attemptIn } from "../ui/problem.js";
 import { copilotCard } from "./copilot-card.js";
 import { localCard } from "./local-card.js";
-import { openModels } from "./model-picker.js";
+import { openModels } from "./model-dialog.js";
 import { azureCard, openaiCard } from "./server-card.js";
 import { serverChoice, useServer } from "./server-choice.js";
 
