@@ -28,7 +28,7 @@ from agents.providers.managed_provider import ManagedProvider
 from agents.providers.model_names import nearest
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
-from agents.providers.refusals import Meaning
+from agents.providers.refusals import REMEDIES, Meaning
 from agents.providers.settings import ProviderSettings
 
 __all__ = [
@@ -327,8 +327,9 @@ class ProviderSelector:
             if problem.meaning != Meaning.NO_MODEL or request.chosen == (usual or managed.provider.model):
                 raise
             completion = await complete(managed, replace(request, model=usual))
-            gone = f"{str(problem).rstrip('.')}; {completion.model or self.current} answered — {request.chosen_do}."
-            completion.notice = f"{gone} {completion.notice}".strip()
+            do = problem.do.replace(REMEDIES[Meaning.NO_MODEL], request.chosen_do) or request.chosen_do
+            gone = f"{str(problem).rstrip('.')}; {completion.model or self.current} answered — {do}."
+            completion.notice = f"{completion.notice} {gone}".strip()
             return completion
 
     async def _available(self) -> list[str]:

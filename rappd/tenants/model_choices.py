@@ -16,7 +16,7 @@ from rappd.dispatch.context import RequestContext
 from rappd.store import model_table
 from rappd.store.store import Store
 
-_IN_REQUEST = "send another model, or none"
+_IN_REQUEST = "name another model"
 _FOR_CONVERSATION = "choose another model for this conversation"
 _FOR_TWIN = "choose another model for this twin"
 

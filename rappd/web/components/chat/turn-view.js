@@ -1,11 +1,9 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
 import { callView } from "./tool-call.js";
-import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { count, duration } from "../../lib/format.js";
-import { missingModel, modelDownload } from "../models/model-download.js";
-import { connectButton, withoutHint } from "./connect-model.js";
+import { connectButton, downloadOf, withoutHint } from "./connect-model.js";
 import { markdown } from "./markdown.js";
 import { problemView } from "../ui/problem.js";
 import { sentenceForm, versionButtons } from "../conversations/turn-editing.js";
@@ -107,7 +105,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
     clearTimeout(wait);
     waiting.hidden = true;
     drawText(turn.state !== "stopping");
-    fill(after, ending(turn, course && { ...course, versions, edit }));
+    fill(after, ending(turn, course && { ...course, versions, edit, grew }));
     grew();
   };
   const edit = () => {
@@ -134,7 +132,7 @@ function ending(turn, course) {
     turn.state === "stopped" && h("p", { class: "soft" }, "Stopped."),
     turn.notices.map((text) => [
       h("p", { class: "notice" }, h("span", { class: "sign warn" }, "! "), withCode(text)),
-      course && daemon.operator && missingModel(text) && modelDownload({ model: missingModel(text) }).element,
+      course && downloadOf(text, course.grew),
     ]),
     course && connectButton(turn.text),
     turn.twin &&

@@ -8,12 +8,6 @@ import { announce } from "../../lib/live-region.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 
 const TELL_MS = 3000;
-/** The end of a notice that says what helps where Ollama has not the model (`agents/providers/server_kinds.py`). */
-const MISSING = /`ollama pull ([A-Za-z0-9][\w.:/-]{0,199})`, or choose another model\.?$/;
-
-/** The model that a notice says Ollama lacks, "" for any other notice. */
-export const missingModel = (notice) => MISSING.exec(notice)?.[1] ?? "";
-
 /**
  * A button "Download `model`", or with a model that `input` names, from the Ollama labelled `server` ("": the one in use).
  * `arrived(model)` when it is here.
