@@ -119,3 +119,22 @@ def test_card_of_an_empty_ollama_downloads_its_first_model(
     ollama.go_on.set()
     expect(card.get_by_label("Model", exact=True)).to_have_value("tiny")
     _pictured(page, "arrived", tmp_path)
+
+
+def test_model_of_a_conversation_that_is_gone_is_answered_for_and_can_be_downloaded(
+    make_daemon: Callable[..., RunningDaemon], ollama: ScriptedOllama, page: Page
+) -> None:
+    _open(page, make_daemon(OPENAI_BASE_URL=f"{ollama.url}/v1", OPENAI_MODEL="small").start())
+    page.locator(".model-picker").click()
+    page.locator(".model-row").filter(has_text="big").click()
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator(".model-picker")).to_have_text("big")
+    del ollama.listed[1]
+    ollama.will(says("Roses are red"))
+    _ask(page, "write me a poem")
+    expect(page.locator(".answer")).to_contain_text("Roses are red")
+    expect(page.locator(".notice")).to_contain_text(
+        "small answered — ollama pull big, or choose another model"
+    )
+    expect(page.locator(".answered-by")).to_contain_text("small, Ollama")
+    expect(page.get_by_role("button", name="Download big")).to_be_visible()
