@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from agents.providers.model_names import nearest
 from agents.providers.urls import has_login
 from rappd.cli.console import (
     command,
@@ -175,17 +176,8 @@ def _pick(models: list[str], usual: str) -> str:
 
 def no_such_model(model: str, models: list[str]) -> NotFoundError:
     """The error for a model that is not there, with those that are called nearly so."""
-    import difflib
-
-    folded = {one.casefold(): one for one in models}
-    wanted = model.casefold()
-    near = [folded[one] for one in folded if wanted and (wanted in one or one.split(":")[0] == wanted)]
-    near += [folded[one] for one in difflib.get_close_matches(wanted, list(folded), 3, 0.5)]
-    names = [strip_control(one) for one in dict.fromkeys(near)][:3]
-    listed = ", ".join(f"`rappd models use {name}`" for name in names)
     return NotFoundError(
-        f'No model is called "{strip_control(model)[:80]}".',
-        do=f"did you mean {listed}?" if listed else "rappd models list",
+        f'No model is called "{strip_control(model)[:80]}".', do=nearest(model, models, "rappd models list")
     )
 
 

@@ -110,6 +110,9 @@ def test_card_of_an_empty_ollama_downloads_its_first_model(
     page.goto(f"http://127.0.0.1:{daemon.port}/#/settings")
     card = page.locator(".server-card").filter(has=page.get_by_role("heading", name="On this computer"))
     expect(card).to_contain_text("Ollama runs here, but has no model yet.")
+    page.set_viewport_size({"width": 320, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    _pictured(page, "narrow", tmp_path)
     card.get_by_label("Model to download").fill("tiny")
     card.get_by_role("button", name="Download", exact=True).click()
     expect(card).to_contain_text("40 %")

@@ -31,6 +31,7 @@ def test_download_in_the_terminal_makes_the_missing_model_answer(
 ) -> None:
     before = daemon.chat("hello")
     assert "not found, try pulling it first" in str(before)
+    assert "rappd models connect" not in str(before), "a model is set up; the notice says what it lacks"
     done = daemon.cli("models", "download", "llama3.2")
     assert (done.returncode, done.stdout) == (0, "✓ llama3.2 is here. Use it: rappd models use llama3.2\n")
     assert daemon.chat("hello")["response"] == "done"

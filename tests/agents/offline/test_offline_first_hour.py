@@ -45,7 +45,8 @@ NOTES = _tool(
 
 
 @pytest.mark.parametrize(
-    "text", ["what time is it", "what day is it in 10 days", "17% of 80", "12*(3+4)", "5 miles in km", "70 F in C"]
+    "text", ["what time is it", "what day is it in 10 days", "17% of 80", "12*(3+4)", "5 miles in km", "70 F in C",
+     "what's the time in Twin Falls"],
 )  # fmt: skip
 def test_quick_question_goes_whole_to_the_shipped_agent(text: str) -> None:
     decision = route(text, SHIPPED)

@@ -56,7 +56,11 @@ async def test_progress_counts_all_parts_and_ends_with_success(ollama: ScriptedO
         ([part(10, 100), DROP], "broke off", "what has arrived is kept"),
         ([part(10, 100)], "broke off before llama3.2 was whole", "what has arrived is kept"),
         ([part(10, 100), WAIT], "said nothing more", "what has arrived is kept"),
-        ([b"x" * 200_000], "broke off", "what has arrived is kept"),
+        (
+            [b'{"status": "' + b"x" * 200_000 + b'"}\n', {"status": "success"}],
+            "broke off",
+            "what has arrived is kept",
+        ),
     ],
 )  # fmt: skip
 async def test_failure_is_told_in_ollamas_words(

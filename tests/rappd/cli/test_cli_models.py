@@ -52,6 +52,7 @@ def test_use_local_is_a_yes_and_status_and_doctor_say_so(fresh: RunningDaemon, m
     fresh.start()
     assert "rappd models use local" in fresh.cli("status").stdout
     assert "waits for your yes" in fresh.cli("doctor").stdout
+    assert fresh.chat("write me a poem")["response"].endswith("connect a model: rappd models use local")
     listed = json.loads(fresh.cli("models", "list", "--json").stdout)
     assert listed["local"]["offered"]["where"] == f"127.0.0.1:{model.port}"
     assert "rappd models use local" in fresh.cli("models", "list").stdout

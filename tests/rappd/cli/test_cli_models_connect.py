@@ -95,7 +95,7 @@ def test_model_that_is_not_there_is_answered_with_near_names(
     plain = daemon.cli("models", "use", "llama3.2")
     assert plain.returncode == 4
     assert 'No model is called "llama3.2"' in plain.stderr
-    assert "rappd models use llama3.2:3b" in plain.stderr
+    assert "did you mean llama3.2:3b" in plain.stderr
     assert "{" not in plain.stderr
     shaped = json.loads(daemon.cli("models", "use", "nosuch", "--json").stderr)
     assert shaped.keys() == {"error", "do", "code"}
