@@ -112,7 +112,7 @@ def _same_file(fd: int, other: int) -> bool:
 def _opened(fd: int) -> Any:
     mode = "r" if fd == 0 else "w"
     try:
-        return open(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+        return os.fdopen(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
     except OSError:
         return None
 

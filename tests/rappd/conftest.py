@@ -24,13 +24,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what ru
 
 @pytest.fixture(scope="module")
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """Chromium for the tests of a module, whose ``PATIENCE`` is the time in ms that what they expect has."""
+    """Chromium for the tests of a module.
+
+    Its ``PATIENCE`` is the time in ms that what they expect has, ``BROWSER`` another program than the headless shell.
+    """
     from playwright.sync_api import expect, sync_playwright
 
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
     with sync_playwright() as playwright:
         started["browsers"] += 1
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        program = getattr(request.module, "BROWSER", CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
         expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
         yield browser
         expect.set_options(timeout=None)

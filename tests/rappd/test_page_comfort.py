@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import FULL_CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+BROWSER = FULL_CHROMIUM
+"""The headless shell knows nothing of installing a page."""
 pytestmark = [
     pytest.mark.browser,
     needs_chromium,
