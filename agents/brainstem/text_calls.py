@@ -69,6 +69,11 @@ def speaks_of_a_call(text: str, offered: Iterable[str]) -> bool:
     return found is not None and resolve(found[0], names) in names
 
 
+def may_become_a_call(text: str) -> bool:
+    """True when an answer that begins with ``text`` may turn out to be a call."""
+    return len(text) <= _MOST_HELD and _may_be_a_call(text.lstrip())
+
+
 class TextCallHold:
     """Holds the beginning of an answer back while it may turn out to be a call."""
 
@@ -81,7 +86,7 @@ class TextCallHold:
         if self._open:
             return piece
         self._held += piece
-        if len(self._held) <= _MOST_HELD and _may_be_a_call(self._held.lstrip()):
+        if may_become_a_call(self._held):
             return ""
         return self.release()
 

@@ -17,8 +17,15 @@ from agents.brainstem.model_calls import ReadCall, read_call
 from agents.brainstem.prompt import Soul
 from agents.brainstem.result_shortening import shortened
 from agents.brainstem.senses import MainStream, SenseOutput, Senses
-from agents.brainstem.text_calls import NOT_UNDERSTOOD, TextCallHold, call_in_text, speaks_of_a_call
+from agents.brainstem.text_calls import (
+    NOT_UNDERSTOOD,
+    TextCallHold,
+    call_in_text,
+    may_become_a_call,
+    speaks_of_a_call,
+)
 from agents.contract.agent import REACHING, Agent
+from agents.providers.offline.brain import OfflineBrain
 from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, Usage
 from agents.runtime.registry import AgentRegistry
@@ -100,6 +107,7 @@ class Answer(msgspec.Struct):
     """The result of a turn. ``senses``: the contents of the workspace's own slots, by their keys.
 
     ``provider`` is who answered last, as screens show it; ``seconds`` is how long the turn took.
+    ``agents_used``: names of the agents that were performed, where a model answered that was offered some; else None.
     """
 
     text: str
@@ -113,6 +121,7 @@ class Answer(msgspec.Struct):
     usage: Usage = msgspec.field(default_factory=Usage)
     provider: str = ""
     seconds: float = 0.0
+    agents_used: list[str] | None = None
 
 
 class _Turn(msgspec.Struct):
@@ -127,6 +136,7 @@ class _Turn(msgspec.Struct):
     notice: str = ""
     usage: Usage = msgspec.field(default_factory=Usage)
     calls: int = 0
+    used: list[str] = msgspec.field(default_factory=list)
 
 
 class _ToolSet(msgspec.Struct, frozen=True):
@@ -182,7 +192,7 @@ class Brainstem:
         found = turn.sensed.delimiters.split(
             completion.text or _without_text(completion, unfinished=unfinished)
         )
-        seconds = time.monotonic() - began
+        answered_by = turn.provider or self.thinking.name
         return Answer(
             *found,
             turn.logs,
@@ -190,8 +200,9 @@ class Brainstem:
             requested,
             turn.notice,
             turn.usage,
-            turn.provider or self.thinking.name,
-            seconds,
+            answered_by,
+            time.monotonic() - began,
+            turn.used if tools and answered_by != OfflineBrain.name else None,
         )
 
     def _agents(self, ask: Ask) -> list[Agent]:
@@ -261,6 +272,11 @@ class Brainstem:
             summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
             chosen=turn.ask.model,
             chosen_do=turn.ask.model_do,
+            written_call=lambda text, whole: (
+                call_in_text(text, [tool["function"]["name"] for tool in tools]) is not None
+                if whole
+                else may_become_a_call(text)
+            ),
         )
         if turn.ask.structural:
             request.everyday = lambda: self._everyday(turn, request)
@@ -372,6 +388,8 @@ class Brainstem:
             assert ask.guests is not None
             ran = await ask.guests.call(called, read.arguments)
         show.result(ran)
+        if not read.problem and name not in turn.used:
+            turn.used.append(name)
         told = shortened(ran.result if ran.ok else ran.error, turn.modes.result_characters)
         if ran.ok:
             return told, f"[{name}] {told}", ran.slush

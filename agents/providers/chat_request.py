@@ -83,6 +83,14 @@ def size(value: object) -> int:
         return len(orjson.dumps(_valid(value)))
 
 
+def question(messages: list[Message]) -> str:
+    """The text of the last sentence of the person."""
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            return "\n".join(str(part.get("text", "")) for part in _parts(message.get("content")))
+    return ""
+
+
 def _units(messages: list[Message]) -> tuple[list[list[Message]], int]:
     """Messages that belong together, and which of these units is the question: a past turn, a round of calls."""
     question_at = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)

@@ -13,6 +13,7 @@ from agents.providers.abilities import Limit
 from agents.providers.answer_request import RequestLimits
 from agents.providers.copilot_session import HEADERS, CopilotSessions, Session
 from agents.providers.local_servers import WorkerServes
+from agents.providers.model_help import ModelTraits
 from agents.providers.openai_server import OpenAIServer, ServerAddress, ServerWording
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.refusals import Meaning
@@ -99,6 +100,13 @@ class Copilot:
     def limits(self, model: str) -> list[Limit]:
         """Limits of this model that were learnt here."""
         return self._server.limits(model) if self._server is not None else []
+
+    async def look(self, model: str) -> None:
+        """Nothing is to be learnt of its models beforehand."""
+
+    def traits(self, model: str) -> ModelTraits:
+        """A model as far as GitHub told of it."""
+        return self._server.traits(model) if self._server is not None else ModelTraits()
 
     async def close(self) -> None:
         if self._server is not None:

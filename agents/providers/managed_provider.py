@@ -16,6 +16,7 @@ import msgspec
 
 from agents.errors import ModelUnavailableError
 from agents.providers.abilities import Limit
+from agents.providers.model_help import ModelTraits
 from agents.providers.provider import Provider
 from agents.providers.refusals import Meaning
 
@@ -40,7 +41,8 @@ class LastRefusal(msgspec.Struct, frozen=True):
 class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
-    ``takes_pictures`` tells it of a model, None where that shows only by trying; ``limits`` are those known of a model.
+    ``takes_pictures`` tells it of a model, None where that shows only by trying; ``limits`` are those known of a model,
+    ``traits`` what its server told of it, once ``look`` asked.
     Refusals are kept for each model, those of the whole server for all of them. ``configured``: the operator named
     this server, or signed in to it. A provider that is left closes its connection once the last answer under way has
     ended.
@@ -51,6 +53,8 @@ class ManagedProvider(msgspec.Struct, eq=False):
     models: Callable[[], Awaitable[list[dict[str, Any]]]]
     takes_pictures: Callable[[str], Awaitable[bool | None]]
     limits: Callable[[str], list[Limit]]
+    look: Callable[[str], Awaitable[None]]
+    traits: Callable[[str], ModelTraits]
     configured: bool = True
     known: tuple[str, ...] = ()
     refusals: dict[str, LastRefusal] = msgspec.field(default_factory=dict)

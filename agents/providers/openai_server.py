@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from agents.errors import ModelUnavailableError
 from agents.providers import chat_request, error_messages, server_kinds, urls
 from agents.providers.abilities import Abilities, Limit, limits
 from agents.providers.answer_request import Listener, ModelConnection, Outcome, RequestLimits
 from agents.providers.answers.reader import Ending, ModelAnswer, Piece, Text
+from agents.providers.lazy_imports import load
 from agents.providers.local_servers import WorkerServes, is_served_by_worker, model_entries, ollama_sees
+from agents.providers.model_help import SYSTEM_SHARE, TOOLS_SHARE, ModelTraits, most_tokens, size_in_name
 from agents.providers.pictures import has_pictures, says_blind
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.refusals import Meaning, Refusal
@@ -30,6 +34,10 @@ _LONGEST_PAUSE = 1.0
 _LISTING_SECONDS = 10.0
 _BYTES_PER_TOKEN = 3.0
 """Of JSON, before a server counted any: English has about four, other languages fewer."""
+_SHORT_ANSWER = 512
+"""Tokens that an answer may have however long the question is."""
+_SHORT_SYSTEM = 600
+"""Characters of a system text that are always kept."""
 _FOR_ANSWER = 0.15
 """Share of the context that is left to the answer."""
 
@@ -98,6 +106,7 @@ class OpenAIServer:
         self._abilities: dict[str, Abilities] = {}
         self._contexts: dict[str, int] = {}
         self._looked: set[str] = set()
+        self._facts: dict[str, server_kinds.ServerFacts] = {}
         self._kind = ""
 
     async def complete(self, request: ModelRequest, *, model: str = "") -> Completion:
@@ -114,7 +123,9 @@ class OpenAIServer:
             model,
             self._abilities.get(model, Abilities()),
             self._contexts.get(model, 0),
+            most_tokens(self.traits(model)) if self._kind else 0,
         )
+        await conversation.fit_context()
         retries = 0
         refusal: Refusal | None = None
         for _ in range(_MOST_ATTEMPTS):
@@ -131,7 +142,7 @@ class OpenAIServer:
             if outcome.shown:
                 assert outcome.answer is not None
                 return self._broken(outcome.answer, refusal)
-            if conversation.mend(refusal, body):
+            if conversation.mend(refusal, body) or await conversation.offer_less(refusal):
                 continue
             if any(map(has_pictures, body["messages"])) and says_blind(refusal.said):
                 self._sees[model] = False
@@ -155,6 +166,9 @@ class OpenAIServer:
             self.name = self._label = self._kind = found.kind
         if found.context:
             self._contexts[model] = found.context
+        self._facts[model] = found
+        if not found.whole:  # it was still starting: the next question asks again
+            self._looked.discard(model)
 
     async def takes_pictures(self, model: str) -> bool | None:
         """True or False where the server tells it of a model beforehand, as Ollama does; else None."""
@@ -167,6 +181,16 @@ class OpenAIServer:
     def limits(self, model: str) -> list[Limit]:
         """Limits of this model that were learnt here."""
         return limits(self._abilities.get(model, Abilities()), self._sees.get(model))
+
+    def traits(self, model: str) -> ModelTraits:
+        """A model as far as its server told of it."""
+        known = self._facts.get(model, server_kinds.NOTHING_KNOWN)
+        return ModelTraits(
+            self._abilities.get(model, Abilities()).tools and known.tools is not False,
+            known.billions or size_in_name(model),
+            not self._azure and urls.on_this_machine(self._url),
+            self._contexts.get(model, 0),
+        )
 
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name"}]`` as the server lists them. Raises ModelUnavailableError."""
@@ -267,8 +291,15 @@ class _Conversation:
     """One request in the form that its model takes, changed by each refusal that tells how."""
 
     def __init__(
-        self, request: ModelRequest, system: str, model: str, abilities: Abilities, context: int
+        self,
+        request: ModelRequest,
+        system: str,
+        model: str,
+        abilities: Abilities,
+        context: int,
+        longest: int = 0,
     ) -> None:
+        """``longest``: tokens that an answer may have, where the context is known; 0 sets no limit."""
         self.model = model
         self.abilities = abilities
         self.context = context
@@ -277,15 +308,60 @@ class _Conversation:
         self._system = system
         self._most = 0
         self._left_out = 0
+        self._tools = request.tools
+        self._longest = longest
+        self._offered_less = False
         if context:
             self._most = int(context * (1 - _FOR_ANSWER) * _BYTES_PER_TOKEN)
 
     def body(self) -> dict[str, Any]:
         fitted = self._fitted()
         self._left_out = fitted.left_out
-        return chat_request.request_body(
-            self._request, fitted.messages, self._system, self.model, self.abilities
+        body = chat_request.request_body(
+            replace(self._request, tools=self._tools),
+            fitted.messages,
+            self._system,
+            self.model,
+            self.abilities,
         )
+        if self.context and self._longest:
+            # llama.cpp fails at the end of its context, and what was not streamed is lost; at a limit it sends what
+            # there is.
+            left = self.context - int(chat_request.size(body) / _BYTES_PER_TOKEN)
+            body["max_tokens"] = max(min(left, self._longest), min(_SHORT_ANSWER, self.context // 4))
+        return body
+
+    async def fit_context(self) -> None:
+        """Offers the tools that fit the question best, and cuts the system text, where a known context is short."""
+        if self.context:
+            room = self.context * _BYTES_PER_TOKEN
+            await self._fit_tools(int(room * TOOLS_SHARE))
+            self._fit_system(int(room * SYSTEM_SHARE))
+
+    async def offer_less(self, refusal: Refusal) -> bool:
+        """Leaves out half of the tools, else half of the system text, where the messages alone do not fit either."""
+        if refusal.meaning is not Meaning.CONTEXT:
+            return False
+        if self._tools and self.abilities.tools:
+            await self._fit_tools(0 if self._offered_less else chat_request.size(self._tools) // 2)
+            self._offered_less = True
+            return True
+        return self._fit_system(len(self._system) // 2) if len(self._system) > _SHORT_SYSTEM else False
+
+    async def _fit_tools(self, most: int) -> None:
+        if chat_request.size(self._tools) > most:
+            certainty = await load("agents.providers.offline.certainty")
+            self._tools = await asyncio.to_thread(
+                certainty.best_tools, chat_request.question(self._request.messages), self._tools, most
+            )
+
+    def _fit_system(self, most: int) -> bool:
+        """Keeps whole paragraphs from the beginning, the soul first; False where nothing is left out."""
+        before = len(self._system)
+        if before > most:
+            kept = self._system[:most]
+            self._system = (kept.rpartition("\n\n")[0] or kept.rpartition("\n")[0] or kept).strip()
+        return len(self._system) < before
 
     def mend(self, refusal: Refusal, body: dict[str, Any]) -> bool:
         """Changes what is asked for as a refusal tells; False where nothing is left to change."""
@@ -315,7 +391,7 @@ class _Conversation:
 
     def _fixed(self) -> int:
         """Bytes of what is never left out beside the question: soul and tools."""
-        tools = self._request.tools if self.abilities.tools else []
+        tools = self._tools if self.abilities.tools else []
         return len(self._system) + (chat_request.size(tools) if tools else 0)
 
     def _shrink(self, refusal: Refusal, body: dict[str, Any]) -> bool:

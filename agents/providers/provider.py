@@ -13,6 +13,10 @@ Message = dict[str, Any]  # an OpenAI chat message: role, content, tool_calls?, 
 Tool = dict[str, Any]  # an OpenAI tool: {"type": "function", "function": {name, description, parameters}}
 
 
+ROSTER = "## Agents loaded now"
+"""Begins the paragraph of a system text that lists the agents."""
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """One tool the model asks for. ``arguments`` is the model's JSON text, unparsed."""
 
@@ -53,7 +57,8 @@ class ModelRequest(msgspec.Struct):
     ``messages`` holds history, the user's turn and tool results, without the system message.
     ``prompt`` builds the system text on demand: a provider that needs none never pays for it.
     ``on_text``, when given, receives text as it streams in, ``on_thought`` the model's thoughts, ``on_wait`` the
-    seconds of silence, each time that the person should hear of it. ``everyday`` gives the same request without
+    seconds of silence, each time that the person should hear of it. ``written_call`` tells of a text whether it may
+    become a call of one of ``tools``, or of a whole one (True) whether it is one. ``everyday`` gives the same request without
     structural tools, for a server that the operator did not configure; None when there are none in it.
     ``summaries`` gives lines for people by tool name, for a provider that lists agents itself. ``pictures``: how many
     go with the sentence that is answered, so that an answer by a model that does not see them is none.
@@ -75,6 +80,7 @@ class ModelRequest(msgspec.Struct):
     on_wait: Callable[[float], None] | None = None
     chosen: str = ""
     chosen_do: str = ""
+    written_call: Callable[[str, bool], bool] | None = None
 
 
 class Provider(Protocol):

@@ -182,7 +182,15 @@ class ProviderPool:
         return self._managed(server, urls.shown(url))
 
     def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:
-        return ManagedProvider(provider, where, provider.models, provider.takes_pictures, provider.limits)
+        return ManagedProvider(
+            provider,
+            where,
+            provider.models,
+            provider.takes_pictures,
+            provider.limits,
+            provider.look,
+            provider.traits,
+        )
 
     def _set_local(self, found: local_servers.LocalServer | None) -> None:
         if found == self._local_found:

@@ -23,8 +23,10 @@ from agents.providers.fallbacks import (
     replied_without,
 )
 from agents.providers.github_login import GitHubLogin
+from agents.providers.helped_model import HelpedModels
 from agents.providers.local_servers import LocalServer, WorkerServes
 from agents.providers.managed_provider import ManagedProvider
+from agents.providers.model_help import Help
 from agents.providers.model_names import nearest
 from agents.providers.provider import Completion, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
@@ -68,6 +70,7 @@ class Meter(msgspec.Struct):
 class ProviderDescription(msgspec.Struct, frozen=True):
     """For screens. ``state`` is ready, looking, "doesn't answer", "refused" or "no model"; ``do`` what would help.
 
+    ``helped``: keyword matching chooses agents for the model where it is sure.
     ``refusal`` is the last error of the server in its own words, ``refused_at`` its epoch time, until it answers again.
     """
 
@@ -78,6 +81,7 @@ class ProviderDescription(msgspec.Struct, frozen=True):
     do: str = ""
     refusal: str = ""
     refused_at: float = 0.0
+    helped: bool = False
 
 
 class ProviderSelector:
@@ -101,6 +105,7 @@ class ProviderSelector:
         self.meter = Meter()
         self._offline = offline
         self._remember = remember
+        self._helped = HelpedModels()
         self._pool = ProviderPool(settings, worker_serves)
         self._take(settings)
 
@@ -254,12 +259,15 @@ class ProviderSelector:
         if managed is not None:
             refused = managed.refusal_of(self.current)
             if refused is None:
-                return ProviderDescription(self.name, self.current, managed.where, "ready")
+                return ProviderDescription(
+                    self.name, self.current, managed.where, "ready", helped=self._is_helped(managed)
+                )
             problem, at = refused.problem, refused.at
             state = "doesn't answer" if problem.meaning in _SILENCE else "refused"
             return ProviderDescription(
-                self.name, self.current, managed.where, state, problem.do, str(problem), at
-            )
+                self.name, self.current, managed.where, state, problem.do, str(problem), at,
+                self._is_helped(managed),
+            )  # fmt: skip
         if self._fake is not None:
             return ProviderDescription(self.name, self.current, "this machine", "ready")
         if not self._pool.looked.is_set():
@@ -291,8 +299,12 @@ class ProviderSelector:
         await self._pool.close()
         await self._offline.close()
 
+    def _is_helped(self, managed: ManagedProvider) -> bool:
+        return self._helped.help_for(self.current, managed.traits(self.current)) is not Help.NONE
+
     def _take(self, settings: ProviderSettings) -> None:
         self._chosen = settings.chosen_model
+        self._helped.mode = settings.help
         self._prices = Prices.of(settings.price_in, settings.price_out)
         self._fake = FakeModel() if settings.fake and not settings.configured else None
 
@@ -320,17 +332,25 @@ class ProviderSelector:
         named = await self._offered(managed, request.model)
         usual = await self._offered(managed, self._chosen)
         if named or not request.chosen:
-            return await complete(managed, replace(request, model=named or usual))
+            return await self._ask(managed, replace(request, model=named or usual))
         try:
-            return await complete(managed, replace(request, model=request.chosen))
+            return await self._ask(managed, replace(request, model=request.chosen))
         except ModelUnavailableError as problem:
             if problem.meaning != Meaning.NO_MODEL or request.chosen == (usual or managed.provider.model):
                 raise
-            completion = await complete(managed, replace(request, model=usual))
+            completion = await self._ask(managed, replace(request, model=usual))
             do = problem.do.replace(REMEDIES[Meaning.NO_MODEL], request.chosen_do) or request.chosen_do
             gone = f"{str(problem).rstrip('.')}; {completion.model or self.current} answered — {do}."
             completion.notice = f"{completion.notice} {gone}".strip()
             return completion
+
+    async def _ask(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
+        """One answer of the model that the request names, with the help that it gets."""
+        model = request.model or managed.provider.model
+        await managed.look(model)
+        return await self._helped.complete(
+            lambda asked: complete(managed, asked), request, model, managed.traits(model)
+        )
 
     async def _available(self) -> list[str]:
         return [entry["id"] for entry in await self.models() if entry.get("available", True)]

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.providers.json_http import JsonReply
+from agents.providers.model_help import size_in_name
 from agents.providers.refusals import Meaning
 
 OLLAMA, LLAMA_CPP, LLAMA_CPP_PYTHON = "Ollama", "llama.cpp", "llama.cpp for Python"
@@ -33,6 +34,7 @@ _TITLES = {
 }
 """Words in the title of ``/openapi.json`` or of the page at ``/``."""
 _MOST_TOKENS = 1 << 24
+_MOST_BILLIONS = 1e5
 
 REMEDIES: Mapping[tuple[str, Meaning], str] = {
     (OLLAMA, Meaning.NO_MODEL): "`ollama pull {model}`, or choose another model",
@@ -50,10 +52,20 @@ REMEDIES: Mapping[tuple[str, Meaning], str] = {
 
 
 class ServerFacts(msgspec.Struct, frozen=True):
-    """The program that serves at an address, "" where nothing told, and the tokens of a model's context, 0 unknown."""
+    """The program that serves at an address, "" where nothing told, and what it tells of a model.
+
+    ``context``: tokens, 0 unknown. ``billions``: parameters, 0 unknown. ``tools``: False where the model was never
+    taught to call any, None unknown. ``whole``: False while the server is still loading, so that it tells more later.
+    """
 
     kind: str = ""
     context: int = 0
+    billions: float = 0.0
+    tools: bool | None = None
+    whole: bool = True
+
+
+NOTHING_KNOWN = ServerFacts()
 
 
 class Ask(Protocol):
@@ -98,14 +110,20 @@ async def facts(
         async with asyncio.timeout(within):
             listed = await ask("GET", f"{base_url}/models", headers=headers, within=within)
             if not listed.status:
-                return ServerFacts()
+                return replace(NOTHING_KNOWN, whole=False)
             kind, answers = kind_of_listing(listed), replace(_NOTHING, listed=listed)
             parts = urlsplit(base_url)
             root = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
             answers = await _asked(ask, root, model, kind, answers, within)
     kind = kind or _kind_of(answers)
     context = _context(answers, model)
-    return ServerFacts(kind, context if 0 < context <= _MOST_TOKENS else 0)
+    return ServerFacts(
+        kind,
+        context if 0 < context <= _MOST_TOKENS else 0,
+        _billions(answers, model),
+        _tools(answers),
+        whole=answers.listed.status != 503,
+    )
 
 
 async def _asked(ask: Ask, root: str, model: str, kind: str, answers: _Answers, within: float) -> _Answers:
@@ -185,6 +203,32 @@ def _context(answers: _Answers, model: str) -> int:
         if entry.get("id") == model:
             return _whole(entry.get("max_model_len")) or _whole(entry.get("context_length"))
     return 0
+
+
+def _billions(answers: _Answers, model: str) -> float:
+    """Billions of parameters as llama.cpp and Ollama tell them."""
+    told: list[object] = []
+    for entry in _entries(answers.listed):
+        meta = entry.get("meta")
+        if entry.get("id") == model and isinstance(meta, dict):
+            told.append(meta.get("n_params"))
+    info = answers.shown.data.get("model_info")
+    if isinstance(info, dict):
+        told.append(info.get("general.parameter_count"))
+    if found := next(filter(None, map(_whole, told)), 0):
+        return min(found / 1e9, _MOST_BILLIONS)
+    details = answers.shown.data.get("details")
+    return size_in_name(str(details.get("parameter_size", ""))[:40]) if isinstance(details, dict) else 0.0
+
+
+def _tools(answers: _Answers) -> bool | None:
+    """True where a model's template has calls of tools (llama.cpp, Ollama), False where it has none."""
+    capabilities = answers.shown.data.get("capabilities")
+    if isinstance(capabilities, list):
+        return "tools" in capabilities
+    template = answers.props.data.get("chat_template_caps")
+    told = template.get("supports_tools") if isinstance(template, dict) else None
+    return told if isinstance(told, bool) else None
 
 
 def _entries(reply: JsonReply) -> list[dict[str, Any]]:

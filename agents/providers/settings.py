@@ -14,7 +14,8 @@ class ProviderSettings:
     """Everything has a default; with none given, what is on this machine is used.
 
     ``provider_url`` is any OpenAI-compatible address. ``chosen_model`` is the one picked on a screen
-    earlier, ``""`` for automatic. Prices are as ``usage.price_list`` reads them. ``local_servers`` are
+    earlier, ``""`` for automatic. ``help`` is "auto",
+    "always" or "never". Prices are as ``usage.price_list`` reads them. ``local_servers`` are
     asked in this order; ``()`` asks none. One that answers is used when it is ``accepted_local`` (its
     label), or any with ``use_local``. Without ``use_copilot`` a token is kept and not used. ``state_dir`` holds the GitHub files; None keeps nothing.
     Times in seconds.
@@ -38,6 +39,7 @@ class ProviderSettings:
     github_web: str = "https://github.com"
     github_api: str = "https://api.github.com"
     chosen_model: str = ""
+    help: str = "auto"
     price_in: str = ""
     price_out: str = ""
     state_dir: Path | None = None

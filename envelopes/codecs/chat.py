@@ -21,7 +21,16 @@ ANSWER_KEYS = frozenset(
     {
         *("response", "assistant_response", "session_id", "user_guid", "agent_logs", "agent_logs_text"),
         *("voice_mode", "twin_mode", "voice_response", "twin_response", "model", "requested_model", "notice"),
-        *("user_input", "conversation_history", "type", "thread", "turn_id", "streamed", "senses"),
+        *(
+            "user_input",
+            "conversation_history",
+            "type",
+            "thread",
+            "turn_id",
+            "streamed",
+            "senses",
+            "agents_used",
+        ),
         *_WHO_AND_HOW_LONG,
         *("error", "do", "code", "detail", "status", "no_copilot_access", "copilot_username"),
     }
@@ -148,6 +157,8 @@ def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode:
         body["twin_response"] = data.get("twin_response", "")
     if data.get("notice"):
         body["notice"] = data["notice"]
+    if isinstance(data.get("agents_used"), list):
+        body["agents_used"] = data["agents_used"]
     body |= {key: data[key] for key in _WHO_AND_HOW_LONG if key in data}
     return body | {key: text for key, text in data.get("senses", {}).items() if key not in ANSWER_KEYS}
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.models_connect import connect, no_such_model
 from rappd.cli.models_download import download
 from rappd.cli.names import twin_names
@@ -41,6 +41,9 @@ def list_(as_json: bool) -> None:
         print_json({"models": found["models"], "current": found["current"], "twins": twins, **_local(status)})
         return
     print_out(f"Thinking  {strip_control(thinking(status))}")
+    if status.get("helped"):
+        never = command("rappd config set models.help never")
+        print_out(f"          {dim(f'helped by keyword matching; not to be: {never}')}")
     for model in found["models"]:
         current = status_mark("good") if model["id"] == found["current"] else " "
         print_out(f"  {current} {strip_control(str(model['id']))}{_limits(model.get('limits', ()))}")

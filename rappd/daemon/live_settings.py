@@ -94,6 +94,7 @@ def provider_settings(settings: Settings, home: Home) -> ProviderSettings:
         github_web=settings.text("github.url"),
         github_api=settings.text("github.api"),
         chosen_model=settings.text("model"),
+        help=settings.choice("models.help"),
         timeout=float(settings.number("provider.timeout")),
         price_in=settings.text("provider.price_in_per_million"),
         price_out=settings.text("provider.price_out_per_million"),

@@ -27,6 +27,7 @@ async def describe(daemon: Daemon, *, with_link: bool) -> dict[str, Any]:
         "provider": thinking.name,
         "model": thinking.model,
         "has_model": daemon.providers.has_model,
+        "helped": thinking.helped,
         "local_models": describe_local(daemon.providers),
         "agents": len(daemon.host.registry.serving()),
         "unavailable": len(daemon.host.registry.unavailable()),

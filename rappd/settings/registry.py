@@ -34,6 +34,7 @@ class Setting:
 LAST_PORT = 65535
 LOCAL_MODELS = ("ask", "on", "off")
 MODEL_USES = ("auto", "server", "azure", "local", "copilot", "none")
+MODEL_HELP = ("auto", "always", "never")
 GITHUB_WRITES = ("off", "dry-run", "branch")
 SANDBOXES = ("auto", "namespace", "landlock", "none")
 
@@ -58,6 +59,8 @@ SETTINGS = (
     Setting("provider.local", "RAPPD_LOCAL_MODELS", "choice", "ask", "A model server found here: ask, on, off.", live=True, choices=LOCAL_MODELS),
     Setting("provider.local_ports", "RAPPD_LOCAL_PORTS", "list", "11434,8080,8000,1234", "Ports where one is looked for.", live=True),
     Setting("provider.local_server", "RAPPD_LOCAL_SERVER", "text", "", "The one found that you said yes to.", live=True),
+    Setting("models.help", "RAPPD_MODEL_HELP", "choice", "auto", "Keyword matching chooses agents for the model: auto, always, never.",
+            live=True, choices=MODEL_HELP),
     Setting("github.token", "GITHUB_TOKEN", "text", "", "GitHub token with Copilot; else the sign-in, else gh.", secret=True, live=True),
     Setting("github.model", "GITHUB_MODEL", "text", "gpt-4o", "Model to ask GitHub Copilot for.", live=True),
     Setting("azure.endpoint", "AZURE_OPENAI_ENDPOINT", "address", "", "Azure OpenAI resource.", live=True),

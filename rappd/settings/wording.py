@@ -36,6 +36,8 @@ WORDING = {
         {"ask": "Ask me before one is used", "on": "Use it without asking", "off": "Do not look for one"}),
     "provider.local_ports": Wording("Ports to look at", "Where a model server on this computer is looked for, by comma."),
     "provider.local_server": Wording("Accepted model server", "The one on this computer that you said yes to."),
+    "models.help": Wording("Help for the model", "An agent that your words plainly ask for is used even if the model does not think of it.",
+        {"auto": "For small models, and those that miss calls", "always": "For every model", "never": "Never"}),
     "github.token": Wording("GitHub token", "For GitHub Copilot, in place of signing in."),
     "github.model": Wording("Model of Copilot", "The one that GitHub Copilot is asked for."),
     "azure.endpoint": Wording("Azure address", "Like https://your-name.openai.azure.com."),

@@ -208,5 +208,7 @@ def _done(answer: Answer) -> dict[str, Any]:
         data["senses"] = answer.senses
     if answer.notice:
         data["notice"] = answer.notice
+    if answer.agents_used is not None:
+        data["agents_used"] = answer.agents_used
     data.update(answer.usage.stated())
     return data

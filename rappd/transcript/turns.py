@@ -70,7 +70,7 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     """A turn as the page draws it, with the calls that it led to.
 
     ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
-    "note". ``pictures`` are there where some went with the sentence: their types, names and sizes.
+    "note". ``agents_used`` are there where a model was offered agents, ``pictures`` where some went with the sentence: their types, names and sizes.
     """
     first = exchange.asked or exchange.answered
     assert first is not None
@@ -98,6 +98,9 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
         "notices": [notice] if (notice := _text(answered, "notice")) else [],
         "calls": [_call(one) for one in ([exchange] if exchange.agent else exchange.calls)],
     }
+    used = answered.data.get("agents_used") if answered is not None else None
+    if isinstance(used, list):
+        row["agents_used"] = used
     if asked is not None and asked.pictures:
         row["pictures"] = picture_rows(asked.pictures)
     if answered is not None and not answered.failed:

@@ -57,7 +57,12 @@ def model() -> Iterator[RawModel]:
 
 @pytest.fixture
 def desk(make_daemon: Callable[..., RunningDaemon], model: RawModel) -> RunningDaemon:
-    daemon = make_daemon(OPENAI_BASE_URL=f"{model.url}/v1", OPENAI_MODEL="m", RAPPD_RESULT_CHARACTERS="2000")
+    daemon = make_daemon(
+        OPENAI_BASE_URL=f"{model.url}/v1",
+        OPENAI_MODEL="m",
+        RAPPD_RESULT_CHARACTERS="2000",
+        RAPPD_MODEL_HELP="never",
+    )
     daemon.drop("note_agent.py", agent_source("Note", 'return "noted " + repr(kwargs)', "Notes a text."))
     daemon.drop("long_agent.py", agent_source("Long", 'return "a" * 300_000 + "the end"', "Says much."))
     daemon.drop("slow_agent.py", agent_source("Slow", 'yield "one "; yield "two "; yield "three"', "Yields."))
@@ -220,3 +225,29 @@ def test_oldest_turns_are_left_out_when_the_context_is_full(desk: RunningDaemon,
     assert second["messages"][0]["role"] == "system"
     assert second["messages"][-1]["content"] == "the question"
     assert len(second["messages"]) < len(first["messages"])
+
+
+def test_a_small_model_remembers_and_its_answers_name_the_agents(
+    make_daemon: Callable[..., RunningDaemon], model: RawModel
+) -> None:
+    daemon = make_daemon("helped", OPENAI_BASE_URL=f"{model.url}/v1", OPENAI_MODEL="tiny-135m").start()
+    model.will(
+        events({"content": "Boilers are nice."}), events({"content": "Noted, the boiler is serviced."})
+    )
+    told = daemon.chat("remember that the boiler is serviced in May")
+    assert told["agents_used"] == ["ManageMemory"]
+    assert "May" in told["response"], "the model's words leave out when, so the agent's stand"
+    model.will(events({"content": "The boiler is serviced in 1987."}))
+    asked = daemon.chat("when is the boiler serviced?")
+    assert (asked["response"], asked["agents_used"]) == (
+        "I remember: the boiler is serviced in May",
+        ["ContextMemory"],
+    )
+    model.will(events({"content": "Hello."}))
+    assert daemon.chat("say hello to grandmother")["agents_used"] == []
+    assert daemon.get("/health").json()["provider"]["helped"] is True
+    assert "helped by keyword matching" in daemon.cli("models", "list").stdout
+    daemon.cli("config", "set", "models.help", "never")
+    model.will(events({"content": "Boilers are nice."}))
+    assert daemon.chat("remember that the attic is cold")["response"] == "Boilers are nice."
+    assert "helped" not in daemon.get("/health").json()["provider"]

@@ -111,6 +111,7 @@ def test_the_configured_server_is_asked_with_its_key(desk: Desk) -> None:
         "model": "small",
         "where": f"127.0.0.1:{desk.model.port}",
         "state": "ready",
+        "helped": True,
     }
 
 

@@ -82,7 +82,7 @@ class Index:
                 self._names.setdefault(profile.compact.removesuffix(tail), number)
         for kind in {param.kind for param in profile.params if param.required}:
             self._by_kind.setdefault(kind, []).append(number)
-        for saying in set(map(_bare, _SAYING.findall(profile.description))) - {""}:
+        for saying in set(map(bare, _SAYING.findall(profile.description))) - {""}:
             self._sayings[saying] = None if saying in self._sayings else number
 
     def named(self, name: str) -> int | None:
@@ -97,7 +97,7 @@ class Index:
 
     def quoted_by(self, text: str) -> int | None:
         """The one agent whose description quotes this very sentence: ``Use it for "how are you?"``."""
-        return self._sayings.get(_bare(text)) if len(text) <= _LONGEST_SAYING else None
+        return self._sayings.get(bare(text)) if len(text) <= _LONGEST_SAYING else None
 
     def evidence(self, utterance: Utterance) -> dict[int, Evidence]:
         """The score that the words, and the shapes of the values in them, give each agent."""
@@ -179,7 +179,7 @@ def index_of(tools: Sequence[Tool]) -> Index:
         return _index_of_odd(tuple(raw(tool) for tool in tools))
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """A sentence as it is compared: its words alone."""
     return " ".join(re.findall(r"[\w']+", text.casefold().replace("’", "'")))
 

@@ -25,6 +25,7 @@ from agents.providers.provider import Message, Tool
 
 _NONE: Mapping[str, str] = {}
 _LONGEST_ANSWER = 12  # words of a message that may complete the one before
+_LONGEST_ASKED = 100  # characters of a name before "needs"
 
 
 def decide(
@@ -46,13 +47,13 @@ def decide(
         return NO_MODEL + present(found).removeprefix(NO_MODEL)  # another brainstem may have said it already
     if number > 0:
         return nothing_fits(tools, summaries=summaries)
-    decision = _decide(messages, tools)
-    if not decision.ready and (lookup := _lookup(decision, _last_said(messages), tools)) is not None:
-        return lookup
-    return decision if decision.ready else _answer(decision, _last_said(messages), tools, summaries)
+    decision = decided(messages, tools)
+    if not decision.ready and (looked_up := lookup(decision, asked_last(messages), tools)) is not None:
+        return looked_up
+    return decision if decision.ready else _answer(decision, asked_last(messages), tools, summaries)
 
 
-def _lookup(decision: Decision, text: str, tools: Sequence[Tool]) -> Decision | None:
+def lookup(decision: Decision, text: str, tools: Sequence[Tool]) -> Decision | None:
     """Looks a question that no agent answers up in the memory."""
     call = recalling(text, tools) if decision.reason == "nothing" else None
     return Decision(call[0], call[1], reason="call") if call is not None else None
@@ -70,23 +71,25 @@ def _looked_up(
     if len(found) > 1 or found[0][0] != RECALLING or not asked:
         return ""
     said = messages[: messages.index(asked[-1]) + 1]
-    decision = _decide(said, tools)
-    if decision.ready or _lookup(decision, _text(asked[-1]), tools) is None:
+    decision = decided(said, tools)
+    if decision.ready or lookup(decision, _text(asked[-1]), tools) is None:
         return ""
     memories = remembered(_text(asked[-1]), found[0][1])
     return recalled(memories) if memories else nothing_fits(tools, summaries=summaries)
 
 
-def _last_said(messages: Sequence[Message]) -> str:
+def asked_last(messages: Sequence[Message]) -> str:
+    """The last sentence of the person."""
     return next((_text(one) for one in reversed(messages) if one.get("role") == "user"), "")
 
 
-def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
+def decided(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
+    """The decision on the last sentence, which may complete what was asked before it."""
     said = [message for message in messages if message.get("role") in ("user", "assistant")]
     text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
     decision = route(text, tools)
     answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
-    if answering and _text(said[-2]).startswith(f"{NO_MODEL}{ASKING} needs"):
+    if answering and _text(said[-2]).removeprefix(NO_MODEL).startswith(f"{ASKING} needs"):
         # whatever an agent here could do with it: it was asked for another machine
         return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
     if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
@@ -96,10 +99,11 @@ def _decide(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
 
 def _completed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Decision | None:
     """The decision for an answer to what this brain asked for: "weather", "Weather needs a city", "Berlin"."""
-    if not asked.startswith(NO_MODEL):
+    if " needs " not in asked[: len(NO_MODEL) + _LONGEST_ASKED]:
         return None
     meant = route(before, tools)
-    if meant.reason != "missing" or not asked.startswith(needs(meant, tools)):
+    told = asked.removeprefix(NO_MODEL)
+    if meant.reason != "missing" or not told.startswith(needs(meant, tools).removeprefix(NO_MODEL)):
         return None
     asked_again = [f"{before.rstrip(' ?.!')} {text}"]
     if len(meant.missing) == 1:

@@ -12,6 +12,8 @@ from agents.providers.provider import Tool
 
 RECALLING = "ContextMemory"
 """The agent that reads the memory."""
+REMEMBERING = "ManageMemory"
+"""The agent that writes it."""
 
 _MOST_KEYWORDS = 6
 _MOST_READ = 50
@@ -47,6 +49,11 @@ def _without_open_marks(what: str) -> str:
     bare = what.strip("*_`~").strip()
     end = re.search(r"[*_`~]+$", what)
     return bare + end[0] if end and bare.count(end[0]) % 2 else bare
+
+
+def orders_remembering(text: str, name: str) -> bool:
+    """True when ``text`` is an order to remember something, and the agent called ``name`` does so."""
+    return name == REMEMBERING and _REMEMBER.match(text) is not None and not text.rstrip().endswith("?")
 
 
 def keywords_of(text: str) -> list[str]:

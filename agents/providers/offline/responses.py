@@ -32,13 +32,15 @@ _CUT = re.compile(
 )
 
 
-def listing(tools: Sequence[Tool], summaries: Mapping[str, str] = _NONE) -> str:
-    """The loaded agents in plain words, with something to try, and that no model is there."""
+def listing(tools: Sequence[Tool], summaries: Mapping[str, str] = _NONE, *, has_model: bool = False) -> str:
+    """The loaded agents in plain words, with something to try, and that no model is there unless one is."""
     known = _known(tools)
     if not known:
-        return f"{NO_MODEL}No agent is loaded yet. Drop an agent file into the agents folder. {_SETTING}"
+        none = "No agent is loaded yet. Drop an agent file into the agents folder."
+        return none if has_model else f"{NO_MODEL}{none} {_SETTING}"
     count = "1 agent" if len(known) == 1 else f"{len(known)} agents"
-    lines = [f"{NO_MODEL}I have no model: I match your words to {count} and run the one that fits.", ""]
+    without = f"{NO_MODEL}I have no model: I match your words to {count} and run the one that fits."
+    lines = [f"I can talk, and use {count}:" if has_model else without, ""]
     for _, profile in known[:_MOST_LISTED]:
         line = summaries.get(profile.name) or profile.first_sentence
         told = _short(plain_line(line).rstrip(":;"), _LONGEST_SENTENCE)
@@ -46,8 +48,8 @@ def listing(tools: Sequence[Tool], summaries: Mapping[str, str] = _NONE) -> str:
     if len(known) > _MOST_LISTED:
         lines.append(f"- and {len(known) - _MOST_LISTED} more")
     tries = examples(tools)
-    lines += ["", *([f"Try: {'; '.join(tries)}"] if tries else []), _SETTING]
-    return "\n".join(lines)
+    lines += ["", *([f"Try: {'; '.join(tries)}"] if tries else []), *(() if has_model else (_SETTING,))]
+    return "\n".join(lines).rstrip()
 
 
 def examples(tools: Sequence[Tool]) -> list[str]:

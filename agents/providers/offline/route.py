@@ -32,7 +32,8 @@ _MARGIN = 0.04  # by which share the best agent must lead
 _CANDIDATES = 6
 _BASE = 0.2  # share of its evidence that an agent keeps when no other meaningful word speaks for it
 _HOPELESS = 0.4  # share of the strongest evidence below which arguments cannot make up for the words
-_EXPLICIT = 10.0
+EXPLICIT = 10.0
+"""The score of a decision that the sentence leaves no doubt about."""
 _LONGEST_TEXT = 200_000
 
 
@@ -81,7 +82,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         return elsewhere
     if mentions and mentions[0].explicit:
         return _decision(
-            tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), _EXPLICIT
+            tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), EXPLICIT
         )
     neighborhood = _of_the_neighborhood(text, tools, index)
     if neighborhood is not None:
@@ -94,7 +95,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         return kept
     quoting = None if kind == "help" else index.quoted_by(text)
     if quoting is not None:
-        return _decision(tools, index, quoting, fill(index.profiles[quoting], utterance), _EXPLICIT)
+        return _decision(tools, index, quoting, fill(index.profiles[quoting], utterance), EXPLICIT)
     if kind in ("help", "small"):
         return Decision(None, reason="help" if kind == "help" else "talk")
     quick = _quick_question(text, tools, index)
@@ -123,9 +124,9 @@ def _for_a_machine(
     if found is None or index.is_called(found.peer, text):
         return None
     if not found.text:
-        return Decision(tool, {"peer": found.peer}, ["text"], _EXPLICIT, "missing")
+        return Decision(tool, {"peer": found.peer}, ["text"], EXPLICIT, "missing")
     arguments = {"peer": found.peer, "text": found.text}
-    return Decision(tool, arguments, [], _EXPLICIT, "call") if _takes(tool, arguments) else None
+    return Decision(tool, arguments, [], EXPLICIT, "call") if _takes(tool, arguments) else None
 
 
 def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
@@ -141,7 +142,7 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
     tool = tools[index.places[number]]
     if not _takes(tool, deed.arguments):
         return None
-    return Decision(tool, dict(deed.arguments), [], _EXPLICIT if deed.plainly else 0.0, "call")
+    return Decision(tool, dict(deed.arguments), [], EXPLICIT if deed.plainly else 0.0, "call")
 
 
 def _to_remember(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
@@ -154,7 +155,7 @@ def _to_remember(text: str, tools: Sequence[Tool], index: Index) -> Decision | N
     arguments, plainly = found
     if not _takes(tool, arguments):
         return None
-    return Decision(tool, arguments, [], _EXPLICIT if plainly else 0.0, "call")
+    return Decision(tool, arguments, [], EXPLICIT if plainly else 0.0, "call")
 
 
 def _quick_question(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
@@ -164,7 +165,7 @@ def _quick_question(text: str, tools: Sequence[Tool], index: Index) -> Decision 
         return None
     tool = tools[index.places[number]]
     arguments = {"question": text}
-    return Decision(tool, arguments, [], _EXPLICIT, "call") if _takes(tool, arguments) else None
+    return Decision(tool, arguments, [], EXPLICIT, "call") if _takes(tool, arguments) else None
 
 
 def _of_the_neighborhood(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
@@ -174,7 +175,7 @@ def _of_the_neighborhood(text: str, tools: Sequence[Tool], index: Index) -> Deci
     if deed is None or number is None:
         return None
     tool = tools[index.places[number]]
-    return Decision(tool, deed[1], [], _EXPLICIT, "call") if _takes(tool, deed[1]) else None
+    return Decision(tool, deed[1], [], EXPLICIT, "call") if _takes(tool, deed[1]) else None
 
 
 def _takes(tool: Tool, arguments: dict[str, Any]) -> bool:

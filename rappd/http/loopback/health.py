@@ -48,6 +48,7 @@ async def health(request: web.Request) -> web.Response:
                 "model": thinking.model,
                 "where": thinking.where,
                 "state": thinking.state,
+                **({"helped": True} if thinking.helped else {}),
                 **_last_refusal(thinking),
             },
             "brainstem_dir": str(host.workspace.root),

@@ -82,6 +82,7 @@ _CHAT_ANSWER = {
         "input_tokens": {"type": "integer"},
         "output_tokens": {"type": "integer"},
         "cost_usd": {"type": "number"},
+        "agents_used": {"type": "array", "items": {"type": "string"}},
     },
     "additionalProperties": {"type": "string", "description": "what senses of the workspace add"},
 }  # fmt: skip

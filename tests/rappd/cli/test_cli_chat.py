@@ -289,3 +289,13 @@ def test_a_model_that_does_not_answer_is_told_with_the_answer(idle: RunningDaemo
     assert done.stderr.startswith("! local model doesn't answer; replied without it — ")
     assert "doesn't answer" in idle.cli("status").stdout
     assert json.loads(idle.cli("status", "--json").stdout)["status"]["state"] == "doesn't answer"
+
+
+@pytest.mark.parametrize(("names", "told"), [([], True), (["Weather"], False), (None, False)])
+def test_an_answer_of_the_model_alone_says_so(
+    capsys: pytest.CaptureFixture[str], names: list[str] | None, told: bool
+) -> None:
+    spoken = TurnRenderer("desk  ")
+    spoken.answer("Hello.")
+    spoken.answered({"type": "done", "agents_used": names})
+    assert ("no agent was used" in capsys.readouterr().err) is told

@@ -101,3 +101,13 @@ async def test_copy_button_never_lies_over_code(site: Any) -> None:
         await code.evaluate("code => { code.scrollLeft = 9999 }")
         left, right = await code.bounding_box(), await copy.bounding_box()
         assert left is not None and right is not None and left["x"] + left["width"] <= right["x"]
+
+
+async def test_foot_of_an_answer_names_the_agents_or_says_none(site: Any) -> None:
+    site.daemon.turns["alone"] = [site.done("Hello.", agents_used=[])]
+    site.daemon.turns["both"] = [site.done("Rain.", agents_used=["Weather", "Clock"])]
+    site.daemon.turns["offline"] = [site.done("(no model) Hello.")]
+    async with site.opened() as page:
+        for sentence in ("alone", "both", "offline"):
+            await site.ask(page, sentence)
+        await expect(page.locator(".agents-used")).to_have_text(["No agent was used", "Used Weather, Clock"])

@@ -1,7 +1,8 @@
 /**
  * Conversations of this browser, one per chat target: their turns, stored across reloads.
  *
- * A turn: `{id, user, at, state, text, calls, notices, lastId, problem, thread, model, voice, twin, follows, versions}`.
+ * A turn: `{id, user, at, state, text, calls, notices, lastId, problem, thread, model, voice, twin, agentsUsed, follows,
+ * versions}`.
  * `state` is "sending", "answering", "stopping", "done", "stopped" or "failed". `calls` hold
  * `{call, name, args, ok, result, seconds}`; `ok` is missing while a call runs. `follows` is the id of the turn before,
  * `versions` the ids of the turns that follow the same one, as the daemon knows them. `others` are turns that were
@@ -304,6 +305,7 @@ const ACT = {
     turn.tokensOut = data.output_tokens ?? null;
     turn.voice = data.voice_response ?? "";
     turn.twin = data.twin_response ?? "";
+    turn.agentsUsed = data.agents_used;
     turn.state = "done";
   },
   error: (turn, data) => {

@@ -167,6 +167,7 @@ function actions(turn, course) {
   return h(
     "div",
     { class: "foot" },
+    turn.agentsUsed && h("span", { class: "soft agents-used" }, agentsUsed(turn.agentsUsed)),
     course && versionButtons(turn.id, course.versions, (id) => course.choose(turn, id)),
     course &&
       h(
@@ -186,6 +187,8 @@ function actions(turn, course) {
       h("button", { type: "button", class: "quiet small", onclick: () => speak(aloud) }, "Read aloud"),
   );
 }
+
+const agentsUsed = (names) => (names.length ? `Used ${names.join(", ")}` : "No agent was used");
 
 const copy = (text) => async (event) => {
   const button = event.currentTarget;

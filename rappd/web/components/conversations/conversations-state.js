@@ -165,6 +165,7 @@ export function turnOf(row, thread) {
     tokensOut: row.output_tokens,
     voice: row.voice,
     twin: row.twin,
+    agentsUsed: row.agents_used,
     follows: row.follows,
     versions: row.versions,
     ...(row.pictures && { pictures: row.pictures }),

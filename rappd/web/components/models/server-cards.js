@@ -11,6 +11,9 @@ import { openModels } from "./model-dialog.js";
 import { azureCard, openaiCard } from "./server-card.js";
 import { serverChoice, useServer } from "./server-choice.js";
 
+const HELPED =
+  "Helped by keyword matching: an agent that your words plainly ask for is used, even if this model does not think of it.";
+
 /** The section's content, kept up to date; for operators. */
 export function serverCards() {
   const errorPlace = h("div", {});
@@ -37,6 +40,7 @@ export function serverCards() {
       now,
       none ? "No model answers: agents are found by the words you type." : ["Answers come from ", h("strong", {}, daemon.thinking), "."],
       h("span", { class: "soft help" }, whereItRuns(provider)),
+      provider?.helped && h("span", { class: "soft help helped" }, HELPED),
     );
   };
   let reveals = false;
