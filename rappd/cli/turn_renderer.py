@@ -98,15 +98,15 @@ class TurnRenderer:
         self._print_blocks(rest=True)
 
     def answered(self, done: dict[str, Any]) -> None:
-        """One dim line below the answer: if no agent was used, who gave it, how long it took, and how many tokens.
+        """Dim lines below the answer: who gave it, how long it took, how many tokens, and if no agent was used.
 
         Agents that were used stand above the answer.
         """
         alone = "no agent was used" if done.get("agents_used") == [] else ""
-        if who := ", ".join(filter(None, (alone, answered_by(done)))):
+        for line in filter(None, (answered_by(done), alone)):
             self._line.clear()
             room = max(10, terminal_width(sys.stderr) - cells(self._indent))
-            print_err(dim(f"{self._indent}{beginning(who, room)}"))
+            print_err(dim(f"{self._indent}{beginning(line, room)}"))
 
     def end(self) -> None:
         """Leaves the screen in order, also after a turn that was stopped."""

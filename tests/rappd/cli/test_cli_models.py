@@ -110,7 +110,7 @@ def test_model_is_used_for_a_twin_and_for_a_conversation_alone(
     assert "Model     big" in fresh.cli("twins", "show", "gardener").stdout
     told = fresh.cli("twins", "chat", "gardener", "hello")
     assert (told.stdout, told.stderr.split(",")[:2]) == ("done\n", ["big", " local model"])
-    assert told.stderr.endswith(" 7 tokens in, 3 out\n")
+    assert told.stderr.endswith(" 7 tokens in, 3 out\nno agent was used\n")
 
     wrong = fresh.cli("models", "use", "bog", "--twin", "gardener")
     assert wrong.returncode != 0

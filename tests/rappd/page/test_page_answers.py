@@ -104,9 +104,9 @@ async def test_copy_button_never_lies_over_code(site: Any) -> None:
 
 
 async def test_foot_of_an_answer_names_the_agents_or_says_none(site: Any) -> None:
-    site.daemon.turns["alone"] = [site.done("Hello.", agents_used=[])]
-    site.daemon.turns["both"] = [site.done("Rain.", agents_used=["Weather", "Clock"])]
-    site.daemon.turns["offline"] = [site.done("(no model) Hello.")]
+    site.daemon.script["alone"] = site.answer("Hello.", agents_used=[])
+    site.daemon.script["both"] = site.answer("Rain.", agents_used=["Weather", "Clock"])
+    site.daemon.script["offline"] = site.answer("(no model) Hello.")
     async with site.opened() as page:
         for sentence in ("alone", "both", "offline"):
             await site.ask(page, sentence)
