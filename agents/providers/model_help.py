@@ -52,7 +52,7 @@ class Ground(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a turn with tools on offer went, where keyword matching was sure that an agent was meant."""
+    """Result of a turn with tools on offer, where keyword matching was sure that an agent was meant."""
 
     CALLED = "called"
     WRONG = "wrong"

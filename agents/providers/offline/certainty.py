@@ -71,7 +71,7 @@ def looks_up(messages: Sequence[Message], tools: Sequence[Tool], name: str) -> b
 
 
 def found_by_lookup(question: str, result: str) -> str:
-    """What the memory told of ``question``; "" where it told nothing of it."""
+    """The memories that speak of ``question``, a line each; "" where none does."""
     return "\n".join(remembered(question, result))
 
 
