@@ -172,7 +172,7 @@ def test_home_without_anchors_gets_its_first_at_start(copied: RunningDaemon) -> 
     with closing(
         sqlite3.connect(copied.home / "rappd.db", isolation_level=None)
     ) as db:  # as versions without anchors left it
-        for table in ("database_id", "timers", "notices", "conversations"):
+        for table in ("database_id", "timers", "notices", "conversations", "twin_models"):
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP TABLE anchored")
         db.execute("DROP TABLE late_titles")
