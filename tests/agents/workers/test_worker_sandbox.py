@@ -78,7 +78,9 @@ async def test_the_workspace_is_the_workers_to_read_and_write(pool: WorkerPool, 
     (home.workspace / "soul.md").write_text("kind")
     assert await run(pool, "answer = open('soul.md').read()") == "kind"
     assert await run(pool, "os.makedirs('x/y'); answer = open('x/y/z', 'w').write('new')") == 3
-    assert await run(pool, "os.rename('x/y/z', 'z'); os.remove('soul.md'); answer = os.listdir('.')") == [
+    assert await run(
+        pool, "os.rename('x/y/z', 'z'); os.remove('soul.md'); answer = sorted(os.listdir('.'))"
+    ) == [
         "x",
         "z",
     ]
