@@ -29,6 +29,7 @@ def test_a_turn_answers_with_the_union_of_published_keys(fake_daemon: RunningDae
         "requested_model",
         "provider",
         "seconds",
+        "agents_used",
     }
     assert answer["response"] == answer["assistant_response"] == "fake-llm: hello"
     assert answer["session_id"] == "s1"
