@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import FULL_CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Page, Request, Response, expect, sync_playwright
 
@@ -84,7 +84,8 @@ def test_page_without_operator_offers_nothing_that_is_refused(
             refused.append(f"{response.request.method} {response.url} by {doing[0]}")
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # The headless shell lets no page write into the clipboard.
+        browser = playwright.chromium.launch(executable_path=FULL_CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         quiet = Quiet(page)
         page.on("response", seen)
