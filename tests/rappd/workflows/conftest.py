@@ -84,6 +84,7 @@ def desk(tmp_path: Any, model: HeldModel) -> Iterator[Desk]:
         RAPPD_TETHER_PORT=str(free_port()),
         OPENAI_BASE_URL=model.url,
         OPENAI_MODEL="small",
+        RAPPD_MODEL_HELP="never",  # each sentence is the scripted model's
     )
     made.start()
     made.write(THREE)
