@@ -48,6 +48,7 @@ def remembered_fact(text: str) -> tuple[dict[str, Any], bool] | None:
         return None
     what = found["what"].strip()
     what = what.rstrip("?").rstrip() if _ASKED.match(text) else what
-    what = what.removesuffix(".") if what.count(".") == 1 else what  # of one sentence, as other arguments are read
+    if what.count(".") == 1:  # one sentence is kept without its full stop, as other arguments are read
+        what = what.removesuffix(".")
     kind = "preference" if _FEELS.match(what) else "fact"
     return {"memory_type": kind, "content": what}, plain is not None
