@@ -46,7 +46,7 @@ class Abilities(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """One thing that a model, or its server, cannot do: the part of a request, and words for people."""
+    """A limit of a model or its server: the part of a request that it cannot take, and words for people."""
 
     part: str
     text: str

@@ -57,7 +57,7 @@ class Copilot:
         self._catalogue: list[dict[str, Any]] = []
 
     async def complete(self, request: ModelRequest) -> Completion:
-        """One answer. Raises ModelUnavailableError with what the asked model's server said."""
+        """Asks the model once. Raises ModelUnavailableError with what the asked model's server said."""
         asked = request.model or self.model
         request = replace(request, prompt=_once(request.prompt))
         loop = asyncio.get_running_loop()
@@ -66,7 +66,9 @@ class Copilot:
         if first is not None:
             return first
         assert refusal is not None
-        gone = refusal.meaning == Meaning.NO_MODEL and request.chosen == asked  # whoever chose it is told so
+        gone = (
+            refusal.meaning == Meaning.NO_MODEL and request.chosen == asked
+        )  # the person who chose it is told so
         if gone or not _others_may_answer(refusal.upstream_status):
             raise refusal
         for model in await self._others(asked):
@@ -105,7 +107,7 @@ class Copilot:
         """Nothing is to be learnt of its models beforehand."""
 
     def traits(self, model: str) -> ModelTraits:
-        """A model as far as GitHub told of it."""
+        """The traits of a model that GitHub published."""
         return self._server.traits(model) if self._server is not None else ModelTraits()
 
     async def close(self) -> None:

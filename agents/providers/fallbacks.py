@@ -17,7 +17,7 @@ _PERHAPS_OF_PICTURES = (400, 404, 413, 415, 422, 500, 501)
 
 
 def replied_without(problem: ModelUnavailableError | None) -> str:
-    """The sentence that says why the offline brain answered, in the words of whoever refused."""
+    """The sentence that says why the offline brain answered, in the words of the server that refused."""
     if problem is None:
         return ""
     do = f" — {problem.do}" if problem.do else ""
@@ -27,7 +27,7 @@ def replied_without(problem: ModelUnavailableError | None) -> str:
 
 
 async def complete(managed: ManagedProvider, request: ModelRequest) -> Completion:
-    """One answer. Pictures of earlier sentences become words for a model that takes none.
+    """Asks the model once. Pictures of earlier sentences become words for a model that takes none.
 
     Raises ``PictureRefusedError`` where the sentence that is answered has some.
     """

@@ -55,7 +55,7 @@ class HelpedModels:
     async def complete(
         self, ask: AskModel, request: ModelRequest, model: str, traits: ModelTraits
     ) -> Completion:
-        """One round with ``model``, which ``ask`` asks. Raises what ``ask`` raises."""
+        """Runs a round with ``model``, which ``ask`` asks. Raises what ``ask`` raises."""
         if self.mode == "never" or request.pictures:
             return await ask(request)
         offered = request

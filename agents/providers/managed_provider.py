@@ -42,7 +42,7 @@ class ManagedProvider(msgspec.Struct, eq=False):
     """``models`` lists what the provider offers; ``known`` are the ids seen so far.
 
     ``takes_pictures`` tells it of a model, None where that shows only by trying; ``limits`` are those known of a model,
-    ``traits`` what its server told of it, once ``look`` asked.
+    ``traits`` what its server published, once ``look`` asked.
     Refusals are kept for each model, those of the whole server for all of them. ``configured``: the operator named
     this server, or signed in to it. A provider that is left closes its connection once the last answer under way has
     ended.
@@ -65,7 +65,7 @@ class ManagedProvider(msgspec.Struct, eq=False):
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[None]:
-        """One answer under way: the connection stays open until it has ended."""
+        """Keeps the connection open until an answer under way has ended."""
         self._busy += 1
         try:
             yield

@@ -183,7 +183,7 @@ class OpenAIServer:
         return limits(self._abilities.get(model, Abilities()), self._sees.get(model))
 
     def traits(self, model: str) -> ModelTraits:
-        """A model as far as its server told of it."""
+        """The traits of a model that its server published."""
         known = self._facts.get(model, server_kinds.NOTHING_KNOWN)
         return ModelTraits(
             self._abilities.get(model, Abilities()).tools and known.tools is not False,

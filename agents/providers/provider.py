@@ -33,7 +33,7 @@ class Completion(msgspec.Struct):
     ``unconfigured``: it came from a server that the operator did not configure. ``thoughts`` are the model's, kept
     apart from ``text``. ``cut``: the answer was cut off, so its calls must not be performed. ``ending`` is how it
     ended (``answers/reader.py``), "" where that is not known. ``by_model``: a model chose the calls, so they are
-    checked before they are performed. ``provider`` is the name of whoever answered, as screens show it.
+    checked before they are performed. ``provider`` is the name of the server or part that answered, as screens show it.
     """
 
     text: str = ""

@@ -328,7 +328,7 @@ class ProviderSelector:
         return await self._without(request, problem)
 
     async def _by_model(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
-        """One answer: by the model that the request names, the one chosen for it, or the usual one."""
+        """Answers by the model that the request names, the one chosen for it, or the usual one."""
         named = await self._offered(managed, request.model)
         usual = await self._offered(managed, self._chosen)
         if named or not request.chosen:
@@ -345,7 +345,7 @@ class ProviderSelector:
             return completion
 
     async def _ask(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
-        """One answer of the model that the request names, with the help that it gets."""
+        """Asks the model that the request names, with the help that it gets."""
         model = request.model or managed.provider.model
         await managed.look(model)
         return await self._helped.complete(

@@ -159,7 +159,7 @@ def _tell_of_local(servers: dict[str, Any]) -> None:
 
 
 def _pick(models: list[str], usual: str) -> str:
-    """One of the models, by its number or its name."""
+    """Asks for one of the models, by its number or its name."""
     for number, model in enumerate(models[:_MOST_SHOWN], 1):
         print_out(f"  {number:>2}  {strip_control(model)}")
     if len(models) > _MOST_SHOWN:

@@ -119,13 +119,13 @@ class ModelDownloads:
 
 
 def _retrieved(task: asyncio.Future[None]) -> None:
-    """Nobody may follow a download any more that fails."""
+    """Takes the error of a download that nobody follows, which asyncio would report as never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
 class _Download:
-    """One download, and those who follow it."""
+    """A download, and those who follow it."""
 
     def __init__(self, root: str, model: str) -> None:
         self.root = root

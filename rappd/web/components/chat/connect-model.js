@@ -1,4 +1,4 @@
-/** Where an answer says how to have a model: one is connected, or downloaded, by a button in place of the command. */
+/** Buttons in an answer that connect or download a model, in place of the command that its text names. */
 
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
