@@ -89,7 +89,7 @@ class ProcessState:
                 with contextlib.suppress(OSError):
                     os.dup2(kept, fd)
             stream = self._streams[name]
-            if stream is None or stream.closed:
+            if stream is None or getattr(stream, "closed", False):  # a file may have put one of its own here
                 stream = self._streams[name] = _opened(fd)
                 setattr(sys, f"__{name}__", stream)
             setattr(sys, name, stream)

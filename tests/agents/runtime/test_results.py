@@ -72,6 +72,16 @@ PROCESS = """
 import argparse, os, sys
 from agents.basic_agent import BasicAgent
 
+class Tee:  # not a file at all, but what some put in the place of one
+    def write(self, text):
+        return sys.__stdout__.write(text)
+
+    def flush(self):
+        sys.__stdout__.flush()
+
+
+if "tee" in __file__:
+    sys.stdout = Tee()
 parser = argparse.ArgumentParser()
 parser.add_argument("--word", default="w")
 given = parser.parse_args()
@@ -175,3 +185,13 @@ async def test_next_call_has_working_streams_whatever_one_did_to_them(
     assert await perform(worker_host, file, "Rude", code=f"{same}; {print_all}") == "w rude_agent.py"
     await worker_host.pool.close()
     assert {"to stdout", "raw", "to stderr"} <= set(capsys.readouterr().out.splitlines())
+
+
+async def test_stream_of_a_files_own_stays_and_breaks_no_call(
+    worker_host: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = worker_host.write("tee_agent.py", PROCESS)
+    for _ in range(2):
+        assert await perform(worker_host, file, "Rude", code="print('by tee')") == "w tee_agent.py"
+    await worker_host.pool.close()
+    assert capsys.readouterr().out.count("by tee") == 2
