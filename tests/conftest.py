@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
 from fixtures.fast_lane import pytest_runtest_protocol, use_fast_lane
@@ -10,6 +12,7 @@ from fixtures.ordinary_account import nobody_python
 from fixtures.sandboxed_daemon import sandboxed_daemon
 from fixtures.time_report import (
     pytest_runtest_logreport,
+    pytest_runtest_teardown,
     pytest_sessionfinish,
     pytest_terminal_summary,
     pytest_testnodedown,
@@ -21,6 +24,7 @@ __all__ = [  # fixtures and rules for every test
     "pytest_pyfunc_call",
     "pytest_runtest_logreport",
     "pytest_runtest_protocol",
+    "pytest_runtest_teardown",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
     "pytest_testnodedown",
@@ -51,3 +55,9 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest_first(items)
     bound_coroutines(items)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps 12,000 collected tests out of each later collection of garbage: a tenth of a second every time."""
+    gc.collect()
+    gc.freeze()

@@ -180,6 +180,25 @@ def test_a_living_builder_is_not_swept(places: TwinLayout) -> None:
         assert (staged / "half").read_text() == "mine"
 
 
+def test_twin_moved_into_place_while_leftovers_are_looked_for_breaks_no_birth(
+    places: TwinLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places.staging.mkdir(parents=True)
+    (places.staging / "abcdef01.1").mkdir()
+    opened = os.open
+
+    def open_and_move(path: Any, *rest: Any, **more: Any) -> int:
+        handle = opened(path, *rest, **more)
+        if str(path).endswith("abcdef01.1"):
+            Path(path).rename(places.home / "moved")
+        return handle
+
+    monkeypatch.setattr(os, "open", open_and_move)
+    mint(places, "Iris", owner="rose")
+    assert (places.home / "moved").is_dir()
+    assert [twin.workspace.root.parent for twin in scan(places).twins] == [places.active("a").parent]
+
+
 @pytest.mark.parametrize("key", ["", ".", "..", ".archive", "a/b", "a\\b", "nul\0", "x" * 201, "line\n"])
 def test_names_that_are_no_folder_of_a_twin_lead_nowhere(places: TwinLayout, key: str) -> None:
     for path in (places.active, places.archived, places.tombstone):

@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from agents.storage.atomic_write import sync_folder, sync_tree
@@ -71,6 +71,8 @@ def _remove_leftovers(staging: Path) -> None:
         except OSError:  # another process builds there, or this file system has no locks
             continue
         else:
-            shutil.rmtree(left)
+            # The builder may have moved it into place, and let go, since it was opened: then nothing is left.
+            with suppress(FileNotFoundError):
+                shutil.rmtree(left)
         finally:
             os.close(handle)
