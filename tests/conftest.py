@@ -7,15 +7,14 @@ import gc
 import pytest
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
 from fixtures.fast_lane import pytest_runtest_protocol, use_fast_lane
+from fixtures.forked_run import run_by_forks
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
 from fixtures.sandboxed_daemon import sandboxed_daemon
 from fixtures.time_report import (
     pytest_runtest_logreport,
     pytest_runtest_teardown,
-    pytest_sessionfinish,
     pytest_terminal_summary,
-    pytest_testnodedown,
 )
 from hypothesis import settings
 
@@ -25,9 +24,7 @@ __all__ = [  # fixtures and rules for every test
     "pytest_runtest_logreport",
     "pytest_runtest_protocol",
     "pytest_runtest_teardown",
-    "pytest_sessionfinish",
     "pytest_terminal_summary",
-    "pytest_testnodedown",
     "sandboxed_daemon",
 ]
 
@@ -37,8 +34,9 @@ settings.load_profile("rappd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--fast``: the tests that start no process."""
+    """``--fast``: the tests that start no process. ``--processes``: how many run tests beside each other."""
     parser.addoption("--fast", action="store_true", help="skip what starts a process")
+    parser.addoption("--processes", type=int, default=1, help="run files of tests beside each other")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,3 +59,12 @@ def pytest_collection_finish() -> None:
     """Keeps 12,000 collected tests out of each later collection of garbage: a tenth of a second every time."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Runs the tests in as many processes as were asked for."""
+    processes = session.config.getoption("processes")
+    if processes < 2 or session.testsfailed or session.config.option.collectonly:
+        return None
+    run_by_forks(session, processes)
+    return True

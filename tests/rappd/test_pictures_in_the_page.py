@@ -40,10 +40,13 @@ def png(width: int, height: int, text: str = "") -> bytes:
         whole = kind + content
         return struct.pack(">I", len(content)) + whole + struct.pack(">I", zlib.crc32(whole))
 
-    rows = b"".join(
-        b"\0" + bytes(value for x in range(width) for value in (x * 255 // width, 40, y * 255 // height))
-        for y in range(height)
-    )
+    row = bytearray(1 + 3 * width)
+    row[1::3] = bytes(x * 255 // width for x in range(width))
+    row[2::3] = bytes([40]) * width
+    rows = bytearray()
+    for y in range(height):
+        row[3::3] = bytes([y * 255 // height]) * width
+        rows += row
     said = part(b"tEXt", b"Comment\0" + text.encode()) if text else b""
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     end = part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")

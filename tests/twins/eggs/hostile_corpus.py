@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from struct import pack
@@ -44,9 +44,13 @@ class Hostile:
     """
 
     name: str
-    octets: bytes
+    made: bytes | Callable[[], bytes]
     says: str
     late: bool = False
+
+    @property
+    def octets(self) -> bytes:
+        return self.made if isinstance(self.made, bytes) else self.made()
 
     def __repr__(self) -> str:
         return self.name
@@ -214,9 +218,7 @@ def _by_amount(honest: list[Crafted]) -> Iterator[Hostile]:
     yield Hostile("bomb-claimed", built([*honest, claims]), "times its size")
     wider = replace(claims, size=FULL, central={"extra": wide})
     yield Hostile("bomb-claimed-wide", built([*honest, wider]), "unpacks to")
-    one = Crafted(b"one", b"x")
-    crowd = [one, *(Crafted(b"%d" % n, b"x", central={"offset": 0}, lies=False) for n in range(100_001))]
-    yield Hostile("bomb-count", _crowded(crowd), "more than 100000 files")
+    yield Hostile("bomb-count", _crowded, "more than 100000 files")
     kernel = Crafted(b"kernel", method=DEFLATED, data=zeros(10 << 20), crc=0, size=10 << 20)
     quoted = [replace(kernel, name=b"q%05d" % n, central={"offset": 0}, lies=False) for n in range(3)]
     yield Hostile("bomb-overlapping", built([replace(kernel, name=b"q99999"), *quoted]), "shares bytes")
@@ -228,8 +230,11 @@ def _by_amount(honest: list[Crafted]) -> Iterator[Hostile]:
     yield Hostile("bomb-inside-another", built(overlapping), "shares bytes")
 
 
-def _crowded(members: list[Crafted]) -> bytes:
+@cache
+def _crowded() -> bytes:
     """As ``built``, with more files than the last record can count."""
+    one = Crafted(b"one", b"x")
+    members = [one, *(Crafted(b"%d" % n, b"x", central={"offset": 0}, lies=False) for n in range(100_001))]
     plain = built(members[:1])
     start = len(members[0].before()) + len(members[0].packed())
     listed = b"".join(member.record(0) for member in members)

@@ -1,0 +1,60 @@
+"""A run by several forks reports what one process would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+FILES = {
+    "test_passes.py": "def test_one(tmp_path): (tmp_path / 'a').touch()\ndef test_two(): print('unseen')",
+    "test_fails.py": "def test_wrong():\n    print('what it said')\n    assert 1 == 2",
+    "test_ends.py": "import os\ndef test_before(): pass\ndef test_end(): os._exit(3)\ndef test_after(): pass",
+    "test_warns.py": "import warnings\ndef test_warned(): warnings.warn('be careful')",
+    "conftest.py": (
+        "from fixtures.forked_run import run_by_forks\n"
+        "def pytest_runtestloop(session):\n    run_by_forks(session, 3)\n    return True\n"
+    ),
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent)))},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_each_test_is_told_with_its_output_and_a_dead_process_fails_its_test(project: Path) -> None:
+    done = run(project)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 failed, 4 passed, 1 warning" in done.stdout
+    assert "what it said" in done.stdout
+    assert "assert 1 == 2" in done.stdout
+    assert "be careful" in done.stdout
+    assert "unseen" not in done.stdout
+    assert "its process ended (3)" in done.stdout
+    assert "FAILED test_ends.py::test_end" in done.stdout
+
+
+def test_the_first_failure_ends_the_run_where_that_is_asked_for(project: Path) -> None:
+    done = run(project, "-x", "test_fails.py")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed" in done.stdout
+    assert "stopping after 1 failures" in done.stdout
