@@ -14,6 +14,7 @@ from fixtures.sandboxed_daemon import sandboxed_daemon
 from fixtures.time_report import (
     pytest_runtest_logreport,
     pytest_runtest_teardown,
+    pytest_sessionfinish,
     pytest_terminal_summary,
 )
 from hypothesis import settings
@@ -24,6 +25,7 @@ __all__ = [  # fixtures and rules for every test
     "pytest_runtest_logreport",
     "pytest_runtest_protocol",
     "pytest_runtest_teardown",
+    "pytest_sessionfinish",
     "pytest_terminal_summary",
     "sandboxed_daemon",
 ]

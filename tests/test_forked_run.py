@@ -1,4 +1,4 @@
-"""A run by several forks reports what one process would."""
+"""A run of tests by several forks, and its report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fixtures.time_report import too_many
 
 TESTS = Path(__file__).parent
 FILES = {
@@ -58,3 +59,11 @@ def test_the_first_failure_ends_the_run_where_that_is_asked_for(project: Path) -
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed" in done.stdout
     assert "stopping after 1 failures" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("daemons", "told"), [(9, []), (10, ["10.00 daemons were started for 100 tests, 9.5 is the most"])]
+)
+def test_run_that_starts_more_daemons_than_allowed_says_so(daemons: int, told: list[str]) -> None:
+    said = too_many({"daemons": daemons, "browsers": 1}, 100, {"daemons": 9.5, "browsers": 1.0})
+    assert [sentence.partition(":")[0] for sentence in said] == told
