@@ -44,6 +44,9 @@ _FUNCTION = re.compile(
 _NAMED = re.compile(
     r"^\[TOOL_CALLS\]\s*(?P<name>[\w.\-]{1,64})\s*(?:\[ARGS\])?\s*(?P<json>\{.*\})$", re.DOTALL
 )
+_SPOKEN = re.compile(r"^functions\.(?P<name>[\w\-]{1,64}):?\s*\(?\s*(?P<json>\{.*\})\s*\)?$", re.DOTALL)
+"""As llama.cpp for Python lets each model write its calls, and some write them on where they may call none."""
+_SPOKEN_BEGUN = re.compile(r"^functions\.[\w\-]{0,64}:?\s*\(?\s*(?:\{.*)?$", re.DOTALL)
 _BEGUN = re.compile(r'^[\[{\s]*"?(?P<key>[a-z_]*)(?P<closed>"?)')
 
 
@@ -63,7 +66,7 @@ def call_in_text(text: str, offered: Iterable[str]) -> ToolCall | None:
 def speaks_of_a_call(text: str, offered: Iterable[str]) -> bool:
     """True when an answer holds what models write for a call of one of ``offered``, wherever in it."""
     names = list(offered)
-    if any(tag in text for tag in _TAGS[:4]):
+    if any(tag in text for tag in _TAGS[:4]) or _SPOKEN.match(text.strip()):
         return True
     found = _whole_call(_unfenced(text.strip()))
     return found is not None and resolve(found[0], names) in names
@@ -102,6 +105,8 @@ def _may_be_a_call(text: str) -> bool:
         return True
     if any(text.startswith(tag) or tag.startswith(text) for tag in _TAGS):
         return True
+    if "functions.".startswith(text) or _SPOKEN_BEGUN.match(text):
+        return True
     if text[0] not in "{[":
         return False
     begun = _BEGUN.match(text)
@@ -115,7 +120,7 @@ def _may_be_a_call(text: str) -> bool:
 
 def _whole_call(text: str) -> tuple[str, str] | None:
     """Name and arguments (JSON text) of the call that ``text`` is."""
-    for pattern in (_FUNCTION, _NAMED):
+    for pattern in (_FUNCTION, _NAMED, _SPOKEN):
         if match := pattern.match(text):
             return (match["name"], match["json"]) if _loaded(match["json"]) is not None else None
     match = _TAGGED.match(text)

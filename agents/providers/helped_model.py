@@ -83,9 +83,14 @@ class HelpedModels:
             return completion
         if help_given is Help.SECOND and choice.ground != "recall" and not went_wrong:
             own = await _own_call(ask, request)
+            same = next((one for one in own.tool_calls if one.name == choice.name), None) if own else None
             if choice.name:
-                self._note(model, Outcome.CALLED if own is not None else Outcome.MISSED)
-            if own is not None:
+                self._note(model, Outcome.CALLED if same or (own and not own.tool_calls) else Outcome.MISSED)
+            if own is not None and same is not None:
+                # Its result is worded, too: made to choose on, a model of 135 M called one agent after the other.
+                chosen = ToolCall(f"{_CHOSEN}{next(self._numbers)}", same.name, same.arguments)
+                return replace(own, tool_calls=(chosen,))
+            if own is not None and (choice.ground == "words" or not own.tool_calls):
                 return own
         if choice.text:
             if request.on_text is not None:

@@ -155,6 +155,8 @@ CALL = '{"name": "Note", "arguments": {"text": "one"}}'
         '{"name": "note", "parameters": {"text": "one"}}',
         '{"type": "function", "function": {"name": "Note", "arguments": "{\\"text\\": \\"one\\"}"}}',
         f'{{"tool_calls": [{CALL}]}}',
+        'functions.Note:\n{"text": "one"}',
+        'functions.note({"text": "one"})',
     ],
 )
 def test_answer_that_is_nothing_but_a_call_is_that_call(text: str) -> None:
@@ -176,6 +178,8 @@ def test_answer_that_is_nothing_but_a_call_is_that_call(text: str) -> None:
         (f"Let me see. <tool_call>{CALL}</tool_call>", True),
         ('{"name": "LearnNew", "arguments": {}}', True),
         ('{"name": "Nobody", "arguments": {}}', False),
+        ("functions.Nobody:\n{}", True),
+        ('functions.Note:\n{"text": ', False),
         ('{"name": "Ada", "age": 36}', False),
         ('{"name": "Note"}', False),
         ("[1, 2]", False),
@@ -189,7 +193,8 @@ def test_call_among_words_is_none(text: str, told: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Hello.", "<b>bold</b>", '{"answer": 42}', "[link](x)", "<think", "{{x}}", "[1]"]
+    "text",
+    ["Hello.", "<b>bold</b>", '{"answer": 42}', "[link](x)", "<think", "{{x}}", "[1]", "functions.py is"],
 )
 def test_other_text_is_shown_as_it_comes(text: str) -> None:
     hold = TextCallHold()

@@ -146,6 +146,24 @@ async def test_a_call_of_the_models_own_comes_first() -> None:
     assert turn.called == [("HackerNews", '{"count": 3}')]
 
 
+async def test_an_agent_that_was_named_is_used_once_though_the_model_would_go_on() -> None:
+    called = [
+        Completion(tool_calls=(ToolCall(f"c{at}", name, "{}"),), by_model=True)
+        for at, name in enumerate(("HackerNews", "Weather", "HackerNews"))
+    ]
+    turn = Turn(Model(*called))
+    assert await turn.ask("use HackerNews", {"HackerNews": "1. A tiny database"}) == "1. A tiny database"
+    assert turn.called == [("HackerNews", "{}")]
+    assert turn.model.asked[1].tools == []
+
+
+async def test_a_fact_is_remembered_though_the_model_calls_another_agent() -> None:
+    own = Completion(tool_calls=(ToolCall("c1", "HackerNews", '{"count": 3}'),), by_model=True)
+    turn = Turn(Model(own, "I remember that the boiler is serviced in May."))
+    await turn.ask("remember that the boiler is serviced in May")
+    assert [name for name, _ in turn.called] == ["ManageMemory"]
+
+
 async def test_a_call_that_could_not_be_performed_is_made_up_for() -> None:
     own = Completion(tool_calls=(ToolCall("c1", "Wether", "{}"),), by_model=True)
     turn = Turn(Model(own, "It is sunny in Berlin."))
