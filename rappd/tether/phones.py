@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +79,7 @@ class Phones:
         self._devices, self._pairing = devices, pairing
         self._current, self._workflows, self._notices = current, workflows, notices
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._fetches: list[tuple[Device, asyncio.Transport | None]] = []
 
     async def close(self) -> None:
         """Ends every connection, and the WebRTC process."""
@@ -123,15 +126,19 @@ class Phones:
         return next((one for one in self.connections if one.device is device), None)
 
     def remove(self, device: Device) -> None:
-        """Tells a removed device so, and closes its connections at once."""
+        """Tells a removed device so, and closes its connections at once, those on their way in too."""
         self.eggs.forget(device)
+        self._break_off_fetches()
         for connection in list(self.connections):
             if connection.device is device:
                 connection.show({"type": "revoked"})
                 connection.end("removed")
+            elif connection.resumes is device:  # it has proven nothing, and is told nothing
+                connection.end("removed")
 
     def allow(self, device: Device) -> None:
         """The device's scope was changed."""
+        self._break_off_fetches()
         for connection in self.connections:
             if connection.device is device:
                 connection.allow()
@@ -150,11 +157,13 @@ class Phones:
         """See ``ConnectionOwner``."""
         self._pairing.ask(connection, digits, name)
 
-    def accept(self, connection: PhoneConnection, name: str) -> Device:
+    def accept(self, connection: PhoneConnection, name: str) -> Device | None:
         """See ``ConnectionOwner``."""
         device = connection.resumes
         if device is None:
             device = self._register(connection, name)
+        elif self._devices.get(device.id) is not device:
+            return None  # it was looked up when it offered, and removed before its proof
         elif self._devices.seen(device, connection.address, device.session):
             log.warning(
                 "security: the phone %s connects from a new address, %s", device.name, connection.address
@@ -229,6 +238,21 @@ class Phones:
     def may_carry_eggs(self, device: Device) -> bool:
         """True while it is registered here and may send and fetch eggs."""
         return self._devices.get(device.id) is device and EGG in device.caps
+
+    @contextmanager
+    def fetching(self, device: Device, transport: asyncio.Transport | None) -> Iterator[None]:
+        """While a device fetches an egg: its transport is cut when it may no more, also one that reads nothing."""
+        fetch = (device, transport)
+        self._fetches.append(fetch)
+        try:
+            yield
+        finally:
+            self._fetches.remove(fetch)
+
+    def _break_off_fetches(self) -> None:
+        for device, transport in self._fetches:
+            if transport is not None and not self.may_carry_eggs(device):
+                transport.abort()
 
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
         device, session = connection.speaker, connection.session
