@@ -14,6 +14,7 @@ from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.auth.tls import TlsFiles
 from rappd.daemon.home import Home
+from rappd.errors import StoreError
 from twins.eggs.encryption import make_encryption_key, recipient_of
 
 log = logging.getLogger(__name__)
@@ -38,10 +39,16 @@ class NodeIdentity:
 def material(home: Home, identity: IdentityKey) -> NodeIdentity:
     """Reads it from ``keys/``; made at the first start, and anew when the identity is another. Blocks.
 
-    Any thread may call it. A certificate whose key is another one counts as none. Raises ``OSError``.
+    Any thread may call it. A certificate whose key is another one counts as none. Raises ``StoreError``.
     """
     with _making:  # the listeners for machines and for phones ask at the same time, at a first start too
-        return _material(home, identity)
+        try:
+            return _material(home, identity)
+        except (OSError, ValueError) as problem:
+            raise StoreError(
+                f"This machine's key or certificate in {home.keys} cannot be used: {problem}",
+                do="Make that folder and its files yours alone, then start rappd anew.",
+            ) from problem
 
 
 def _material(home: Home, identity: IdentityKey) -> NodeIdentity:
