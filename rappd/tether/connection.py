@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
+from neighborhoods.discovery.addresses import network_of
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, by_secret_alone, may_talk
@@ -88,6 +89,7 @@ class PhoneConnection:
         self.guest_print = b""
         self.session: Session | None = None
         self.address, self.resumes = address, resumes
+        self.source, self.since = network_of(address), time.monotonic()
         self.secure = channel.secure
         self._channel = channel
         self._handshake = handshake
@@ -104,6 +106,11 @@ class PhoneConnection:
     def name(self) -> str:
         """The device's name."""
         return "" if self.device is None else self.device.name
+
+    @property
+    def unproven(self) -> bool:
+        """True while it has not proven the code, or that it is its device."""
+        return self._handshake.state in ("opening", "proof")
 
     @property
     def speaker(self) -> Device | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from envelopes.errors import ReportableError
+from neighborhoods.discovery.addresses import network_of
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
 from rappd.tether import proofs
@@ -22,7 +24,6 @@ from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
 from rappd.tether.errors import (
     BadEggTokenError,
     OtherCertificateError,
-    TetherUnavailableError,
     UnknownDeviceError,
     WindowClosedError,
 )
@@ -102,7 +103,7 @@ class Phones:
         """
         offer = read_offer(body, transport=True)
         assert offer.transport is not None
-        asked = self._asked(offer)
+        asked = self._asked(offer, client)
         guest_print = offer.transport.print
         if asked.device is not None and asked.device.fingerprint != guest_print:
             raise OtherCertificateError  # spares the way there: what DTLS verifies would not fit, and decides
@@ -116,7 +117,7 @@ class Phones:
         self, body: dict[str, Any], channel: Channel, client: str
     ) -> tuple[PhoneConnection, dict[str, Any]]:
         """The same over a WebSocket, which no fingerprint binds: returns the connection and the first frame."""
-        asked = self._asked(read_offer(body, transport=False))
+        asked = self._asked(read_offer(body, transport=False), client)
         connection = self._connect(channel, asked, b"", b"", client)
         connection.on_open(b"")
         return connection, {"type": "opened", **asked.shown, "machine": self._machine}
@@ -297,11 +298,9 @@ class Phones:
             subject=device.id,
         )
 
-    def _asked(self, offer: Offer) -> CheckedOffer:
+    def _asked(self, offer: Offer, client: str) -> CheckedOffer:
         """Checks who asks. A device that is unknown gets the same answer after the same work."""
         promise = proofs.unb64(offer.commit, 32)
-        if len([one for one in self.connections if one.device is None]) >= MOST_PENDING:
-            raise TetherUnavailableError("Too many phones connect at once.", do="Try again.")
         nonce = secrets.token_bytes(proofs.NONCE_BYTES)
         if offer.device:
             device = self._devices.get(offer.device)
@@ -309,9 +308,16 @@ class Phones:
                 raise UnknownDeviceError
             return CheckedOffer(device.id, promise, nonce, self._key, device, (proofs.unb64(device.secret),))
         window = self._pairing.window
-        if window is None or not window.fits(offer.window):
+        if window is None or not window.fits(offer.window, network_of(client)):
             raise WindowClosedError
         return CheckedOffer(window.id, promise, nonce, self._key, None, window.keys())
+
+    def _make_room(self) -> None:
+        """Ends the oldest connection without a proof, of the network that has the most of them."""
+        pending = sorted((one for one in self.connections if one.unproven), key=lambda one: one.since)
+        if len(pending) >= MOST_PENDING:
+            (most, _), *_ = Counter(one.source for one in pending).most_common(1)
+            next(one for one in pending if one.source == most).end("others wait")
 
     def _connect(
         self, channel: Channel, asked: CheckedOffer, host_print: bytes, guest_print: bytes, client: str
@@ -325,6 +331,7 @@ class Phones:
             resumes=asked.device is not None,
             registered=asked.device.fingerprint if asked.device is not None and guest_print else b"",
         )
+        self._make_room()
         connection = PhoneConnection(channel, handshake, self, client, asked.device)
         self.connections.add(connection)
         return connection
