@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def loads(found: NodeIdentity) -> None:
-    """What a listener does with it."""
+    """Loads certificate and key, as a listener does."""
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(found.tls.certificate, found.tls.key)
 
 
