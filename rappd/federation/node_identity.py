@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,7 +14,12 @@ from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.auth.tls import TlsFiles
 from rappd.daemon.home import Home
+from rappd.errors import StoreError
 from twins.eggs.encryption import make_encryption_key, recipient_of
+
+log = logging.getLogger(__name__)
+
+_making = threading.Lock()
 
 
 @dataclass(slots=True, frozen=True)
@@ -30,7 +37,21 @@ class NodeIdentity:
 
 
 def material(home: Home, identity: IdentityKey) -> NodeIdentity:
-    """Reads it from ``keys/``; made at the first start, and anew when the identity is another. Blocks."""
+    """Reads it from ``keys/``; made at the first start, and anew when the identity is another. Blocks.
+
+    Any thread may call it. A certificate whose key is another one counts as none. Raises ``StoreError``.
+    """
+    with _making:  # the listeners for machines and for phones ask at the same time, at a first start too
+        try:
+            return _material(home, identity)
+        except (OSError, ValueError) as problem:
+            raise StoreError(
+                f"This machine's key or certificate in {home.keys} cannot be used: {problem}",
+                do="Make that folder and its files yours alone, then start rappd anew.",
+            ) from problem
+
+
+def _material(home: Home, identity: IdentityKey) -> NodeIdentity:
     files = TlsFiles(home.keys / "machine.pem", home.keys / "machine-key.pem")
     der = _kept_certificate(files, identity)
     if der is None:
@@ -50,6 +71,15 @@ def _kept_certificate(files: TlsFiles, identity: IdentityKey) -> bytes | None:
 
     try:
         der = ssl.PEM_cert_to_DER_cert(files.certificate.read_text())
-        return der if files.key.exists() and identity_of(der) == identity.public else None
+        if not files.key.exists() or identity_of(der) != identity.public:
+            return None
     except (OSError, ValueError, BadCertificateError):
         return None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key)
+    except ssl.SSLError:
+        log.warning(
+            "security: the certificate in %s does not fit its key; both are made anew", files.key.parent
+        )
+        return None
+    return der

@@ -69,6 +69,7 @@ class ConnectionAdmission:
         self._is_peer = is_peer
         self._seconds = seconds
         self._strangers: dict[_Connection, None] = {}  # in the order in which they came
+        self._peers: dict[_Connection, bytes] = {}  # with the certificates that they showed
         self._by_protocol: dict[int, _Connection] = {}
         self._tokens: dict[str, tuple[float, float]] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -150,6 +151,7 @@ class ConnectionAdmission:
         if shown is not None and self._is_peer(shown):
             self._by_protocol.pop(visit.protocol, None)
             self._strangers.pop(visit, None)
+            self._peers[visit] = shown
 
     def _may_come(self, address: str) -> bool:
         now = time.monotonic()
@@ -186,11 +188,23 @@ class ConnectionAdmission:
         for visit in [one for one in self._strangers if one.transport and one.transport.is_closing()]:
             self._end(visit)
 
+    def _distrust(self, now: float) -> None:
+        """Machines whose trust ended are strangers again: one that reads nothing would stay for good."""
+        for visit, shown in list(self._peers.items()):
+            if visit.transport is None or visit.transport.is_closing():
+                del self._peers[visit]
+            elif not self._is_peer(shown):
+                del self._peers[visit]
+                visit.since = now
+                self._strangers[visit] = None
+                self._by_protocol[visit.protocol] = visit
+
     async def _sweep_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._forget_gone()
             now = time.monotonic()
+            self._distrust(now)
             for visit in [one for one in self._strangers if now - one.since > self._seconds]:
                 self._end(visit)
             if len(self._tokens) > 1024:

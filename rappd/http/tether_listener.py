@@ -24,6 +24,7 @@ from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authe
 from rappd.http.federation_listener import listen
 from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
 from rappd.http.responses import ok, plain, problem
+from rappd.tether.devices import Device
 from rappd.tether.errors import OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
 from rappd.tether.offer import MOST_BYTES
@@ -50,6 +51,7 @@ OFFERS = web.AppKey("offers", AddressLimit)
 _HELLO_SECONDS = 10.0
 _STRANGER_SECONDS = 120.0
 """The page is read, a code is typed, and the offer goes over the same connection."""
+_LAST_SECONDS = 2.0
 _CHUNK = 1 << 18
 
 routes = web.RouteTableDef()
@@ -132,7 +134,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
     request.app[OFFERS].take(request.remote or "")
     line = web.WebSocketResponse(max_msg_size=FRAME_BYTES, compress=False)
     await line.prepare(request)
-    channel = _SocketChannel(line, secure=request.secure)
+    channel = _SocketChannel(line, request)
     connection = None
     try:
         async with asyncio.timeout(_HELLO_SECONDS):
@@ -165,18 +167,14 @@ async def fetch_egg(request: web.Request) -> web.StreamResponse:
     mark_authenticated(request)
     if request.match_info["id"] != SESSION:
         offered = phones.eggs.find(device, request.match_info["id"])
-        response = await _send_file(
-            request, offered.path, offered.name, lambda: phones.may_carry_eggs(device)
-        )
+        response = await _send_file(request, offered.path, offered.name, device)
         phones.eggs.fetched(device, offered)
         return response
     assert phones.eggs.store is not None
     session = await phones.current_session()
     path = await phones.eggs.store.session_egg(session.id)
     try:
-        return await _send_file(
-            request, path, f"session-{session.id[:8]}.egg", lambda: phones.may_carry_eggs(device)
-        )
+        return await _send_file(request, path, f"session-{session.id[:8]}.egg", device)
     finally:
         await asyncio.to_thread(path.unlink, missing_ok=True)
 
@@ -197,19 +195,18 @@ def _token(request: web.Request) -> str:
     return token if kind == "Bearer" else ""
 
 
-async def _send_file(
-    request: web.Request, path: Path, name: str, current: Callable[[], bool]
-) -> web.StreamResponse:
+async def _send_file(request: web.Request, path: Path, name: str, device: Device) -> web.StreamResponse:
     """Streams a file while the device may have it; a phone that may no more gets half of it."""
-    with await asyncio.to_thread(path.open, "rb") as file:
+    phones = request.app[PHONES]
+    with phones.fetching(device, request.transport), await asyncio.to_thread(path.open, "rb") as file:
         size = (await asyncio.to_thread(path.stat)).st_size
         headers = {**HEADERS, "Content-Type": "application/octet-stream", "X-Rappd-Name": quote(name)}
         response = web.StreamResponse(headers=headers)
         response.content_length = size
         await response.prepare(request)
-        while current() and (piece := await asyncio.to_thread(file.read, _CHUNK)):
+        while phones.may_carry_eggs(device) and (piece := await asyncio.to_thread(file.read, _CHUNK)):
             await response.write(piece)
-        if not current() and request.transport is not None:
+        if not phones.may_carry_eggs(device) and request.transport is not None:
             request.transport.abort()
     return response
 
@@ -217,27 +214,37 @@ async def _send_file(
 class _SocketChannel:
     """Frames go out in order by one task; a phone that does not read is cut off."""
 
-    def __init__(self, line: web.WebSocketResponse, *, secure: bool) -> None:
-        self.secure = secure
-        self._line = line
+    def __init__(self, line: web.WebSocketResponse, request: web.Request) -> None:
+        self.secure = request.secure
+        self._line, self._transport = line, request.transport
         self._queue: asyncio.Queue[str | None] = asyncio.Queue(256)
         self._sending = asyncio.create_task(self._send_all())
+        self._ending: asyncio.TimerHandle | None = None
 
     def send(self, frame: str) -> None:
         try:
             self._queue.put_nowait(frame)
         except asyncio.QueueFull:
-            self._sending.cancel()
+            self._cut()
 
     def close(self) -> None:
-        if not self._queue.full():
+        """Lets go out what waits, for ``_LAST_SECONDS``: a phone that does not read would hold it open."""
+        if self._queue.full():
+            self._cut()
+        elif self._ending is None:
             self._queue.put_nowait(None)
-        else:
-            self._sending.cancel()
+            self._ending = asyncio.get_running_loop().call_later(_LAST_SECONDS, self._cut)
 
     async def finish(self) -> None:
         self.close()
         await asyncio.gather(self._sending, return_exceptions=True)
+        if self._ending is not None:
+            self._ending.cancel()
+
+    def _cut(self) -> None:
+        self._sending.cancel()
+        if self._transport is not None:
+            self._transport.abort()
 
     async def _send_all(self) -> None:
         try:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import socket
 from ipaddress import ip_address
 
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.addresses import is_unspecified, join
 from neighborhoods.discovery.interfaces import interfaces
-
-_UNSPECIFIED = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not listened on
 
 
 def reachable_addresses(configured: str, port: int) -> list[str]:
@@ -16,7 +14,7 @@ def reachable_addresses(configured: str, port: int) -> list[str]:
 
     IPv6 is left out: phones rarely have a route to it by a typed address.
     """
-    if configured not in _UNSPECIFIED:
+    if configured and not is_unspecified(configured):
         return [join(configured, port)]
     found = [one for link in interfaces() for one in link.addresses if ip_address(one).version == 4]
     first = _default_route()

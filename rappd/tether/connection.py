@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
+from neighborhoods.discovery.addresses import network_of
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, by_secret_alone, may_talk
@@ -32,8 +34,8 @@ class ConnectionOwner(Protocol):
         """The operator must compare the digits; ``connection.answer`` takes the answer."""
         ...
 
-    def accept(self, connection: PhoneConnection, name: str) -> Device:
-        """Both sides agree: returns the device, registered now or long ago."""
+    def accept(self, connection: PhoneConnection, name: str) -> Device | None:
+        """Both sides agree: returns the device, registered now or long ago; None for one removed meanwhile."""
         ...
 
     def ended(self, connection: PhoneConnection, reason: str) -> None:
@@ -87,6 +89,7 @@ class PhoneConnection:
         self.guest_print = b""
         self.session: Session | None = None
         self.address, self.resumes = address, resumes
+        self.source, self.since = network_of(address), time.monotonic()
         self.secure = channel.secure
         self._channel = channel
         self._handshake = handshake
@@ -96,13 +99,18 @@ class PhoneConnection:
         self._phone: PhoneSession | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._joining: asyncio.Task[None] | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
 
     @property
     def name(self) -> str:
         """The device's name."""
         return "" if self.device is None else self.device.name
+
+    @property
+    def unproven(self) -> bool:
+        """True while it has not proven the code, or that it is its device."""
+        return self._handshake.state in ("opening", "proof")
 
     @property
     def speaker(self) -> Device | None:
@@ -116,12 +124,16 @@ class PhoneConnection:
 
         ``verified`` is the fingerprint of the certificate that DTLS verified.
         """
+        if self._over:
+            return
         self._timer = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._late)
         self.guest_print = verified
         self._perform_handshake(self._handshake.on_open(verified))
 
     def on_text(self, text: str) -> None:
-        """One frame came."""
+        """One frame came. What was on its way when the connection ended counts no more."""
+        if self._over:
+            return
         try:
             message = self._assembler.feed(text)
         except FrameError as problem:
@@ -163,7 +175,7 @@ class PhoneConnection:
         """The device's scope was changed."""
         if self._phone is not None and self.speaker is not None:
             self._phone.allow(may_talk=may_talk(self.speaker))
-            self._telling = asyncio.ensure_future(self._show_rights(self.speaker))
+            self._spawn(self._show_rights(self.speaker))
 
     def move(self) -> None:
         """Takes the phone into the session that phones join now, once it has said hello."""
@@ -177,9 +189,8 @@ class PhoneConnection:
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in (self._joining, self._telling):
-            if task is not None:
-                task.cancel()
+        for task in list(self._tasks):
+            task.cancel()
         if self.session is not None:
             self._sessions.leave(self.session, self)
         self._channel.close()
@@ -202,6 +213,10 @@ class PhoneConnection:
 
     def _accepted(self, name: str) -> None:
         device = self.device = self._owner.accept(self, name)
+        if device is None:
+            self.show({"type": "revoked"})
+            self.end("removed")
+            return
         self._phone = PhoneSession(time.monotonic(), may_talk=may_talk(device))
         frame = {"type": "paired", "device": device.id, "name": device.name}
         if self.resumes is None:  # once: what resumes has it, or is not what it says
@@ -242,7 +257,7 @@ class PhoneConnection:
                 self._owner.dismiss(self, action.key)
             elif isinstance(action, phone_side.More):
                 if self.behind:
-                    self._joining = asyncio.ensure_future(self._sessions.more(self.session, self))
+                    self._spawn(self._sessions.more(self.session, self))
             elif isinstance(action, phone_side.Clear):
                 if not self.session.closed:
                     self._sessions.clear(self.session, speaker.name)
@@ -258,7 +273,14 @@ class PhoneConnection:
     def _start_joining(self, wanted: phone_side.Sync) -> None:
         if self._joining is not None:
             self._joining.cancel()
-        self._joining = asyncio.ensure_future(self._join(wanted))
+        self._joining = self._spawn(self._join(wanted))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs it beside the frames, until the connection ends."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _join(self, wanted: phone_side.Sync) -> None:
         speaker = self.speaker

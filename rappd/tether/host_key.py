@@ -23,7 +23,7 @@ class HostKey:
     """
 
     def __init__(self, home: Home, identity: IdentityKey, *, tls: bool = False) -> None:
-        """Blocks on the disk. Raises ``OSError``, ``ValueError``."""
+        """Blocks on the disk. Raises ``StoreError``, ``ValueError``."""
         found = material(home, identity)
         key = serialization.load_pem_private_key(found.tls.key.read_bytes(), password=None)
         if not isinstance(key, EllipticCurvePrivateKey):

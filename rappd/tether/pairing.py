@@ -12,7 +12,9 @@ from rappd.tether.pairing_window import PairingWindow
 
 
 class AskingPhone(Protocol):
-    """The connection of a phone that proved the code."""
+    """The connection of a phone that proved the code; ``source`` is the network that it comes from."""
+
+    source: str
 
     def answer(self, same: bool) -> None:
         """The operator compared the digits."""
@@ -117,9 +119,9 @@ class Pairing:
         self._asking, self._outcome = None, {"state": "paired", "device": device}
 
     def failed(self, phone: AskingPhone, reason: str) -> None:
-        """A phone's connection ended before it was paired. Five bad proofs burn the code, as does one "No"."""
+        """A phone's connection ended before it was paired. Bad proofs burn the code, as does one "No"."""
         if reason == "bad_proof" and self.window is not None:
-            self.window.bad_proofs += 1
+            self.window.bad_proofs[phone.source] += 1
         if self._asking is None or self._asking.phone is not phone:
             return
         self._asking = None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rappd.tether import proofs
 
 LONGEST_SECONDS = 600
-MOST_BAD_PROOFS = 5
+BAD_OF_ONE_SOURCE = 5
+BAD_IN_ALL = 64
+"""Bad proofs that a code survives: of its 60 bits, all of them together guess one in 2^54. Fewer would let any stranger
+in the network void it."""
 
 
 @dataclass(slots=True)
@@ -26,7 +30,8 @@ class PairingWindow:
     token: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
     code: str = field(default_factory=proofs.new_code, repr=False)
     visited: bool = False
-    bad_proofs: int = 0
+    bad_proofs: Counter[str] = field(default_factory=Counter)
+    """By the network that they came from."""
     used: bool = False
     until: float = 0.0
 
@@ -36,7 +41,7 @@ class PairingWindow:
     @property
     def open(self) -> bool:
         """True while a device can still pair by it."""
-        return not self.used and self.bad_proofs < MOST_BAD_PROOFS and self.clock() < self.until
+        return not self.used and self.bad_proofs.total() < BAD_IN_ALL and self.clock() < self.until
 
     @property
     def remaining(self) -> float:
@@ -51,6 +56,9 @@ class PairingWindow:
         """The proof keys: of the QR code's token and of the typed code."""
         return self.token, proofs.code_key(self.code)
 
-    def fits(self, id: str) -> bool:
-        """True when ``id`` names it; the page of somebody who types the code sends none."""
-        return self.open and id in ("", self.id)
+    def fits(self, id: str, source: str) -> bool:
+        """True when ``id`` names it; the page of somebody who types the code sends none.
+
+        Never for a network from which too many bad proofs came.
+        """
+        return self.open and id in ("", self.id) and self.bad_proofs[source] < BAD_OF_ONE_SOURCE

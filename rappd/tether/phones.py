@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from envelopes.errors import ReportableError
+from neighborhoods.discovery.addresses import network_of
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
 from rappd.tether import proofs
@@ -20,7 +24,6 @@ from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
 from rappd.tether.errors import (
     BadEggTokenError,
     OtherCertificateError,
-    TetherUnavailableError,
     UnknownDeviceError,
     WindowClosedError,
 )
@@ -77,6 +80,7 @@ class Phones:
         self._devices, self._pairing = devices, pairing
         self._current, self._workflows, self._notices = current, workflows, notices
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._fetches: list[tuple[Device, asyncio.Transport | None]] = []
 
     async def close(self) -> None:
         """Ends every connection, and the WebRTC process."""
@@ -99,7 +103,7 @@ class Phones:
         """
         offer = read_offer(body, transport=True)
         assert offer.transport is not None
-        asked = self._asked(offer)
+        asked = self._asked(offer, client)
         guest_print = offer.transport.print
         if asked.device is not None and asked.device.fingerprint != guest_print:
             raise OtherCertificateError  # spares the way there: what DTLS verifies would not fit, and decides
@@ -113,7 +117,7 @@ class Phones:
         self, body: dict[str, Any], channel: Channel, client: str
     ) -> tuple[PhoneConnection, dict[str, Any]]:
         """The same over a WebSocket, which no fingerprint binds: returns the connection and the first frame."""
-        asked = self._asked(read_offer(body, transport=False))
+        asked = self._asked(read_offer(body, transport=False), client)
         connection = self._connect(channel, asked, b"", b"", client)
         connection.on_open(b"")
         return connection, {"type": "opened", **asked.shown, "machine": self._machine}
@@ -123,15 +127,19 @@ class Phones:
         return next((one for one in self.connections if one.device is device), None)
 
     def remove(self, device: Device) -> None:
-        """Tells a removed device so, and closes its connections at once."""
+        """Tells a removed device so, and closes its connections at once, those on their way in too."""
         self.eggs.forget(device)
+        self._break_off_fetches()
         for connection in list(self.connections):
             if connection.device is device:
                 connection.show({"type": "revoked"})
                 connection.end("removed")
+            elif connection.resumes is device:  # it has proven nothing, and is told nothing
+                connection.end("removed")
 
     def allow(self, device: Device) -> None:
         """The device's scope was changed."""
+        self._break_off_fetches()
         for connection in self.connections:
             if connection.device is device:
                 connection.allow()
@@ -150,11 +158,13 @@ class Phones:
         """See ``ConnectionOwner``."""
         self._pairing.ask(connection, digits, name)
 
-    def accept(self, connection: PhoneConnection, name: str) -> Device:
+    def accept(self, connection: PhoneConnection, name: str) -> Device | None:
         """See ``ConnectionOwner``."""
         device = connection.resumes
         if device is None:
             device = self._register(connection, name)
+        elif self._devices.get(device.id) is not device:
+            return None  # it was looked up when it offered, and removed before its proof
         elif self._devices.seen(device, connection.address, device.session):
             log.warning(
                 "security: the phone %s connects from a new address, %s", device.name, connection.address
@@ -230,6 +240,21 @@ class Phones:
         """True while it is registered here and may send and fetch eggs."""
         return self._devices.get(device.id) is device and EGG in device.caps
 
+    @contextmanager
+    def fetching(self, device: Device, transport: asyncio.Transport | None) -> Iterator[None]:
+        """While a device fetches an egg: its transport is cut when it may no more, also one that reads nothing."""
+        fetch = (device, transport)
+        self._fetches.append(fetch)
+        try:
+            yield
+        finally:
+            self._fetches.remove(fetch)
+
+    def _break_off_fetches(self) -> None:
+        for device, transport in self._fetches:
+            if transport is not None and not self.may_carry_eggs(device):
+                transport.abort()
+
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
         device, session = connection.speaker, connection.session
         if self._workflows is None or device is None or session is None or connection.withholds(WORKFLOW):
@@ -273,11 +298,9 @@ class Phones:
             subject=device.id,
         )
 
-    def _asked(self, offer: Offer) -> CheckedOffer:
+    def _asked(self, offer: Offer, client: str) -> CheckedOffer:
         """Checks who asks. A device that is unknown gets the same answer after the same work."""
         promise = proofs.unb64(offer.commit, 32)
-        if len([one for one in self.connections if one.device is None]) >= MOST_PENDING:
-            raise TetherUnavailableError("Too many phones connect at once.", do="Try again.")
         nonce = secrets.token_bytes(proofs.NONCE_BYTES)
         if offer.device:
             device = self._devices.get(offer.device)
@@ -285,9 +308,16 @@ class Phones:
                 raise UnknownDeviceError
             return CheckedOffer(device.id, promise, nonce, self._key, device, (proofs.unb64(device.secret),))
         window = self._pairing.window
-        if window is None or not window.fits(offer.window):
+        if window is None or not window.fits(offer.window, network_of(client)):
             raise WindowClosedError
         return CheckedOffer(window.id, promise, nonce, self._key, None, window.keys())
+
+    def _make_room(self) -> None:
+        """Ends the oldest connection without a proof, of the network that has the most of them."""
+        pending = sorted((one for one in self.connections if one.unproven), key=lambda one: one.since)
+        if len(pending) >= MOST_PENDING:
+            (most, _), *_ = Counter(one.source for one in pending).most_common(1)
+            next(one for one in pending if one.source == most).end("others wait")
 
     def _connect(
         self, channel: Channel, asked: CheckedOffer, host_print: bytes, guest_print: bytes, client: str
@@ -301,6 +331,7 @@ class Phones:
             resumes=asked.device is not None,
             registered=asked.device.fingerprint if asked.device is not None and guest_print else b"",
         )
+        self._make_room()
         connection = PhoneConnection(channel, handshake, self, client, asked.device)
         self.connections.add(connection)
         return connection

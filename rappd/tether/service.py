@@ -93,7 +93,7 @@ class TetherService:
         if (self._home.root / "devices.json").exists() and self.devices.all():
             try:
                 await self._open_listener()
-            except TetherUnavailableError as problem:
+            except (TetherUnavailableError, StoreError) as problem:
                 log.error("phones cannot connect: %s", problem)
 
     def close_screens(self) -> None:

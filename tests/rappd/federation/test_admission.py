@@ -86,3 +86,41 @@ def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pyte
     asyncio.run(go())
     own.close()
     peer.close()
+
+
+def test_machine_whose_trust_ended_is_a_stranger_again(tmp_path: Path) -> None:
+    own, kept, gone = (PlainMachine(tmp_path, name) for name in ("own", "kept", "gone"))
+    trusted = {kept.der, gone.der}
+
+    async def go() -> None:
+        trust = ServerTrust(TlsFiles(own.pem, own.pem), trusted)
+        door = Echo.door = ConnectionAdmission(trust.context, trusted.__contains__, seconds=0.5)
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        host, port = listener.getsockname()
+        door.open([listener], Echo)
+        still, deaf, proven = [
+            await asyncio.open_connection(host, port, ssl=one.context(), limit=1)
+            for one in (kept, gone, gone)
+        ]
+        with suppress(TimeoutError):  # it reads nothing of what comes back, so that it is held up at last
+            async with asyncio.timeout(3):
+                while True:
+                    deaf[1].write(bytes(1 << 16))
+                    await deaf[1].drain()
+        assert await talks(still) and await talks(proven)
+        trusted.discard(gone.der)
+        async with asyncio.timeout(10):
+            while not deaf[1].transport.is_closing():
+                if not proven[1].transport.is_closing():
+                    proven[1].write(b"!")  # by a permission that was passed on, say
+                deaf[1].write(b"x")
+                await asyncio.sleep(0.2)
+        assert not proven[1].transport.is_closing() and await talks(still)
+        await door.close()
+        for _, writer in (still, deaf, proven):
+            writer.close()
+
+    asyncio.run(go())
+    for one in (own, kept, gone):
+        one.close()

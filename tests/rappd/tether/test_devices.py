@@ -11,7 +11,7 @@ import pytest
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
 from rappd.tether.devices import IDLE_DAYS, DeviceRegistry, by_secret_alone
 from rappd.tether.errors import NoSuchDeviceError
-from rappd.tether.pairing_window import MOST_BAD_PROOFS, PairingWindow
+from rappd.tether.pairing_window import BAD_IN_ALL, BAD_OF_ONE_SOURCE, PairingWindow
 
 
 class Clock:
@@ -117,13 +117,15 @@ def test_window_closes_by_time_use_or_bad_proofs() -> None:
         return PairingWindow(120, "talk", "", clock=clock)
 
     late, used, tried = window(), window(), window()
-    assert late.fits("") and late.fits(late.id) and not late.fits("other")
+    assert late.fits("", "10.0.0.5") and late.fits(late.id, "10.0.0.5") and not late.fits("other", "10.0.0.5")
+    late.bad_proofs["10.0.0.6"] = BAD_OF_ONE_SOURCE
+    assert late.fits("", "10.0.0.5") and not late.fits("", "10.0.0.6")
     used.used = True
-    tried.bad_proofs = MOST_BAD_PROOFS
+    tried.bad_proofs.update({str(number): 1 for number in range(BAD_IN_ALL)})
     clock.now += 119
     assert late.open and not used.open and not tried.open
     clock.now += 1
-    assert not late.fits(late.id) and late.remaining == 0
+    assert not late.fits(late.id, "10.0.0.5") and late.remaining == 0
 
 
 def test_window_lives_ten_minutes_at_most() -> None:

@@ -1,0 +1,53 @@
+"""This machine's certificate and its key: made once, by whoever asks first, and always a pair."""
+
+from __future__ import annotations
+
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from envelopes.identity.certificates import make_certificate
+from rappd.daemon.home import Home
+from rappd.federation.node_identity import NodeIdentity, material
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path / "desk")
+    made.create()
+    return made
+
+
+def loads(found: NodeIdentity) -> None:
+    """Loads certificate and key, as a listener does."""
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(found.tls.certificate, found.tls.key)
+
+
+def test_listeners_that_ask_at_once_get_the_same_pair(home: Home) -> None:
+    identity, together = home.identity(), Barrier(4)
+
+    def ask(_: int) -> NodeIdentity:
+        together.wait(10)
+        return material(home, identity)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert len({(one.certificate, one.sealing_secret) for one in found}) == 1
+    loads(found[0])
+
+
+@pytest.mark.parametrize("key", ["another", "no key"])
+def test_certificate_whose_key_was_exchanged_is_made_anew(home: Home, key: str) -> None:
+    identity = home.identity()
+    before = material(home, identity)
+    other = make_certificate(identity, now=datetime.now(UTC))
+    before.tls.key.write_bytes(other.key_pem if key == "another" else b"-----BEGIN PRIVATE KEY-----")
+    found = material(home, identity)
+    loads(found)
+    assert found.certificate != before.certificate
+    assert found.tls.key.stat().st_mode & 0o777 == 0o600
+    assert material(home, identity) == found, "and kept"
