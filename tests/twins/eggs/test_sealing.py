@@ -134,7 +134,7 @@ def test_a_head_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"-> a\n\n", b"A\n"], ids=["recipients", "lines of one"])
 def test_head_of_ten_thousand_lines_costs_no_time(tmp_path: Path, line: bytes) -> None:
-    """age reads its head anew for each line, and stops every thread meanwhile: 64 KiB took 48 seconds."""
+    """The library reads its head anew for each line, and stops every thread meanwhile: 64 KiB took 48 seconds."""
 
     def sealed_with(lines: int) -> None:
         head = b"age-encryption.org/v1\n-> g\n" * (line == b"A\n") or b"age-encryption.org/v1\n"
