@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from rappd.tether import proofs
 from rappd.tether.connection import PhoneConnection
 from rappd.tether.current_session import CurrentSession
 from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
+from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import (
     BadEggTokenError,
     OtherCertificateError,
@@ -125,6 +127,7 @@ class Phones:
     def remove(self, device: Device) -> None:
         """Tells a removed device so, and closes its connections at once."""
         self.eggs.forget(device)
+        self.eggs.transfers.end_unless_allowed(device)
         for connection in list(self.connections):
             if connection.device is device:
                 connection.show({"type": "revoked"})
@@ -132,6 +135,7 @@ class Phones:
 
     def allow(self, device: Device) -> None:
         """The device's scope was changed."""
+        self.eggs.transfers.end_unless_allowed(device)
         for connection in self.connections:
             if connection.device is device:
                 connection.allow()
@@ -225,6 +229,10 @@ class Phones:
         if not self.may_carry_eggs(device):
             raise BadEggTokenError
         return device
+
+    def egg_transfer(self, device: Device) -> AbstractContextManager[EggTransfer]:
+        """See ``EggTransfers.begun``."""
+        return self.eggs.transfers.begun(device, self.may_carry_eggs)
 
     def may_carry_eggs(self, device: Device) -> bool:
         """True while it is registered here and may send and fetch eggs."""
