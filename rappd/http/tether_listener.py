@@ -52,7 +52,8 @@ _HELLO_SECONDS = 10.0
 _STRANGER_SECONDS = 120.0
 """The page is read, a code is typed, and the offer goes over the same connection."""
 _CHUNK = 1 << 18
-_EGGS = "/tether/v2/eggs"
+_IDLE_SECONDS = 60.0
+"""A connection that proved a token is counted among strangers no more, and the framework keeps it for an hour."""
 
 routes = web.RouteTableDef()
 
@@ -84,7 +85,9 @@ class TetherListener:
             )
         self.port = listener.getsockname()[1]
         entrance = ConnectionAdmission(self._tls, seconds=_STRANGER_SECONDS)
-        runner = AdmittedRunner(_build(self._phones, self), entrance, shutdown_timeout=1.0)
+        runner = AdmittedRunner(
+            _build(self._phones, self), entrance, shutdown_timeout=1.0, idle_seconds=_IDLE_SECONDS
+        )
         await runner.setup()
         runner.open(listener)
         self._runner = runner
@@ -266,14 +269,6 @@ def _build(phones: Phones, listener: TetherListener) -> web.Application:
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Only this machine's own addresses as Host, only its own page as Origin; every error in one shape."""
-    response = await _guarded(request, handler)
-    # What proved its token is counted among strangers no more, and would stay open for an hour.
-    if request.path.startswith(_EGGS):
-        response.force_close()
-    return response
-
-
-async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         host = request.headers.get("Host", "")
         if host not in request.app[LISTENER].hosts():
