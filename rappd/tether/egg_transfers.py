@@ -53,7 +53,7 @@ class EggTransfer:
 
 
 class EggTransfers:
-    """All calls come from the event loop. ``may_carry`` is asked at every step."""
+    """The transfers of all phones. All calls come from the event loop."""
 
     def __init__(self) -> None:
         self._running: dict[str, set[EggTransfer]] = {}

@@ -249,7 +249,7 @@ def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path)
 
 
 def test_files_of_somebody_else_round_the_owners_keys_are_refused(home: Home, tmp_path: Path) -> None:
-    """Who can write to where a backup lies needs no passphrase to put his agents beside the sealed keys."""
+    """No passphrase is needed to put other agents beside the sealed keys, where one can write to a backup."""
     made(home, tmp_path / "desk.backup", PASSPHRASE)
     thief = Home(tmp_path / "thief")
     thief.create()
