@@ -12,6 +12,7 @@ from agents.storage.safe_walk import LinkFreeFolder, has_other_names, raise_unle
 
 DATABASE = "rappd.db"
 ANCHORS = "anchors.db"
+IDENTITY = "keys/identity.pem"
 SCRATCH = ".backup-"
 """The prefix of folders in which a backup is made."""
 

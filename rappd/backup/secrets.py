@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import unicodedata
 from typing import Any
 
 import orjson
@@ -29,8 +31,10 @@ class WrongPassphraseError(RefusedError):
 
 
 def check_passphrase(passphrase: str) -> None:
-    """Raises ``UsageProblemError`` for one that is too short to keep anything."""
-    if len(passphrase) < LEAST_CHARACTERS:
+    """Raises ``UsageProblemError`` for one that is too short to keep anything, or no text; spaces around it do not count."""
+    if not passphrase.isascii() and any(unicodedata.category(one) == "Cs" for one in passphrase):
+        raise UsageProblemError("The passphrase is no text in UTF-8.", do="Type it in another terminal.")
+    if len(unicodedata.normalize("NFC", passphrase.strip())) < LEAST_CHARACTERS:
         raise UsageProblemError(
             f"The passphrase needs {LEAST_CHARACTERS} characters or more.", do="Use a few words."
         )
@@ -50,7 +54,8 @@ def seal(content: bytes, passphrase: str) -> bytes:
         "nonce": nonce.hex(),
     }
     bound = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
-    sealed = AESGCM(_key(passphrase, salt, _N, _R, _P)).encrypt(nonce, content, bound)
+    key = _key(unicodedata.normalize("NFC", passphrase), salt, _N, _R, _P)
+    sealed = AESGCM(key).encrypt(nonce, content, bound)
     return orjson.dumps({**head, "sealed": sealed.hex()})
 
 
@@ -64,9 +69,18 @@ def unseal(octets: bytes, passphrase: str) -> bytes:
         if head["schema"] != SCHEMA or not (1 < n <= _MOST_WORK and 0 < r <= 8 and 0 < p <= 4):
             raise ValueError("another seal")
         bound = orjson.dumps(head, option=orjson.OPT_SORT_KEYS)
-        return AESGCM(_key(passphrase, salt, n, r, p)).decrypt(nonce, sealed, bound)
-    except (InvalidTag, ValueError, KeyError, TypeError, AttributeError) as error:
+        for spelling in _spellings(passphrase):
+            with contextlib.suppress(InvalidTag):
+                return AESGCM(_key(spelling, salt, n, r, p)).decrypt(nonce, sealed, bound)
+        raise WrongPassphraseError
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WrongPassphraseError from error
+
+
+def _spellings(passphrase: str) -> dict[str, None]:
+    """The passphrase as ``seal`` takes it, then as earlier versions took it: some systems type ü as u and two dots."""
+    forms = (unicodedata.normalize("NFC", passphrase), passphrase, unicodedata.normalize("NFD", passphrase))
+    return dict.fromkeys(forms)
 
 
 def _key(passphrase: str, salt: bytes, n: int, r: int, p: int) -> bytes:

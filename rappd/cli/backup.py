@@ -121,7 +121,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
         )
         return
     print_out(
-        f"{status_mark('good')} {strip_control(done.machine)} of {done.backed_up_at[:10]} is back: {count(done.files, 'file')}"
+        f"{status_mark('good')} {strip_control(done.machine)} of {strip_control(done.backed_up_at)[:10]} is back: {count(done.files, 'file')}"
     )
     for text in done.notes:
         print_out(f"{status_mark('note')} {text}")
@@ -132,7 +132,7 @@ def _told_whole(manifest: dict[str, Any], *, tried: bool, as_json: bool) -> None
         print_json({"backup": manifest})
         return
     print_out(
-        f"{status_mark('good')} whole, of {strip_control(manifest['machine'])}, {manifest['backed_up_at']}"
+        f"{status_mark('good')} whole, of {strip_control(manifest['machine'])}, {strip_control(manifest['backed_up_at'])}"
     )
     if tried and manifest["with_keys"]:
         print_out(f"{status_mark('good')} the passphrase opens its keys")
@@ -148,7 +148,13 @@ def _passphrase(file: Path | None, *, new: bool) -> str:
             raise UsageProblemError(
                 f"{file.name} is no text.", do="Its first line is the passphrase."
             ) from error
-        return text.strip("\r\n")
+        text = text.strip("\r\n")
+        if not text:  # a script whose secret did not come would otherwise leave the keys behind
+            raise UsageProblemError(
+                f"{'Standard input' if str(file) == '-' else file.name} holds no passphrase.",
+                do="Its first line is the passphrase; or --without-keys" if new else "Its first line is it.",
+            )
+        return text
     if interactive():
         answer: str = click.prompt(
             "Passphrase for the keys (empty: without keys)" if new else "Passphrase",

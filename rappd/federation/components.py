@@ -55,6 +55,10 @@ class EggInbox(Protocol):
         """Throws away what was half here when the daemon ended. Before anything comes in."""
         ...
 
+    async def remove_old(self) -> None:
+        """Removes eggs that waited too long."""
+        ...
+
     async def received(self, peer: Peer, id: str) -> dict[str, Any]:
         """The result for an egg that a peer sent under that id.
 

@@ -447,6 +447,8 @@ class FederationService:
             at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
             await self.tables.inbox.forget_before(at)
             await self.tables.outbox.forget_before(at)
+            if self.eggs is not None:
+                await self.eggs.remove_old()
             await asyncio.sleep(TIDY_SECONDS)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

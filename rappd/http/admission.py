@@ -248,10 +248,21 @@ class AdmittedRunner(TimedRunner):
     """Runs an application at one listening socket, behind an entrance of its own."""
 
     def __init__(
-        self, app: web.Application, entrance: ConnectionAdmission, *, shutdown_timeout: float
+        self,
+        app: web.Application,
+        entrance: ConnectionAdmission,
+        *,
+        shutdown_timeout: float,
+        idle_seconds: float = 3630.0,
     ) -> None:
+        """``idle_seconds``: how long a connection stays open without a request."""
         super().__init__(
-            app, access_log=None, handle_signals=False, shutdown_timeout=shutdown_timeout, logger=PROTOCOL
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=shutdown_timeout,
+            keepalive_timeout=idle_seconds,
+            logger=PROTOCOL,
         )
         app[ENTRANCE] = entrance
         self._entrance = entrance

@@ -24,8 +24,8 @@ from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authe
 from rappd.http.federation_listener import listen
 from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
 from rappd.http.responses import ok, plain, problem
-from rappd.tether.devices import Device
-from rappd.tether.errors import OfferTooLongError, TetherUnavailableError
+from rappd.tether.egg_transfers import EggTransfer
+from rappd.tether.errors import BadEggTokenError, OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
 from rappd.tether.offer import MOST_BYTES
 from rappd.tether.phone_eggs import SESSION
@@ -53,6 +53,8 @@ _STRANGER_SECONDS = 120.0
 """The page is read, a code is typed, and the offer goes over the same connection."""
 _LAST_SECONDS = 2.0
 _CHUNK = 1 << 18
+_IDLE_SECONDS = 60.0
+"""A connection that proved a token is counted among strangers no more, and the framework keeps it for an hour."""
 
 routes = web.RouteTableDef()
 
@@ -84,7 +86,9 @@ class TetherListener:
             )
         self.port = listener.getsockname()[1]
         entrance = ConnectionAdmission(self._tls, seconds=_STRANGER_SECONDS)
-        runner = AdmittedRunner(_build(self._phones, self), entrance, shutdown_timeout=1.0)
+        runner = AdmittedRunner(
+            _build(self._phones, self), entrance, shutdown_timeout=1.0, idle_seconds=_IDLE_SECONDS
+        )
         await runner.setup()
         runner.open(listener)
         self._runner = runner
@@ -165,18 +169,20 @@ async def fetch_egg(request: web.Request) -> web.StreamResponse:
     phones = request.app[PHONES]
     device = phones.egg_caller(_token(request))
     mark_authenticated(request)
-    if request.match_info["id"] != SESSION:
-        offered = phones.eggs.find(device, request.match_info["id"])
-        response = await _send_file(request, offered.path, offered.name, device)
-        phones.eggs.fetched(device, offered)
-        return response
-    assert phones.eggs.store is not None
-    session = await phones.current_session()
-    path = await phones.eggs.store.session_egg(session.id)
-    try:
-        return await _send_file(request, path, f"session-{session.id[:8]}.egg", device)
-    finally:
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+    with phones.egg_transfer(device) as transfer:
+        if request.match_info["id"] != SESSION:
+            offered = phones.eggs.find(device, request.match_info["id"])
+            response = await _send_file(request, offered.path, offered.name, transfer)
+            if request.transport is not None and not request.transport.is_closing():
+                phones.eggs.fetched(device, offered)
+            return response
+        assert phones.eggs.store is not None
+        session = await phones.current_session()
+        path = await phones.eggs.store.session_egg(session.id)
+        try:
+            return await _send_file(request, path, f"session-{session.id[:8]}.egg", transfer)
+        finally:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
 @routes.post("/tether/v2/eggs")
@@ -187,7 +193,8 @@ async def take_egg(request: web.Request) -> web.StreamResponse:
     mark_authenticated(request)
     name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
     body = request.content.iter_chunked(_CHUNK)
-    return ok(await phones.eggs.take_in(device, name, request.content_length, body, phones.may_carry_eggs))
+    with phones.egg_transfer(device) as transfer:
+        return ok(await phones.eggs.take_in(device, name, request.content_length, body, transfer))
 
 
 def _token(request: web.Request) -> str:
@@ -195,19 +202,22 @@ def _token(request: web.Request) -> str:
     return token if kind == "Bearer" else ""
 
 
-async def _send_file(request: web.Request, path: Path, name: str, device: Device) -> web.StreamResponse:
-    """Streams a file while the device may have it; a phone that may no more gets half of it."""
-    phones = request.app[PHONES]
-    with phones.fetching(device, request.transport), await asyncio.to_thread(path.open, "rb") as file:
+async def _send_file(
+    request: web.Request, path: Path, name: str, transfer: EggTransfer
+) -> web.StreamResponse:
+    """Streams a file; the connection is cut when the phone may have it no more, or takes nothing for a minute."""
+    with await asyncio.to_thread(path.open, "rb") as file:
         size = (await asyncio.to_thread(path.stat)).st_size
         headers = {**HEADERS, "Content-Type": "application/octet-stream", "X-Rappd-Name": quote(name)}
         response = web.StreamResponse(headers=headers)
         response.content_length = size
         await response.prepare(request)
-        while phones.may_carry_eggs(device) and (piece := await asyncio.to_thread(file.read, _CHUNK)):
-            await response.write(piece)
-        if not phones.may_carry_eggs(device) and request.transport is not None:
-            request.transport.abort()
+        try:
+            while piece := await asyncio.to_thread(file.read, _CHUNK):
+                await transfer.step(response.write(piece))
+        except (BadEggTokenError, TimeoutError, ConnectionError):
+            if request.transport is not None:
+                request.transport.abort()
     return response
 
 

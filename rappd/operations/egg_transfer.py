@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,15 @@ from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, OutgoingEnvelope
 from rappd.errors import NotFoundError
 from rappd.federation.service import FederationService
-from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.daemon_eggs import DaemonEggOperations, whole_path
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.received_eggs import ReceivedEggs
 from rappd.operations.uploaded_eggs import SUFFIX, is_sealed_file
 from rappd.store.egg_table import EggTable
 from twins.eggs.encryption import seal_file
+from twins.eggs.integrity import SIGNATURE_SUFFIX
 from twins.eggs.writers.formats import SESSION_FORM
+from twins.errors import TwinConflictError
 from twins.workspace.bonds import record_event
 
 TURN_SECONDS = 20.0
@@ -44,14 +48,43 @@ class EggTransferOperations(ReceivedEggs):
         await self._machines.available()
         peer = self._machines.peer_store.find(selector)
         await asyncio.to_thread(self._note_handover, order, peer)
-        wanted = order.into
-        done = await self._eggs.pack(replace(order, into=wanted.removesuffix(SUFFIX)))
+        order, target = await asyncio.to_thread(self._unsealed_order, order)
+        done = await self._eggs.pack(order)
         plain = Path(done["packed"]["path"])
-        sealed = await asyncio.to_thread(_sealed_for, plain, peer.sealing_key)
-        await asyncio.to_thread(plain.unlink)
+        sealed = target or plain.with_name(plain.name + SUFFIX)
+        try:
+            await asyncio.to_thread(seal_file, plain, sealed, peer.sealing_key)
+        finally:
+            await asyncio.to_thread(plain.unlink)
         size = (await asyncio.to_thread(sealed.stat)).st_size
-        packed = {**done["packed"], "path": str(sealed), "size": size, "for": peer.name}
+        signature = done["packed"]["signature"]
+        if target and signature:
+            beside = target.with_name(target.name.removesuffix(SUFFIX) + SIGNATURE_SUFFIX)
+            signature = str(await asyncio.to_thread(shutil.move, signature, beside))
+        packed = {
+            **done["packed"],
+            "path": str(sealed),
+            "size": size,
+            "for": peer.name,
+            "signature": signature,
+        }
         return {"packed": packed, "message": f"{packed['name']} is packed for {peer.name}: {sealed}."}
+
+    def _unsealed_order(self, order: PackRequest) -> tuple[PackRequest, Path | None]:
+        """The order for the egg before it is sealed, which never leaves the home, and the place of the sealed one.
+
+        A named place may be a stick, or a folder that goes to a cloud at once. Without one both lie among the
+        home's eggs. Raises ``TwinConflictError`` for a place that is taken.
+        """
+        if not order.into:
+            return order, None
+        target = whole_path(order.into.removesuffix(SUFFIX) + SUFFIX)
+        if not order.overwrite and os.path.lexists(target):
+            raise TwinConflictError(
+                f"{target.name} exists already; nothing was packed.", do="Name another file, or --force."
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return replace(order, into=str(self._eggs.waiting.part())), target
 
     async def session_egg(self, session: str) -> Path:
         """Packs a session into a new file, which the caller deletes. Raises ``ReportableError``."""
@@ -141,10 +174,3 @@ class EggTransferOperations(ReceivedEggs):
             workspace = find_active(m.tenants.layout, order.twin).workspace
         note = f"packed by {m.node.name} {m.node.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)
-
-
-def _sealed_for(path: Path, recipient: str) -> Path:
-    """Seals an egg beside itself, ``NAME.egg.age``, and returns that file. The plain one stays. Blocks."""
-    target = path.with_name(path.name + SUFFIX)
-    seal_file(path, target, recipient)
-    return target

@@ -70,6 +70,14 @@ class ReceivedEggs:
         """Throws away what was half here when the daemon ended. Before anything comes in."""
         await asyncio.to_thread(self._clear_up)
 
+    async def remove_old(self) -> None:
+        """Removes eggs that waited too long, received ones and those that were looked at, though no other comes."""
+        for eggs in (self._kept, self._eggs.waiting):
+            try:
+                await asyncio.to_thread(eggs.remove_old)
+            except OSError as error:
+                log.warning("old eggs could not be removed: %s", error)
+
     async def received(self, peer: EggSender, id: str) -> dict[str, Any]:
         """Returns the result for an egg that a peer sent under that id.
 

@@ -42,7 +42,7 @@ class UploadedEggs:
     def part(self) -> Path:
         """A name for a file that is still coming in. Eggs that waited for more than a day go meanwhile."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._sweep()
+        self.remove_old()
         return self._folder / f"{secrets.token_hex(8)}.part"
 
     def keep(self, part: Path, digest: str, called: str) -> Path:
@@ -109,8 +109,9 @@ class UploadedEggs:
         with file:
             self.keep_signature(kept, file.read(_SIGNATURE_BYTES) if size <= _SIGNATURE_BYTES else b"")
 
-    def _sweep(self) -> None:
-        for path in self._folder.iterdir():
+    def remove_old(self) -> None:
+        """Removes what waited too long, and parts of a process that was killed. Raises ``OSError``."""
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
             try:
                 waited = time.time() - path.stat().st_mtime
             except FileNotFoundError:  # somebody hatched it meanwhile

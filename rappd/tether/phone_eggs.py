@@ -13,7 +13,8 @@ import msgspec
 from rappd.errors import NotFoundError, RefusedError
 from rappd.tether.devices import EGG, Device
 from rappd.tether.egg_tokens import SECONDS, EggTokens
-from rappd.tether.errors import BadEggTokenError, EggTooLargeError
+from rappd.tether.egg_transfers import EggTransfer, EggTransfers
+from rappd.tether.errors import EggTooLargeError
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class PhoneEggs:
     def __init__(self, store: EggStore | None) -> None:
         self.store = store
         self.tokens = EggTokens()
+        self.transfers = EggTransfers()
         self._offers: dict[str, dict[str, OfferedEgg]] = {}
 
     def shown(self, device: Device) -> dict[str, Any]:
@@ -111,9 +113,9 @@ class PhoneEggs:
         self._offers.pop(device.id, None)
 
     async def take_in(
-        self, device: Device, name: str, size: int | None, body: AsyncIterator[bytes], current: Any
+        self, device: Device, name: str, size: int | None, body: AsyncIterator[bytes], transfer: EggTransfer
     ) -> Any:
-        """Stages what a phone sends, like what a peer sends; ends when ``current(device)`` is no longer True.
+        """Stages what a phone sends, like what a peer sends; nothing of it stays when ``transfer`` ends before.
 
         Raises ``EggTooLargeError``, ``BadEggTokenError``, ``ReportableError``.
         """
@@ -123,12 +125,10 @@ class PhoneEggs:
 
         async def bounded() -> AsyncIterator[bytes]:
             received = 0
-            async for piece in body:
+            while piece := await transfer.step(anext(body, b"")):
                 received += len(piece)
                 if received > MOST_BYTES:
                     raise EggTooLargeError(MOST_BYTES)
-                if not current(device):
-                    raise BadEggTokenError
                 yield piece
 
         return await self.store.take_in(EggSender(device.id, device.name), name, bounded())

@@ -6,8 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from rappd.tether import proofs
 from rappd.tether.connection import PhoneConnection
 from rappd.tether.current_session import CurrentSession
 from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
+from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import (
     BadEggTokenError,
     OtherCertificateError,
@@ -80,7 +80,6 @@ class Phones:
         self._devices, self._pairing = devices, pairing
         self._current, self._workflows, self._notices = current, workflows, notices
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._fetches: list[tuple[Device, asyncio.Transport | None]] = []
 
     async def close(self) -> None:
         """Ends every connection, and the WebRTC process."""
@@ -129,7 +128,7 @@ class Phones:
     def remove(self, device: Device) -> None:
         """Tells a removed device so, and closes its connections at once, those on their way in too."""
         self.eggs.forget(device)
-        self._break_off_fetches()
+        self.eggs.transfers.end_unless_allowed(device)
         for connection in list(self.connections):
             if connection.device is device:
                 connection.show({"type": "revoked"})
@@ -139,7 +138,7 @@ class Phones:
 
     def allow(self, device: Device) -> None:
         """The device's scope was changed."""
-        self._break_off_fetches()
+        self.eggs.transfers.end_unless_allowed(device)
         for connection in self.connections:
             if connection.device is device:
                 connection.allow()
@@ -236,24 +235,13 @@ class Phones:
             raise BadEggTokenError
         return device
 
+    def egg_transfer(self, device: Device) -> AbstractContextManager[EggTransfer]:
+        """See ``EggTransfers.begun``."""
+        return self.eggs.transfers.begun(device, self.may_carry_eggs)
+
     def may_carry_eggs(self, device: Device) -> bool:
         """True while it is registered here and may send and fetch eggs."""
         return self._devices.get(device.id) is device and EGG in device.caps
-
-    @contextmanager
-    def fetching(self, device: Device, transport: asyncio.Transport | None) -> Iterator[None]:
-        """While a device fetches an egg: its transport is cut when it may no more, also one that reads nothing."""
-        fetch = (device, transport)
-        self._fetches.append(fetch)
-        try:
-            yield
-        finally:
-            self._fetches.remove(fetch)
-
-    def _break_off_fetches(self) -> None:
-        for device, transport in self._fetches:
-            if transport is not None and not self.may_carry_eggs(device):
-                transport.abort()
 
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
         device, session = connection.speaker, connection.session

@@ -7,7 +7,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def staged_twin(places: TwinLayout, key: str) -> Iterator[Path]:
     places.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
     with ExitStack() as held:
         with exclusive_lock(places.staging):
-            _remove_leftovers(places.staging)
+            remove_leftovers(places.staging.iterdir())
             staged = places.staging / name
             staged.mkdir(mode=0o700)
             # Locked for as long as it is built, so that nobody takes it for a leftover.
@@ -59,9 +59,9 @@ def move_into_place(staged: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def _remove_leftovers(staging: Path) -> None:
-    """Removes what processes that died left; a living one holds its folder locked."""
-    for left in list(staging.iterdir()):
+def remove_leftovers(folders: Iterable[Path]) -> None:
+    """Removes staging folders of processes that died; a living one holds its folder locked. Raises ``OSError``."""
+    for left in list(folders):
         try:
             handle = os.open(left, _FOLDER)
         except (FileNotFoundError, NotADirectoryError):  # moved into place meanwhile, or nothing of ours

@@ -9,13 +9,16 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 
+import orjson
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 
 from envelopes.identity.keys import IdentityKey
 from rappd.backup import secrets
-from rappd.backup.create import back_up
+from rappd.backup.create import SEALED, back_up
 from rappd.backup.restore import restore, verify
 from rappd.backup.secrets import WrongPassphraseError, seal, unseal
 from rappd.daemon.home import Home
@@ -24,8 +27,9 @@ from rappd.store.verify import verify as verify_record
 from twins.eggs import integrity
 from twins.errors import BadEggError
 from twins.workspace.twin import mint
-from twins.workspace.workspace import TwinLayout
+from twins.workspace.workspace import TwinLayout, exclusive_lock
 
+Form = Literal["NFC", "NFD"]
 PASSPHRASE = "four quiet brown owls"
 
 
@@ -244,6 +248,87 @@ def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
+def test_files_of_somebody_else_round_the_owners_keys_are_refused(home: Home, tmp_path: Path) -> None:
+    """No passphrase is needed to put other agents beside the sealed keys, where one can write to a backup."""
+    made(home, tmp_path / "desk.backup", PASSPHRASE)
+    thief = Home(tmp_path / "thief")
+    thief.create()
+    (thief.brainstem / "agents").mkdir(parents=True)
+    (thief.brainstem / "agents" / "weather_agent.py").write_text("take the keys")
+    made(thief, tmp_path / "thief.backup", PASSPHRASE)
+    members = members_of(tmp_path / "thief.backup") | {SEALED: members_of(tmp_path / "desk.backup")[SEALED]}
+    del members[integrity.MEMBER]
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    members[integrity.MEMBER] = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=thief.identity())
+    with zipfile.ZipFile(tmp_path / "mixed.backup", "w") as mixed:
+        for name, content in members.items():
+            mixed.writestr(name, content)
+    for name in ("desk.backup", "thief.backup"):
+        assert verify(tmp_path / name, passphrase=PASSPHRASE)["with_keys"], "positive control"
+    for act in (
+        lambda: verify(tmp_path / "mixed.backup", passphrase=PASSPHRASE),
+        lambda: restore(tmp_path / "mixed.backup", tmp_path / "new", passphrase=PASSPHRASE),
+    ):
+        with pytest.raises(BadEggError, match="of another machine than the one that signed it"):
+            act()
+    assert [path.name for path in tmp_path.iterdir() if "new" in path.name] == []
+
+
+@pytest.mark.parametrize(("sealed", "typed"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_passphrase_opens_however_a_system_spells_its_letters(sealed: Form, typed: Form) -> None:
+    words = "zwölf müde Käuze"
+    assert unseal(seal(b"keys", normalize(sealed, words)), normalize(typed, words)) == b"keys"
+    with pytest.raises(WrongPassphraseError):
+        unseal(seal(b"keys", words), "zwolf mude Kauze")
+
+
+def test_seal_of_an_earlier_version_opens_by_its_own_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = normalize("NFD", "zwölf müde Käuze")
+    monkeypatch.setattr(secrets.unicodedata, "normalize", lambda form, text: text)
+    former = seal(b"keys", words)
+    monkeypatch.undo()
+    assert unseal(former, words) == unseal(former, normalize("NFC", words)) == b"keys"
+
+
+@pytest.mark.parametrize("words", [" " * 12, " seven77 ", "u\u0308" * 7, "\ud800" * 9])
+def test_passphrase_of_nothing_much_is_refused(words: str) -> None:
+    with pytest.raises(UsageProblemError):
+        seal(b"keys", words)
+
+
+def test_full_disk_leaves_no_home_and_says_so(home: Home, tmp_path: Path) -> None:
+    (home.brainstem / "large.bin").write_bytes(os.urandom(300_000))
+    made(home, tmp_path / "desk.backup", PASSPHRASE)
+    (tmp_path / "words").write_text(PASSPHRASE)
+    command = [
+        sys.executable, "-c",
+        "import resource, runpy, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "runpy.run_module('rappd', run_name='__main__')",
+    ]  # fmt: skip
+    tail = ["--passphrase-file", str(tmp_path / "words")]
+    full = _rappd(Home(tmp_path / "new"), *command, "restore", str(tmp_path / "desk.backup"), *tail)
+    assert (full.returncode, "nothing was restored" in full.stderr) == (9, True), full.stderr
+    full = _rappd(home, *command, "backup", str(tmp_path / "other.backup"), *tail)
+    assert (full.returncode, "nothing was packed" in full.stderr) == (9, True), full.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "desk.backup", "words"}
+    assert not list(home.root.glob(".backup-*"))
+
+
+def test_home_that_is_a_link_is_restored_behind_it_and_a_file_is_kept(home: Home, tmp_path: Path) -> None:
+    made(home, tmp_path / "desk.backup")
+    assert (tmp_path / "desk.backup").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "other disk").mkdir()
+    (tmp_path / "link").symlink_to("other disk")
+    restore(tmp_path / "desk.backup", tmp_path / "link")
+    assert (tmp_path / "other disk" / "brainstem" / "notes.txt").read_text() == "plain"
+    assert (tmp_path / "link").is_symlink()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ConflictError, match="no empty folder"):
+        restore(tmp_path / "desk.backup", tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_killed_while_it_restores_it_leaves_no_home(home: Home, tmp_path: Path) -> None:
     made(home, tmp_path / "desk.backup", PASSPHRASE)
     program = (
@@ -256,8 +341,13 @@ def test_killed_while_it_restores_it_leaves_no_home(home: Home, tmp_path: Path) 
     )
     assert done.returncode == 9
     assert not (tmp_path / "new").exists()
-    restore(tmp_path / "desk.backup", tmp_path / "new", passphrase=PASSPHRASE)
+    (killed,) = tmp_path.glob(".new.*.restoring")
+    busy = tmp_path / ".new.of-another.restoring"
+    busy.mkdir()
+    with exclusive_lock(busy):
+        restore(tmp_path / "desk.backup", tmp_path / "new", passphrase=PASSPHRASE)
     assert Home(tmp_path / "new").identity().fingerprint == home.identity().fingerprint
+    assert (killed.exists(), busy.exists()) == (False, True)
 
 
 def test_the_seal_binds_what_stands_beside_it() -> None:
@@ -329,6 +419,33 @@ def test_a_check_tries_the_passphrase_that_it_is_given(home: Home, tmp_path: Pat
     assert "✓ the passphrase opens its keys" in right.stdout
     wrong = _rappd(home, *command, "--passphrase-file", str(tmp_path / "wrong"))
     assert (wrong.returncode, wrong.stdout) == (5, "")
+
+
+def test_empty_passphrase_file_never_means_without_keys(home: Home, tmp_path: Path) -> None:
+    """The file of a script whose secret did not come."""
+    (tmp_path / "words").write_text("\r\n")
+    command = [sys.executable, "-m", "rappd", "backup", str(tmp_path / "b")]
+    done = _rappd(home, *command, "--passphrase-file", str(tmp_path / "words"))
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "✗ words holds no passphrase")
+    assert not (tmp_path / "b").exists()
+    assert _rappd(home, *command, "--without-keys").returncode == 0
+
+
+def test_names_and_dates_in_a_backup_do_not_steer_the_terminal(home: Home, tmp_path: Path) -> None:
+    back_up(home.root, tmp_path / "b", key=home.identity(), machine="desk")
+    members = members_of(tmp_path / "b")
+    manifest = orjson.loads(members["manifest.json"])
+    manifest |= {"machine": "\x1b[31mred", "backed_up_at": "\x1b]0;owned\x07\x1b[2J2026"}
+    members["manifest.json"] = orjson.dumps(manifest)
+    del members[integrity.MEMBER]
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    members[integrity.MEMBER] = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=home.identity())
+    with zipfile.ZipFile(tmp_path / "b", "w") as written:
+        for name, content in members.items():
+            written.writestr(name, content)
+    said = _rappd(home, sys.executable, "-m", "rappd", "restore", "--check", str(tmp_path / "b"))
+    assert "whole, of red" in said.stdout
+    assert "\x1b" not in said.stdout + said.stderr and "\x07" not in said.stdout
 
 
 def _rappd(home: Home, *command: str) -> subprocess.CompletedProcess[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from fixtures.running_daemon import RunningDaemon
 from fixtures.twin_workspace import Place, lies, without_waiting
 
 
@@ -57,6 +59,21 @@ def test_an_egg_that_waits_for_more_than_a_day_goes(two: tuple[Place, Place], tm
     kitchen.refused("/eggs", b"no egg")
     assert ident not in kitchen.waiting()
     assert kitchen.ask("DELETE", f"/eggs/{ident}").status == 404
+
+
+def test_old_eggs_and_parts_of_a_killed_process_go_though_no_other_comes(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon("attic", LLM_FAKE="1")
+    waiting = daemon.home / "eggs" / ".waiting"
+    waiting.mkdir(parents=True)
+    old = time.time() - 25 * 3600
+    for name, at in (("opened.part", old), ("new.part", time.time())):
+        (waiting / name).write_bytes(b"what was sealed")
+        os.utime(waiting / name, (at, at))
+    daemon.start()
+    daemon.wait_for(lambda: not (waiting / "opened.part").exists())
+    assert (waiting / "new.part").exists(), "positive control"
 
 
 @pytest.mark.parametrize(

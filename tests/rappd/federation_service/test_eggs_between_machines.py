@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
-from collections.abc import Iterator
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +55,46 @@ def test_an_egg_for_a_peer_opens_there_and_nowhere_else(
     life = json.loads((pi.home / "twins" / hatched["key"] / "bonds.json").read_text())
     handed = [event["note"] for event in life["events"] if event["kind"] == "launch"]
     assert handed == [f"packed by desk {desk.fingerprint} for pi {pi.fingerprint}"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify")
+def test_egg_for_a_peer_lies_sealed_alone_where_it_was_wanted(
+    machines: tuple[Machine, Machine, Machine], tmp_path: Path
+) -> None:
+    """The place may be a stick, or a folder that a cloud copies from: nothing else is ever written there."""
+    desk = machines[0]
+    a_twin(desk, "Iris")
+    stick = tmp_path / "stick"
+    stick.mkdir()
+    watch = watching(stick)
+    order = {"twin": "Iris", "to": "pi", "into": str(stick / "iris.egg")}
+    desk.owner("POST", "/eggs/pack", order)
+    (stick / "control").write_text("seen")
+    names = watch()
+    assert "control" in names, "positive control"
+    assert {name for name in names if not name.startswith(".iris.egg.age.")} == {"iris.egg.age", "control"}
+    assert not list((desk.home / "eggs" / ".waiting").glob("*"))
+    before = (stick / "iris.egg.age").read_bytes()
+    assert "exists already" in desk.owner("POST", "/eggs/pack", order, status=409)["error"]
+    assert (stick / "iris.egg.age").read_bytes() == before
+
+
+def watching(folder: Path) -> Callable[[], set[str]]:
+    """Names that appear in a folder from now on (inotify); call it for those up to now."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    assert libc.inotify_add_watch(handle, os.fsencode(folder), 0x100 | 0x80) > 0  # IN_CREATE, IN_MOVED_TO
+
+    def names() -> set[str]:
+        events, found = os.read(handle, 1 << 16), set()
+        os.close(handle)
+        while events:
+            (length,) = struct.unpack_from("I", events, 12)
+            found.add(events[16 : 16 + length].rstrip(b"\0").decode())
+            events = events[16 + length :]
+        return found
+
+    return names
 
 
 def test_a_sent_egg_waits_for_its_owner(machines: tuple[Machine, Machine, Machine]) -> None:

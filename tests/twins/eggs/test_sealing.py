@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyrage
@@ -129,6 +130,66 @@ def test_a_head_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
         file.truncate(1 << 40)  # a tebibyte, of which nothing is on the disk
     with pytest.raises(BadEggError, match="damaged"):
         open_file(tmp_path / "a", tmp_path / "out", SECRET)
+
+
+@pytest.mark.parametrize("line", [b"-> a\n\n", b"A\n"], ids=["recipients", "lines of one"])
+def test_head_of_ten_thousand_lines_costs_no_time(tmp_path: Path, line: bytes) -> None:
+    """The library reads its head anew for each line, and stops every thread meanwhile: 64 KiB took 48 seconds."""
+
+    def sealed_with(lines: int) -> None:
+        head = b"age-encryption.org/v1\n-> g\n" * (line == b"A\n") or b"age-encryption.org/v1\n"
+        (tmp_path / "a").write_bytes(head + line * lines + b"--- " + b"A" * 43 + b"\n" + bytes(100))
+        with pytest.raises((BadEggError, NotForThisMachineError)):
+            open_file(tmp_path / "a", tmp_path / "out", SECRET)
+
+    sealed_with(10)
+    began = time.process_time()
+    sealed_with(60_000 // len(line))
+    assert time.process_time() - began < 1
+    assert files(tmp_path) == {"a"}
+
+
+def test_egg_for_a_hundred_machines_opens(tmp_path: Path) -> None:
+    others = [make_encryption_key()[1] for _ in range(100)]
+    keys = [pyrage.x25519.Recipient.from_str(one) for one in (*others, RECIPIENT)]
+    (tmp_path / "a").write_bytes(pyrage.encrypt(b"egg", keys))
+    open_file(tmp_path / "a", tmp_path / "out", SECRET)
+    assert (tmp_path / "out").read_bytes() == b"egg"
+
+
+@pytest.mark.parametrize("change", ["swapped", "twice", "left out", "cut", "of another egg", "two eggs"])
+def test_chunks_of_a_sealed_egg_stay_where_they_were(tmp_path: Path, sealed: Path, change: str) -> None:
+    whole = sealed.read_bytes()
+    head, size = len(whole) - 17 - 16 - 3 * (CHUNK + 16), CHUNK + 16
+    chunks = [whole[at : at + size] for at in range(head, len(whole), size)]
+    seal_file(tmp_path / "twin.egg", tmp_path / "other", RECIPIENT)  # the same egg for the same machine
+    other = (tmp_path / "other").read_bytes()
+    one, two, *rest = chunks
+    changed = {
+        "swapped": [two, one, *rest],
+        "twice": [one, one, two, *rest],
+        "left out": [one, *rest],
+        "cut": [one, two],
+        "of another egg": [one, other[head + size : head + 2 * size], *rest],
+        "two eggs": [*chunks, other],
+    }[change]
+    sealed.write_bytes(whole[:head] + b"".join(chunks))
+    open_file(sealed, tmp_path / "out", SECRET)
+    (tmp_path / "out").unlink()
+    sealed.write_bytes(whole[:head] + b"".join(changed))
+    with pytest.raises(BadEggError, match="damaged or cut short"):
+        open_file(sealed, tmp_path / "out", SECRET)
+    assert files(tmp_path) == {"twin.egg", "twin.egg.age", "other"}
+
+
+def test_egg_with_the_head_of_another_is_damaged(tmp_path: Path, sealed: Path) -> None:
+    """An egg for another machine under a head for this one: its key is not that of the chunks."""
+    seal_file(tmp_path / "twin.egg", tmp_path / "theirs", OTHER_RECIPIENT)
+    mine, theirs = sealed.read_bytes(), (tmp_path / "theirs").read_bytes()
+    head = mine.index(b"\n--- ") + 5 + 43 + 1
+    sealed.write_bytes(mine[:head] + theirs[head:])
+    with pytest.raises(BadEggError, match="damaged"):
+        open_file(sealed, tmp_path / "out", SECRET)
 
 
 @given(st.binary(max_size=300).filter(lambda content: not content.startswith(b"age-")))
