@@ -51,7 +51,7 @@ def staged(desk: RunningDaemon) -> list[Path]:
 
 
 async def until(desk: RunningDaemon, condition: Callable[[], Any]) -> None:
-    await asyncio.to_thread(desk.wait_for, condition, 10)
+    await asyncio.to_thread(desk.wait_for, condition, 40)
 
 
 @pytest.mark.parametrize("lost", ["the right", "the device"])
@@ -64,7 +64,7 @@ async def test_phone_that_stalls_loses_its_bytes_with_its_right(
 
     reader, writer = await sends(anna, egg)
     writer.write(b"0\r\n\r\n")
-    assert b" 200 " in await asyncio.wait_for(reader.readline(), 10), "positive control"
+    assert b" 200 " in await asyncio.wait_for(reader.readline(), 40), "positive control"
     writer.close()
     (arrived,) = (await owner(desk, "GET", "/eggs/arrived"))["arrived"]
     await owner(desk, "DELETE", f"/eggs/arrived/{arrived['id']}")
@@ -76,7 +76,7 @@ async def test_phone_that_stalls_loses_its_bytes_with_its_right(
     else:
         await owner(desk, "DELETE", "/devices/Anna")
     await until(desk, lambda: not staged(desk))
-    assert b" 401 " in await asyncio.wait_for(reader.readline(), 10)
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), 40)
     writer.write(b"0\r\n\r\n")
     assert (await owner(desk, "GET", "/eggs/arrived"))["arrived"] == []
     writer.close()
@@ -98,9 +98,9 @@ async def test_phone_carries_few_at_once_and_stalled_ones_end_with_its_right(
 
     stalled = [await asks(anna, fetch) for _ in range(MOST_AT_ONCE)]
     for reader, _ in stalled:
-        assert b" 200 " in await asyncio.wait_for(reader.readline(), 10), "positive control"
+        assert b" 200 " in await asyncio.wait_for(reader.readline(), 40), "positive control"
     reader, writer = await asks(anna, fetch)
-    assert b" 429 " in await asyncio.wait_for(reader.readline(), 10)
+    assert b" 429 " in await asyncio.wait_for(reader.readline(), 40)
     await asyncio.sleep(0.5)  # the buffers are full by now
     await owner(desk, "POST", "/devices/Anna", {"eggs": False})
     await owner(desk, "POST", "/devices/Anna", {"eggs": True})
@@ -144,8 +144,8 @@ async def test_connection_of_a_phone_that_asks_nothing_more_is_closed() -> None:
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         for _ in range(2):
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"egg" in await asyncio.wait_for(reader.readuntil(b"egg"), 10), "positive control"
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+            assert b"egg" in await asyncio.wait_for(reader.readuntil(b"egg"), 40), "positive control"
+        assert await asyncio.wait_for(reader.read(), 40) == b""
         writer.close()
     finally:
         await runner.cleanup()
