@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zxingcpp
-from fixtures.chromium import CHROMIUM
+from fixtures.chromium import CHROMIUM, FLAGS
 from fixtures.time_report import started
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, sync_playwright
 
@@ -64,9 +64,8 @@ def launched_on(machine: Machine, folder: Path, chromium: BrowserType, *more: st
     program = folder / f"chromium-on-{machine.name}"
     program.write_text(f'#!/bin/sh\nexec ip netns exec {machine.namespace} {CHROMIUM} "$@"\n')
     program.chmod(0o755)
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", *more]
     started["browsers"] += 1
-    return chromium.launch(executable_path=str(program), args=flags)
+    return chromium.launch(executable_path=str(program), args=[*FLAGS, *more])
 
 
 def qr_codes(rows: list[bytes]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fixtures.chromium import CHROMIUM
+from fixtures.chromium import CHROMIUM, FLAGS
 from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel
 from fixtures.running_daemon import RunningDaemon
 from fixtures.time_report import started
@@ -30,11 +30,10 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
     """
     from playwright.sync_api import expect, sync_playwright
 
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
     with sync_playwright() as playwright:
         started["browsers"] += 1
         program = getattr(request.module, "BROWSER", CHROMIUM)
-        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
         yield browser
         expect.set_options(timeout=None)

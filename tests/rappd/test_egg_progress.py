@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import expect, sync_playwright
 
@@ -88,8 +88,7 @@ def test_the_page_shows_the_bytes_that_moved(
     daemon = make_daemon(LLM_FAKE="1").start()
     _, workspace = rose(daemon)
     with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()
         page.set_default_timeout(60_000)
         page.goto(daemon.post("/operator/key", control=True).json()["url"])

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 
 import rappd
@@ -131,7 +131,7 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
     asked: list[str] = []
     origin = f"http://127.0.0.1:{fake_daemon.port}"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()
         page.on("request", lambda request: asked.append(request.url.removeprefix(origin)))
         page.goto(f"{origin}/")
@@ -160,7 +160,7 @@ def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, 
     places = """Array.from(document.querySelectorAll('header nav a.place'), link => [
         link.hash, link.className, link.children[1].textContent, JSON.stringify(link.getBoundingClientRect())])"""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": width, "height": 800})
         page.route("**/*.js", lambda route: route.abort())
         page.goto(address)

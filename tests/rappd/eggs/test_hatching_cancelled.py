@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
 from fixtures.running_daemon import REPO, RunningDaemon
 from fixtures.terminal import Terminal
 from playwright.sync_api import Page, expect, sync_playwright
@@ -195,8 +195,7 @@ def test_page_cancels_hatching_and_packing(
 ) -> None:
     desk = home_of(make_daemon, places).start()
     with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page()
         page.set_default_timeout(60_000)
         page.goto(desk.post("/operator/key", control=True).json()["url"])

@@ -8,10 +8,9 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
 from fixtures.machines import Machine, acquaint
 from playwright.sync_api import expect, sync_playwright
 
@@ -100,8 +99,7 @@ def test_one_sided_revoke_is_told_by_the_command_line(two: Two) -> None:
 def test_page_tells_ended_trust_and_last_seen(two: Two) -> None:
     desk, vm = two
     with sync_playwright() as playwright:
-        flags: list[Any] = ["--no-sandbox", "--disable-gpu"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(desk.post("/operator/key", control=True).json()["url"])
         page.get_by_role("link", name="Machines").click()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from fixtures.chromium import CHROMIUM
+from fixtures.chromium import CHROMIUM, FLAGS
 from fixtures.running_daemon import free_port
 from fixtures.time_report import started
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
@@ -296,12 +296,11 @@ class Site:
 async def chromium(request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
     """The browser of a module; its ``BROWSER`` names another program than the headless shell."""
     async with async_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         if CHROMIUM is None:
             pytest.skip("needs Chromium")
         started["browsers"] += 1
         browser = await playwright.chromium.launch(
-            executable_path=getattr(request.module, "BROWSER", CHROMIUM), args=flags
+            executable_path=getattr(request.module, "BROWSER", CHROMIUM), args=FLAGS
         )
         yield browser
         await browser.close()
