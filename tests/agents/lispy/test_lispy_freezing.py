@@ -14,6 +14,7 @@ import pytest
 from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
 from agents.lispy.value_codec import from_wire
+from agents.lispy.values import Symbol
 
 HERE = Path(__file__).parent
 PROGRAMS: list[dict[str, Any]] = json.loads((HERE / "programs.json").read_text())
@@ -111,6 +112,14 @@ def test_identity_and_circles_survive() -> None:
     thawed = Machine.thaw(machine.freeze())
     thawed.give(None)
     assert thawed.run().value == [True, True, True, False]
+
+
+def test_long_name_and_equal_long_text_are_frozen_as_two() -> None:
+    long = "x" * 80
+    machine = Machine(f"(list '{long} \"{long}\" '{long})")
+    machine.run()
+    name, text, again = Machine.thaw(machine.freeze()).run().value
+    assert [type(one) for one in (name, text, again)] == [Symbol, str, Symbol]
 
 
 def test_two_resumed_from_one_image_go_their_own_ways() -> None:

@@ -98,6 +98,21 @@ def test_runaway(source: str, resource: str) -> None:
     assert passed(source) == resource
 
 
+@pytest.mark.parametrize(
+    ("source", "resource", "used"),
+    [
+        ("(range 8)", "collection_items", 8),
+        ('(string-append "abcd" "efgh")', "collection_items", 8),
+        ('(display "12345678")', "output_bytes", 8),
+        ("(expt 2 299)", "integer_bits", 300),
+        ("(+ 1 (* 2 3))", "steps", 9),
+    ],
+)
+def test_all_of_a_limit_may_be_used(source: str, resource: str, used: int) -> None:
+    assert run(source, **{f"max_{resource}": used}).ok
+    assert passed(source, **{f"max_{resource}": used - 1}) == resource
+
+
 def test_scopes_nest_as_deep_as_anybody_writes() -> None:
     assert run(f"{NESTED} (nested 900)").value == 1
 

@@ -143,6 +143,17 @@ def test_fit_leaves_out_the_oldest_and_never_parts_a_call_from_its_results(
         assert size(kept) <= most + 2
 
 
+def test_fit_keeps_the_newest_turns_and_the_newest_calls() -> None:
+    turns = [[user(f"question {number}"), said(f"answer {number}")] for number in range(4)]
+    calls = [[said("", "{}"), result(f"result {number}")] for number in range(4)]
+    asked, past = user("the question"), [message for turn in turns for message in turn]
+    newest = [*turns[2], *turns[3], asked]
+    assert fit([*past, asked], size(newest) + 9).messages == newest
+    newest = [asked, *calls[2], *calls[3]]
+    present = [message for call in calls for message in call]
+    assert fit([*past, asked, *present], size(newest) + 9).messages == newest
+
+
 def test_each_ability_is_given_up_once_and_only_where_it_was_used() -> None:
     plain = body([user("a")], tools=False)
     full = body([user("a")], stream=True)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.codecs import emergence
+from neighborhoods.delivery.peer_queue import RetryPolicy
 from neighborhoods.delivery.retry import jittered, retried
 from neighborhoods.errors import (
     DeclinedError,
@@ -110,6 +111,12 @@ async def test_retry_after_lengthens_pause_within_deadline() -> None:
 def test_the_spread_is_a_fifth(seconds: float, chance: float) -> None:
     assert 0.8 * seconds <= jittered(seconds, lambda: chance) * 1.000001
     assert jittered(seconds, lambda: chance) <= 1.2 * seconds * 1.000001
+
+
+def test_pause_of_a_queue_doubles_up_to_five_minutes() -> None:
+    tries = (1, 2, 3, 4, 9, 10, 1_000_000)
+    pauses = [RetryPolicy().pause(one, lambda: 0.5) for one in tries]
+    assert pauses == pytest.approx([1, 2, 4, 8, 256, 300, 300])
 
 
 async def test_every_try_carries_the_same_bytes_and_is_performed_once(home: Any, far: Any, kit: Any) -> None:

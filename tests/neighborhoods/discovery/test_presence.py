@@ -173,6 +173,17 @@ async def test_forgotten_peer_is_not_probed() -> None:
         assert presence.presence("a").state == "away"
 
 
+async def test_nothing_is_told_of_a_peer_that_is_forgotten_while_it_is_asked() -> None:
+    network = Network("a")
+    network.takes = 0.05
+    async with watching(network, SLOW, "a") as presence:
+        await until(lambda: network.at_once == 1)
+        presence.forget("a")
+        await until(lambda: network.at_once == 0)
+        await asyncio.sleep(0.02)
+    assert network.told == []
+
+
 async def test_after_a_sleep_everybody_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network("a", "b")
     async with watching(network, SLOW, "a", "b") as presence:

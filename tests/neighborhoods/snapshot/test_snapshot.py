@@ -246,6 +246,18 @@ def test_snapshot_cut_off_goes_on_with_the_twin_it_stopped_at(desk: Machine, pi:
     assert not done.is_partial
 
 
+def test_snapshot_that_goes_on_reads_a_twin_anew_that_changed_since(desk: Machine, pi: Machine) -> None:
+    twins = [pi.twin(f"twin{number}", {"data.bin": os.urandom(300_000)}) for number in range(4)]
+    member = FolderMember(pi.root, cut_after=200_000)
+    desk.take([SnapshotPeer("pi", member)])
+    for twin in twins:
+        (twin.workspace.root / "data.bin").write_bytes(b"changed")
+    member.reads.clear()
+    done = desk.take([SnapshotPeer("pi", member)], now=NOW + timedelta(minutes=1))
+    assert sorted(member.reads) == sorted(twin.key for twin in twins)
+    assert not done.is_partial
+
+
 def test_snapshot_killed_midway_keeps_finished_parts(desk: Machine, pi: Machine, tmp_path: Path) -> None:
     for number in range(5):
         pi.twin(f"twin{number}", {"data.bin": os.urandom(100_000)})

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source, free_port
 from fixtures.terminal import Terminal, on_terminal
+
+from rappd.cli.call import call_many
 
 Both = tuple[Machine, Machine]
 
@@ -143,6 +146,28 @@ def test_agent_that_answers_with_an_error_ends_with_one(both: Both) -> None:
     failed = error(desk, "pi:Dry", exits=1)
     assert (failed["error"], failed["code"]) == ("no water", "agent")
     assert failed["call"]["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("which", "states", "exits"),
+    [
+        ("all", ["done", "done"], 0),
+        ("all", ["done", "failed"], 7),
+        ("all", ["done", "late"], 7),
+        ("first", ["failed", "done", "stopped"], 0),
+        ("first", ["failed", "late"], 1),
+        ("all", ["failed", "failed"], 1),
+        ("all", ["away", "late"], 8),
+    ],
+)
+def test_calls_to_several_end_with_the_code_of_what_came(
+    monkeypatch: pytest.MonkeyPatch, which: str, states: list[str], exits: int
+) -> None:
+    calls = [{"peer": str(at), "state": state, "seconds": 0.1} for at, state in enumerate(states)]
+    winner = str(states.index("done")) if "done" in states else None
+    answers = SimpleNamespace(post=lambda *_: {"calls": calls, "winner": winner})
+    monkeypatch.setattr("rappd.cli.call.ControlClient", lambda *_, **__: answers)
+    assert call_many(which, "all", {"wait": 1}, as_json=True) == exits
 
 
 def test_shell_completes_peers(both: Both) -> None:

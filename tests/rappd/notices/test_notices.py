@@ -155,6 +155,17 @@ async def test_notices_are_bounded_and_hold_no_control_signs() -> None:
     assert {one.what.split("[")[0] for one in found} == {f"egg {number} " for number in range(50, 150)}
 
 
+async def test_notice_is_told_in_one_turn_and_listed_until_it_is_dismissed() -> None:
+    notices = Notices()
+    notices.add("pi sent rose.egg.", "rappd egg held", kind="egg", key="rose")
+    assert "pi sent rose.egg." in notices.take()
+    assert notices.take() == ""
+    assert [one.key for one in notices.waiting()] == ["rose"]
+    notices.add("A copy was not made.", "rappd logs")
+    assert "A copy was not made." in notices.take()
+    assert [one.key for one in notices.waiting()] == ["rose"], "nothing is left to do about a failure"
+
+
 def test_only_the_operator_sees_notices(fake_daemon: RunningDaemon) -> None:
     for method, path in (("GET", "/notices"), ("POST", "/notices/dismiss")):
         assert fake_daemon.request(method, path, {"all": True}).status in (401, 403)

@@ -96,6 +96,13 @@ def test_published_limit(js: Runner, case: dict[str, Any]) -> None:
     assert outcome["error"] == {key: case["error"][key] for key in outcome["error"]}
 
 
+@pytest.mark.parametrize("items", [63, 64, 65, 127, 128])
+def test_going_through_many_items_costs_as_many_steps_there(js: Runner, items: int) -> None:
+    source = f"(define a (range {items})) (length (cdr (cons 0 (append a a))))"
+    there = js.ask(source=source)["outcome"]
+    assert there == Machine(source).run().as_json()
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=named)
 def test_frozen_here_and_resumed_there_at_every_step(js: Runner, program: dict[str, Any]) -> None:
     machine = machine_for(program)

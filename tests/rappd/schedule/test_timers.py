@@ -119,6 +119,19 @@ async def test_failure_stays_visible_until_a_run_succeeds(desk: Desk) -> None:
     assert desk.timers.get("backup").failed_since == 0
 
 
+async def test_work_that_takes_longer_than_its_pause_does_not_run_beside_itself(desk: Desk) -> None:
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    desk.held = asyncio.Event()
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: desk.ran)
+    await desk.pass_time(HOUR)
+    await desk.pass_time(HOUR)
+    assert desk.ran == ["backup"]
+    desk.held.set()
+    await desk.until(lambda: desk.timers.get("backup").last)
+    assert desk.timers.get("backup").next == desk.now + HOUR, "what was missed meanwhile is not made up for"
+
+
 async def test_change_during_a_run_keeps_the_new_moment(desk: Desk) -> None:
     await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
     desk.held = asyncio.Event()

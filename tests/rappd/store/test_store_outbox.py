@@ -176,6 +176,17 @@ async def test_a_thousand_rows_put_and_moved_at_once(outbox, store, path: Path) 
     assert verify(path).whole
 
 
+@pytest.mark.parametrize("ended", ["done", "failed", "expired", "dropped"])
+async def test_row_that_is_over_stays_as_it_ended(outbox, ended: OutboxState) -> None:
+    number = await outbox.put(_item("aa", "1"))
+    await outbox.move([number], ended, answer=b"first")
+    await outbox.move([number], "queued", next_at=0, trouble="away")
+    await outbox.move([number], "done", answer=b"second")
+    [row] = await outbox.outgoing()
+    assert (row.state, row.answer, row.trouble) == (ended, b"first", "")
+    assert await outbox.due("aa", 1, 10) == []
+
+
 async def test_a_number_is_never_given_twice(outbox) -> None:
     first = await outbox.put(_item("aa", "1", state="done", expires_at=1))
     assert await outbox.forget_before(2) == 1

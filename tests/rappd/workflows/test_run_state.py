@@ -40,6 +40,7 @@ def after(state: RunState, *events: str) -> list[Action]:
         (["start", "abort"], [Stop("stopped"), Write(Status.ABORTED)]),
         (["start", "pause", "answered", "abort"], [Write(Status.ABORTED)]),
         (["start", "abort", "answered"], []),
+        (["start", "answered", "abort", "answered"], []),
         (["start", "interject"], [Stop("preempted"), PREEMPTED]),
         (["start", "interject", "interject"], []),
         (["start", "interject", "interjection_over"], [RUNNING, Ask(1)]),
