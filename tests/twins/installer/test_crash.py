@@ -55,7 +55,7 @@ def _no_code_runs_unheld(home: AHome) -> None:
 def test_killed_at_any_step(scenario: Scenario) -> None:
     old, new, steps = _both_states(scenario)
     assert steps > 20
-    outcomes = set()
+    outcomes = []
     for number in range(1, steps + 1):
         home = scenario.reset()
         assert in_child(scenario.act, die_at(number))[0] == DIED
@@ -65,8 +65,10 @@ def test_killed_at_any_step(scenario: Scenario) -> None:
         assert state in (old, new), f"killed at step {number}"
         assert not leftovers(home.root)
         assert scenario.recover() == []
-        outcomes.add("new" if state == new else "old")
-    assert outcomes == {"old", "new"}
+        outcomes.append("new" if state == new else "old")
+    assert set(outcomes) == {"old", "new"}
+    decided = outcomes.index("new")
+    assert set(outcomes[decided:]) == {"new"}, "what was decided once is finished, not taken back"
 
 
 def test_killed_again_while_recovering(scenario: Scenario) -> None:
