@@ -136,6 +136,8 @@ class OpenAIServer:
                 raise error_messages.taken_over(model, outcome.of_worker)
             if refusal is None:
                 assert outcome.answer is not None
+                if _is_empty(outcome.answer) and conversation.ask_plainly():
+                    continue
                 return self._answered(outcome.answer, conversation)
             log.warning("%s refused %s (%s, status %d): %s", self._label, model, refusal.meaning, refusal.status,
                         refusal.sent[:500])  # fmt: skip
@@ -373,6 +375,16 @@ class _Conversation:
         self.abilities = left
         return True
 
+    def ask_plainly(self) -> bool:
+        """Offers no agent any more; False where none was offered, or one has told something already.
+
+        A model of 135 M behind llama.cpp for Python, which has it choose between talking and a call, talks emptily.
+        """
+        if not self._tools or not self.abilities.tools or self._request.round:
+            return False
+        self._tools = []
+        return True
+
     def notices(self) -> list[str]:
         """Sentences for the person of how the question was asked."""
         found = []
@@ -406,6 +418,11 @@ class _Conversation:
         before, self._most = self._left_out, most
         fitted = self._fitted()
         return whole > 0 and fitted.left_out > before
+
+
+def _is_empty(answer: ModelAnswer) -> bool:
+    said = answer.text.strip() or answer.thoughts or answer.calls
+    return answer.ending is Ending.FINISHED and not said
 
 
 def _pieces_to(request: ModelRequest) -> Callable[[Piece], None] | None:

@@ -72,6 +72,15 @@ async def test_an_o1_model_gets_tools_without_tool_choice(server, model, ask):
     assert "tool_choice" not in server.asked[0]
 
 
+async def test_an_empty_answer_with_agents_on_offer_is_asked_for_once_more_without(server, model, ask):
+    server.will(server.says(""), server.says("Hello."), server.says(""))
+    completion = await model.complete(ask("hi", tools=True))
+    assert completion.text == "Hello."
+    assert ["tools" in body for body in server.asked] == [True, False]
+    assert (await model.complete(ask("hi"))).text == ""
+    assert len(server.asked) == 3
+
+
 async def test_several_choices_become_one_answer(server, model, ask):
     call = {"id": "a", "type": "function", "function": {"name": "Clock", "arguments": "{}"}}
     server.will(
