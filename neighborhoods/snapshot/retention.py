@@ -30,12 +30,11 @@ def remove_old(folder: SnapshotFolder, keep: int) -> list[SnapshotRecord]:
 
 def _too_old(folder: SnapshotFolder, keep: int) -> list[SnapshotRecord]:
     listed = folder.listing()
-    last = folder.last_restorable()
     own = [one for one in listed if one.scheduled and one.is_there and Path(one.path).parent == folder.root]
     whole = [one for one in own if one.is_whole]
     behind = own.index(whole[0]) if whole else len(own)
     recent, older = own[:behind], own[behind + 1 :]
-    kept = {one.path for one in whole[:keep]} | ({last.path} if last else set())
+    kept = {one.path for one in whole[:keep]}
     replaced = [one for one in recent[keep:] if any(_replaces(newer, one) for newer in recent[:keep])]
     return replaced + [one for one in older if one.path not in kept]
 
