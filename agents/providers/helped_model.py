@@ -68,7 +68,11 @@ class HelpedModels:
         if went_wrong:
             self._note(model, Outcome.WRONG)
         if not request.tools or (request.round and not went_wrong):
-            return await ask(offered)
+            completion = await ask(offered)
+            # Behind a server that has it choose, a model of 135 M calls the same agent again and again.
+            if self.help_for(model, traits) is not Help.NONE and _is_repeated(completion, request.messages):
+                return await self._worded(ask, request, offered, results, traits)
+            return completion
         # The outcomes are learnt of every model, so that one that fails is helped from then on.
         certainty = await load("agents.providers.offline.certainty")
         summaries = request.summaries() if request.summaries is not None else {}
@@ -83,14 +87,12 @@ class HelpedModels:
             return completion
         if help_given is Help.SECOND and choice.ground != "recall" and not went_wrong:
             own = await _own_call(ask, request)
-            same = next((one for one in own.tool_calls if one.name == choice.name), None) if own else None
+            meant = own is not None and _may_be_meant(own, choice.name)
             if choice.name:
-                self._note(model, Outcome.CALLED if same or (own and not own.tool_calls) else Outcome.MISSED)
-            if own is not None and same is not None:
-                # Its result is worded, too: made to choose on, a model of 135 M called one agent after the other.
-                chosen = ToolCall(f"{_CHOSEN}{next(self._numbers)}", same.name, same.arguments)
-                return replace(own, tool_calls=(chosen,))
-            if own is not None and (choice.ground == "words" or not own.tool_calls):
+                self._note(model, Outcome.CALLED if meant else Outcome.MISSED)
+            if own is not None and (
+                meant or not certainty.orders_remembering(question_of(asked), choice.name)
+            ):
                 return own
         if choice.text:
             if request.on_text is not None:
@@ -213,6 +215,29 @@ def _task(question: str, name: str, result: str) -> Message:
     # Tried with a model of 135 M: of three forms the one in which it added least.
     content = f"{question}\n\n{name} found: {result}\n\nAnswer in one sentence, only with what {name} found."
     return {"role": "user", "content": content}
+
+
+def _may_be_meant(own: Completion, name: str) -> bool:
+    """True when the agent ``name`` is among those that the model called; one written as text is not looked at."""
+    return not own.tool_calls or any(call.name == name for call in own.tool_calls)
+
+
+def _is_repeated(completion: Completion, messages: Sequence[Message]) -> bool:
+    """True when nothing is called but what was called in this turn with the same arguments."""
+    before = [
+        (call.get("function", {}).get("name"), _parsed(call.get("function", {}).get("arguments")))
+        for message in messages[len(_until_question(messages)) :]
+        for call in message.get("tool_calls") or ()
+    ]
+    calls = [(call.name, _parsed(call.arguments)) for call in completion.tool_calls]
+    return bool(calls) and all(call in before for call in calls)
+
+
+def _parsed(arguments: Any) -> Any:
+    try:
+        return orjson.loads(arguments)
+    except (orjson.JSONDecodeError, TypeError):
+        return arguments
 
 
 def _is_written(request: ModelRequest, text: str) -> bool:

@@ -47,7 +47,7 @@ def material(home: Home, identity: IdentityKey) -> NodeIdentity:
         except (OSError, ValueError) as problem:
             raise StoreError(
                 f"This machine's key or certificate in {home.keys} cannot be used: {problem}",
-                do="Make that folder and its files yours alone, then start rappd anew.",
+                do="Make that folder and its files yours alone, then: rappd start",
             ) from problem
 
 

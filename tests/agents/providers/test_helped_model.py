@@ -88,7 +88,10 @@ class Turn:
             completion = await self.helped.complete(self.model.ask, request, "m", self.traits)
             if not completion.tool_calls:
                 return completion.text
-            calls = [{"id": one.id, "function": {"name": one.name}} for one in completion.tool_calls]
+            calls = [
+                {"id": one.id, "function": {"name": one.name, "arguments": one.arguments}}
+                for one in completion.tool_calls
+            ]
             messages.append({"role": "assistant", "content": "", "tool_calls": calls})
             for one in completion.tool_calls:
                 self.called.append((one.name, one.arguments))
@@ -146,15 +149,15 @@ async def test_a_call_of_the_models_own_comes_first() -> None:
     assert turn.called == [("HackerNews", '{"count": 3}')]
 
 
-async def test_an_agent_that_was_named_is_used_once_though_the_model_would_go_on() -> None:
+async def test_a_model_that_repeats_its_call_words_the_result_that_it_has() -> None:
     called = [
-        Completion(tool_calls=(ToolCall(f"c{at}", name, "{}"),), by_model=True)
-        for at, name in enumerate(("HackerNews", "Weather", "HackerNews"))
+        Completion(tool_calls=(ToolCall(f"c{at}", "HackerNews", text),), by_model=True)
+        for at, text in enumerate(('{"count": 3}', '{"count":3}'))
     ]
-    turn = Turn(Model(*called))
-    assert await turn.ask("use HackerNews", {"HackerNews": "1. A tiny database"}) == "1. A tiny database"
-    assert turn.called == [("HackerNews", "{}")]
-    assert turn.model.asked[1].tools == []
+    turn = Turn(Model(*called, "A tiny database leads."))
+    await turn.ask("use HackerNews", {"HackerNews": "1. A tiny database"})
+    assert turn.called == [("HackerNews", '{"count": 3}')]
+    assert [bool(one.tools) for one in turn.model.asked] == [True, True, False]
 
 
 async def test_a_fact_is_remembered_though_the_model_calls_another_agent() -> None:

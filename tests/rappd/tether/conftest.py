@@ -10,14 +10,19 @@ from fixtures.running_daemon import RunningDaemon, free_port
 
 from tests.rappd.tether.phone_client import PhoneClient
 
-REACHABLE = {"RAPPD_NAME": "desk", "RAPPD_TETHER_ADDRESS": "127.0.0.1", "RAPPD_TETHER_PORT": str(free_port())}
 MakePhone = Callable[..., Awaitable[PhoneClient]]
+
+
+def reachable() -> dict[str, str]:
+    """The settings of a daemon that phones of this machine can reach, at a port of its own."""
+    port = str(free_port())
+    return {"RAPPD_NAME": "desk", "RAPPD_TETHER_ADDRESS": "127.0.0.1", "RAPPD_TETHER_PORT": port}
 
 
 @pytest.fixture
 def desk(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
     """A daemon with the scripted model."""
-    return make_daemon("desk", **REACHABLE, LLM_FAKE="1").start()
+    return make_daemon("desk", **reachable(), LLM_FAKE="1").start()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fixtures.running_daemon import RunningDaemon
 
-from tests.rappd.tether.conftest import REACHABLE
+from tests.rappd.tether.conftest import reachable
 
 ALWAYS = {
     "current_session", "devices", "errors", "events", "guests", "participants", "proofs", "screen", "sentence", "sentences",
@@ -50,7 +50,7 @@ def _rtc_workers(daemon: RunningDaemon) -> int:
 
 
 def test_closed_listener_is_not_imported_and_runs_no_process(tmp_path: Path) -> None:
-    daemon = _Logged(tmp_path / "desk", **REACHABLE)
+    daemon = _Logged(tmp_path / "desk", **reachable())
     daemon.start()
     try:
         for path in ("/operator/status", "/devices", "/devices/window", "/sessions"):

@@ -18,12 +18,12 @@ from playwright.sync_api import expect, sync_playwright
 
 from rappd.tether.session import Dismiss, Hang, PhoneSession
 from tests.rappd.tether.aiortc_client import AiortcClient
-from tests.rappd.tether.conftest import REACHABLE
+from tests.rappd.tether.conftest import reachable
 from twins.installer.quarantine import QuarantineList
 
 
 def holding(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
-    daemon = make_daemon("desk", **REACHABLE, LLM_FAKE="1")
+    daemon = make_daemon("desk", **reachable(), LLM_FAKE="1")
     place, source = daemon.home / "brainstem/agents/oven_agent.py", agent_source("Oven")
     place.parent.mkdir(parents=True)
     place.write_text(source)

@@ -64,14 +64,25 @@ class Deaf(PhoneClient):
         self.wire = wire
         wire.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         wire.pause_reading()  # type: ignore[attr-defined]  # a socket's transport has it
-        for _ in range(28):  # 7 MB: more than sockets hold, less than the queue behind them
+        before = 0
+        for _ in range(28):  # until the sockets hold no more; the queue behind them has room for some more
             await self.send_text(json.dumps({"type": "hello"}))
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(0.3)
+            held = held_for(wire.get_extra_info("sockname")[1])
+            if held and held == before:
+                break
+            before = held
 
     async def says(self, text: str) -> str:
         id = new_id()
         await self.send_text(json.dumps({"type": "say", "event_id": id, "text": text, "to": ""}))
         return id
+
+
+def held_for(port: int) -> int:
+    """Bytes that wait in the other end's socket until ``port`` of 127.0.0.1 takes them."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(int(row[4].partition(":")[0], 16) for row in rows if row[2] == f"0100007F:{port:04X}")
 
 
 async def test_removed_phone_that_reads_nothing_is_heard_no_more(

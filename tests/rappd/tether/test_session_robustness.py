@@ -18,7 +18,7 @@ from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.tether.framing import MESSAGE_BYTES, frames_of
 from rappd.tether.session_record import PAGE_EVENTS
-from tests.rappd.tether.conftest import REACHABLE
+from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
 
 MakePhone = Callable[..., Awaitable[PhoneClient]]
@@ -111,7 +111,7 @@ async def test_sentence_cut_off_by_a_restart_fails_once(
     end: Callable[[RunningDaemon], None],
     do: str,
 ) -> None:
-    desk = make_daemon("desk", **REACHABLE, OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")
+    desk = make_daemon("desk", **reachable(), OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")
     desk.drop("slow_agent.py", SLOW)
     desk.start()
     android = await PhoneClient(desk).pair()

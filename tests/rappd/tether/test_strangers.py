@@ -19,7 +19,7 @@ from rappd.tether import proofs
 from rappd.tether.rtc_transport import own_parameters
 from rappd.tether.transport_parameters import TransportParameters, hex_pairs
 from tests.rappd.tether.aiortc_client import AiortcClient, peer_with
-from tests.rappd.tether.conftest import REACHABLE
+from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.hostile_fields import hostile, lines_of
 from tests.rappd.tether.phone_client import PhoneClient
 
@@ -129,7 +129,7 @@ async def test_certificate_of_the_open_channel_decides_not_the_offered_one(
     make_daemon: Callable[..., RunningDaemon], tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(BLIND)
-    desk = make_daemon("desk", **REACHABLE, LLM_FAKE="1", PYTHONPATH=str(tmp_path))
+    desk = make_daemon("desk", **reachable(), LLM_FAKE="1", PYTHONPATH=str(tmp_path))
     await asyncio.to_thread(desk.start)
     phone = await AiortcClient(desk).pair(name="Anna")
     await phone.leave()
@@ -242,14 +242,14 @@ async def test_phone_that_joined_without_a_certificate_resumes_by_websocket_alon
 async def test_phone_registered_by_an_earlier_version_resumes(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
-    desk = make_daemon("desk", **REACHABLE, LLM_FAKE="1")
+    desk = make_daemon("desk", **reachable(), LLM_FAKE="1")
     phone = AiortcClient(desk)
     prints = {one.algorithm: one.value for one in phone.certificate.getFingerprints()}
     phone._device = {
         "device": prints["sha-256"].replace(":", "").lower(),
         "secret": proofs.b64(bytes(range(32))),
     }
-    phone._address = f"127.0.0.1:{REACHABLE['RAPPD_TETHER_PORT']}"
+    phone._address = f"127.0.0.1:{desk.environment['RAPPD_TETHER_PORT']}"
     kept = {
         "id": phone.id, "name": "iPhone", "secret": phone._device["secret"], "scope": "talk", "workflows": False,
         "eggs": True, "notices": False, "version": 7, "user": "", "certificate": True, "created_at": time.time(),

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
-from tests.rappd.tether.conftest import REACHABLE
+from tests.rappd.tether.conftest import reachable
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     home = tmp_path_factory.mktemp("desk") / "home"
-    made = RunningDaemon(home, **REACHABLE, LLM_FAKE="1", RAPPD_TETHER_TLS="on").start()
+    made = RunningDaemon(home, **reachable(), LLM_FAKE="1", RAPPD_TETHER_TLS="on").start()
     yield made
     made.stop()
 
