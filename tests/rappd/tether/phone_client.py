@@ -182,6 +182,13 @@ class PhoneClient:
 
     async def _connect(self, named: dict[str, str], subject: str, key: bytes) -> None:
         self._http = aiohttp.ClientSession()
+        try:
+            await self._shake_hands(named, subject, key)
+        except BaseException:
+            await self._http.close()  # else it ends in the midst of another test
+            raise
+
+    async def _shake_hands(self, named: dict[str, str], subject: str, key: bytes) -> None:
         nonce = secrets.token_bytes(proofs.NONCE_BYTES)
         asked = {**named, "commit": proofs.b64(proofs.commitment(nonce))}
         opened, host_print, guest_print = await self._open(asked)
