@@ -66,14 +66,16 @@ def _nameless(path: str) -> str:
 def _by_rank(found: list[BackupManifest]) -> Iterator[BackupManifest]:
     """Files of rappd's own first, then those of workspaces with few files, older ones first.
 
-    So a flood of files costs its own workspace. Of two spellings, the one that rappd itself would use comes
-    first: an agent's ``AGENTS`` does not take the place of ``agents``.
+    So a flood of files costs its own workspace, and in it the hidden folders that agents write into. Of two
+    spellings, the one that rappd itself would use comes first: an agent's ``AGENTS`` does not take the place of
+    ``agents``.
     """
     crowd = Counter(_workspace(one.path) for one in found if one.of_agents)
 
-    def rank(one: BackupManifest) -> tuple[bool, int, bool, int, str]:
+    def rank(one: BackupManifest) -> tuple[bool, int, bool, bool, int, str]:
         others = crowd[_workspace(one.path)] if one.of_agents else 0
-        return one.of_agents, others, one.path != folded(one.path), one.changed, one.path
+        spelling = one.path != folded(one.path)
+        return one.of_agents, others, spelling, "/." in one.path, one.changed, one.path
 
     yield from sorted(found, key=rank)
 
