@@ -66,9 +66,8 @@ class Copilot:
         if first is not None:
             return first
         assert refusal is not None
-        gone = (
-            refusal.meaning == Meaning.NO_MODEL and request.chosen == asked
-        )  # the person who chose it is told so
+        # The person who chose a model that is gone is told so.
+        gone = refusal.meaning == Meaning.NO_MODEL and request.chosen == asked
         if gone or not _others_may_answer(refusal.upstream_status):
             raise refusal
         for model in await self._others(asked):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -34,6 +35,8 @@ _CHOSEN = "chosen-"
 """Begins the id of a call that keyword matching made."""
 _LONGEST_CHARACTER = 400
 """Characters of the soul that go with a result that is to be worded."""
+_SEVERAL = re.compile(r"\d|\b(?:again|both|each|every|once more|times|twice|until)\b", re.IGNORECASE)
+"""Words of a sentence that may want the same call more than once ("flip a coin twice")."""
 _NOT_PERFORMED = ("not performed", "not found")
 
 
@@ -70,7 +73,8 @@ class HelpedModels:
         if not request.tools or (request.round and not went_wrong):
             completion = await ask(offered)
             # Behind a server that has it choose, a model of 135 M calls the same agent again and again.
-            if self.help_for(model, traits) is not Help.NONE and _is_repeated(completion, request.messages):
+            helped = results and self.help_for(model, traits) is not Help.NONE
+            if helped and _is_repeated(completion, request.messages):
                 return await self._worded(ask, request, offered, results, traits)
             return completion
         # The outcomes are learnt of every model, so that one that fails is helped from then on.
@@ -223,7 +227,9 @@ def _may_be_meant(own: Completion, name: str) -> bool:
 
 
 def _is_repeated(completion: Completion, messages: Sequence[Message]) -> bool:
-    """True when nothing is called but what was called in this turn with the same arguments."""
+    """True when all calls were made in this turn with the same arguments, and nobody asked for several."""
+    if _SEVERAL.search(question_of(list(messages))):
+        return False
     before = [
         (call.get("function", {}).get("name"), _parsed(call.get("function", {}).get("arguments")))
         for message in messages[len(_until_question(messages)) :]

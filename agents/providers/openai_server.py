@@ -128,7 +128,7 @@ class OpenAIServer:
         await conversation.fit_context()
         retries = 0
         refusal: Refusal | None = None
-        for _ in range(_MOST_ATTEMPTS):
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
             body = conversation.body()
             outcome = await self._ask(body, request, model)
             refusal = outcome.refusal
@@ -136,7 +136,7 @@ class OpenAIServer:
                 raise error_messages.taken_over(model, outcome.of_worker)
             if refusal is None:
                 assert outcome.answer is not None
-                if _is_empty(outcome.answer) and conversation.ask_plainly():
+                if attempt < _MOST_ATTEMPTS and _is_empty(outcome.answer) and conversation.ask_plainly():
                     continue
                 return self._answered(outcome.answer, conversation)
             log.warning("%s refused %s (%s, status %d): %s", self._label, model, refusal.meaning, refusal.status,

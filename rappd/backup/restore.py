@@ -199,7 +199,7 @@ def _manifest(archive: Archive) -> dict[str, Any]:
 def _opened_keys(archive: Archive, signer: str, passphrase: str) -> Iterator[Archive]:
     """The keys in a backup, in a file without a name, of which a kill leaves nothing behind.
 
-    They must be those of the machine that signed the whole: whoever can write to a backup could otherwise put
+    They must be those of the machine that signed the whole: else an attacker who can write to a backup could put
     files of his own, signed by himself, round keys that he cannot open. Raises ``BadEggError``,
     ``WrongPassphraseError``.
     """

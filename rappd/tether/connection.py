@@ -131,7 +131,7 @@ class PhoneConnection:
         self._perform_handshake(self._handshake.on_open(verified))
 
     def on_text(self, text: str) -> None:
-        """One frame came. What was on its way when the connection ended counts no more."""
+        """Takes a frame from the phone. Those on their way when the connection ended count no more."""
         if self._over:
             return
         try:

@@ -19,7 +19,7 @@ STILL_SECONDS = 60.0
 
 
 class EggTransfer:
-    """One request of a phone; every read from the phone and every write to it passes ``step``."""
+    """A phone's request that sends or fetches an egg; each read from the phone and each write to it passes ``step``."""
 
     def __init__(self, device: Device, may_carry: Callable[[Device], bool]) -> None:
         self._device, self._may_carry = device, may_carry

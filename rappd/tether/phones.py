@@ -236,7 +236,7 @@ class Phones:
         return device
 
     def egg_transfer(self, device: Device) -> AbstractContextManager[EggTransfer]:
-        """See ``EggTransfers.begun``."""
+        """A transfer of an egg from or to a device, counted until the block ends. Raises ``RateLimitedError``."""
         return self.eggs.transfers.begun(device, self.may_carry_eggs)
 
     def may_carry_eggs(self, device: Device) -> bool:

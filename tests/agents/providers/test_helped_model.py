@@ -160,6 +160,15 @@ async def test_a_model_that_repeats_its_call_words_the_result_that_it_has() -> N
     assert [bool(one.tools) for one in turn.model.asked] == [True, True, False]
 
 
+async def test_a_call_is_repeated_where_the_sentence_wants_it_twice() -> None:
+    called = [
+        Completion(tool_calls=(ToolCall(f"c{at}", "HackerNews", "{}"),), by_model=True) for at in range(2)
+    ]
+    turn = Turn(Model(*called, "Done."))
+    assert await turn.ask("use HackerNews twice") == "Done."
+    assert [name for name, _ in turn.called] == ["HackerNews", "HackerNews"]
+
+
 async def test_a_fact_is_remembered_though_the_model_calls_another_agent() -> None:
     own = Completion(tool_calls=(ToolCall("c1", "HackerNews", '{"count": 3}'),), by_model=True)
     turn = Turn(Model(own, "I remember that the boiler is serviced in May."))

@@ -10,6 +10,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from agents.errors import ModelUnavailableError
+from agents.providers import openai_server
 from agents.providers.answer_request import RequestLimits
 from agents.providers.openai_server import Azure, OpenAIServer, ServerAddress, ServerWording
 
@@ -79,6 +80,12 @@ async def test_an_empty_answer_with_agents_on_offer_is_asked_for_once_more_witho
     assert ["tools" in body for body in server.asked] == [True, False]
     assert (await model.complete(ask("hi"))).text == ""
     assert len(server.asked) == 3
+
+
+async def test_an_empty_answer_to_the_last_try_is_an_empty_answer(server, model, ask, monkeypatch):
+    monkeypatch.setattr(openai_server, "_MOST_ATTEMPTS", 1)
+    server.will(server.says(""))
+    assert (await model.complete(ask("hi", tools=True))).text == ""
 
 
 async def test_several_choices_become_one_answer(server, model, ask):

@@ -248,6 +248,16 @@ def test_a_backup_signed_by_somebody_else_is_refused(home: Home, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
+def written_by(home: Home, path: Path, members: dict[str, bytes]) -> None:
+    """Writes a backup of these members, signed by the home's own key."""
+    others = {name: content for name, content in members.items() if name != integrity.MEMBER}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in others.items()}
+    seal = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=home.identity())
+    with zipfile.ZipFile(path, "w") as written:
+        for name, content in {**others, integrity.MEMBER: seal}.items():
+            written.writestr(name, content)
+
+
 def test_files_of_somebody_else_round_the_owners_keys_are_refused(home: Home, tmp_path: Path) -> None:
     """No passphrase is needed to put other agents beside the sealed keys, where one can write to a backup."""
     made(home, tmp_path / "desk.backup", PASSPHRASE)
@@ -257,12 +267,7 @@ def test_files_of_somebody_else_round_the_owners_keys_are_refused(home: Home, tm
     (thief.brainstem / "agents" / "weather_agent.py").write_text("take the keys")
     made(thief, tmp_path / "thief.backup", PASSPHRASE)
     members = members_of(tmp_path / "thief.backup") | {SEALED: members_of(tmp_path / "desk.backup")[SEALED]}
-    del members[integrity.MEMBER]
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
-    members[integrity.MEMBER] = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=thief.identity())
-    with zipfile.ZipFile(tmp_path / "mixed.backup", "w") as mixed:
-        for name, content in members.items():
-            mixed.writestr(name, content)
+    written_by(thief, tmp_path / "mixed.backup", members)
     for name in ("desk.backup", "thief.backup"):
         assert verify(tmp_path / name, passphrase=PASSPHRASE)["with_keys"], "positive control"
     for act in (
@@ -437,12 +442,7 @@ def test_names_and_dates_in_a_backup_do_not_steer_the_terminal(home: Home, tmp_p
     manifest = orjson.loads(members["manifest.json"])
     manifest |= {"machine": "\x1b[31mred", "backed_up_at": "\x1b]0;owned\x07\x1b[2J2026"}
     members["manifest.json"] = orjson.dumps(manifest)
-    del members[integrity.MEMBER]
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
-    members[integrity.MEMBER] = integrity.seal(hashes, at="2026-11-22T04:34:00Z", key=home.identity())
-    with zipfile.ZipFile(tmp_path / "b", "w") as written:
-        for name, content in members.items():
-            written.writestr(name, content)
+    written_by(home, tmp_path / "b", members)
     said = _rappd(home, sys.executable, "-m", "rappd", "restore", "--check", str(tmp_path / "b"))
     assert "whole, of red" in said.stdout
     assert "\x1b" not in said.stdout + said.stderr and "\x07" not in said.stdout

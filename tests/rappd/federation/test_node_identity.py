@@ -1,4 +1,4 @@
-"""This machine's certificate and its key: made once, by whoever asks first, and always a pair."""
+"""This machine's certificate and its key: made once, at the first question for them, and always a pair."""
 
 from __future__ import annotations
 
