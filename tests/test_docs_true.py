@@ -17,7 +17,8 @@ from xml.etree import ElementTree
 
 import click
 import pytest
-from fixtures.running_daemon import REPO, free_port
+from fixtures.free_ports import free_port
+from fixtures.running_daemon import REPO
 
 from rappd.cli.app import rappd
 from rappd.settings.registry import BY_NAME

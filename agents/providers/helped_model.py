@@ -23,6 +23,7 @@ from agents.providers.model_help import (
     Outcome,
     can_word,
     help_for,
+    is_known_small,
     keeps,
     longest_wording,
     offers_tools,
@@ -73,8 +74,7 @@ class HelpedModels:
         if not request.tools or (request.round and not went_wrong):
             completion = await ask(offered)
             # Behind a server that has it choose, a model of 135 M calls the same agent again and again.
-            helped = results and self.help_for(model, traits) is not Help.NONE
-            if helped and _is_repeated(completion, request.messages):
+            if results and is_known_small(traits) and _is_repeated(completion, request.messages):
                 return await self._worded(ask, request, offered, results, traits)
             return completion
         # The outcomes are learnt of every model, so that one that fails is helped from then on.

@@ -103,6 +103,11 @@ def _is_small(traits: ModelTraits) -> bool:
     return traits.billions < _SMALL if traits.billions else traits.here
 
 
+def is_known_small(traits: ModelTraits) -> bool:
+    """True for a small model whose size its server told."""
+    return 0 < traits.billions < _SMALL
+
+
 def is_sure(ground: Ground, score: float, *, structural: bool) -> bool:
     """True when an agent is chosen without the model.
 

@@ -234,12 +234,17 @@ def test_disk_that_lacks_one_page_for_the_snapshot_leaves_none(neighborhood: Nei
         (host.home / f"twins/{KEY}/large.bin").write_bytes(os.urandom(300_000))
     most: list[int] = []
     assert _on_small_disk(neighborhood, 900, most).returncode == 0
-    pages = most[0] - 1
-    failed, done = None, _on_small_disk(neighborhood, pages, most)
-    while done.returncode != 0:  # what was seen in use is perhaps a little less than what was
-        pages, failed = pages + 1, done
+    too_few, enough = most[0] - 1, 900
+    failed = _on_small_disk(neighborhood, too_few, most)
+    assert failed.returncode != 0, f"{too_few} pages were enough"
+    step = 1  # what was seen in use is perhaps a little less than what was
+    while too_few + 1 < enough:
+        pages = min(too_few + step, (too_few + enough) // 2)
         done = _on_small_disk(neighborhood, pages, most)
-    assert failed is not None, f"{pages} pages were enough"
+        if done.returncode == 0:
+            enough = pages
+        else:
+            too_few, failed, step = pages, done, 2 * step
     said = " ".join((failed.stdout + failed.stderr).split())
     assert failed.returncode in (1, 7, 9), said
     assert "full" in said or "No space left" in said, said

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from fixtures.running_daemon import free_port
+from fixtures.free_ports import free_port
 
 from tests.models.packages import Packages
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.free_ports import free_port
 from fixtures.loopback_server import FakeModel, calls, says
-from fixtures.running_daemon import RunningDaemon, agent_source, free_port
+from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, SandboxedDaemon, sandboxed_daemon_in
 
 POSES = """

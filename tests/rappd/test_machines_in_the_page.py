@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from fixtures.chromium import needs_chromium
-from fixtures.running_daemon import RunningDaemon, agent_source, free_port
+from fixtures.free_ports import free_port
+from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Locator, Page, expect
 from zeroconf import ServiceInfo, Zeroconf
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from fixtures.free_ports import free_port
 from fixtures.loopback_server import FakeModel, says
-from fixtures.running_daemon import RunningDaemon, free_port
+from fixtures.running_daemon import RunningDaemon
 
 from rappd.settings.registry import SETTINGS
 from rappd.settings.wording import WORDING

@@ -9,8 +9,9 @@ import pytest
 from aiohttp.web import HTTPBadRequest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
+from fixtures.free_ports import free_port
 from fixtures.loopback_server import FakeModel, says
-from fixtures.running_daemon import RunningDaemon, free_port
+from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, Locator, Page, Route, TimeoutError, expect
 
 pytestmark = [

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
+from fixtures.free_ports import free_port
 from fixtures.machines import Machine, acquaint
-from fixtures.running_daemon import REPO, agent_source, free_port
+from fixtures.running_daemon import REPO, agent_source
 from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL

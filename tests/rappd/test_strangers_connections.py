@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fixtures.running_daemon import free_port
+from fixtures.free_ports import free_port
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey

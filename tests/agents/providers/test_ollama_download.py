@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fixtures.running_daemon import free_port
+from fixtures.free_ports import free_port
 from fixtures.scripted_ollama import DROP, OTHER, WAIT, WHOLE, ScriptedOllama, part
 
 from agents.providers.ollama_download import (

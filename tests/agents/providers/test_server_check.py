@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from fixtures.running_daemon import free_port
+from fixtures.free_ports import free_port
 
 from agents.providers.openai_server import Azure
 from agents.providers.server_check import CheckLimits, check_azure, check_server

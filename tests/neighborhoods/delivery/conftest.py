@@ -13,7 +13,7 @@ import msgspec
 import orjson
 import pytest
 from aiohttp import web
-from fixtures.running_daemon import free_port
+from fixtures.free_ports import free_port
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
+from fixtures.free_ports import free_port
 from fixtures.loopback_server import FakeModel, says
-from fixtures.running_daemon import RunningDaemon, free_port
+from fixtures.running_daemon import RunningDaemon
 from fixtures.scripted_ollama import ScriptedOllama
 from fixtures.terminal import Terminal
 

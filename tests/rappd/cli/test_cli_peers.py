@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.free_ports import free_port
 from fixtures.machines import Machine, acquaint
-from fixtures.running_daemon import agent_source, free_port
+from fixtures.running_daemon import agent_source
 from fixtures.terminal import Terminal, on_terminal
 
 from rappd.cli.tables import cells

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from fixtures import prefork
+from fixtures.free_ports import free_port
 from fixtures.operator_page import sign_in
-from fixtures.running_daemon import RunningDaemon, agent_source, free_port
+from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import AS_ROOT, BIN, Terminal, lives, on_terminal
 
 from agents.workers.started_processes import descendants

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.running_daemon import RunningDaemon, agent_source, free_port
+from fixtures.free_ports import free_port
+from fixtures.running_daemon import RunningDaemon, agent_source
 
 from rappd.store.reader import Reader
 from tests.rappd.federation.plain_machine import PlainMachine

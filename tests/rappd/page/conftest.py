@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from fixtures.chromium import CHROMIUM, FLAGS
-from fixtures.running_daemon import free_port
+from fixtures.free_ports import free_port
 from fixtures.time_report import started
 from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from fixtures.running_daemon import RunningDaemon, free_port
+from fixtures.free_ports import free_port
+from fixtures.running_daemon import RunningDaemon
 
 from tests.rappd.tether.phone_client import PhoneClient
 

@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from fixtures.free_ports import free_port
 from fixtures.machines import Machine, pair
-from fixtures.running_daemon import agent_source, free_port
+from fixtures.running_daemon import agent_source
 
 from tests.rappd.tether.phone_client import PhoneClient
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from fixtures.running_daemon import RunningDaemon, free_port
+from fixtures.free_ports import free_port
+from fixtures.running_daemon import RunningDaemon
 
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient
