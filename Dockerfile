@@ -11,6 +11,10 @@ RUN python -m venv /opt/rappd \
  && $pip --no-deps --no-build-isolation .
 
 FROM python:3.11-slim
+# Machines are reached by ssh for snapshots of a neighborhood, and clones of GitHub are made by git.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends git openssh-client \
+ && rm -rf /var/lib/apt/lists/*
 # A home for each machine of docker-compose.yml: a new volume takes its owner from the folder it is mounted on.
 RUN useradd --uid 10001 --home-dir /homes --no-create-home --shell /usr/sbin/nologin rappd \
  && install -d -m 0755 -o rappd /homes \

@@ -2,7 +2,7 @@
 # One machine: gets the agents that lie here under its name, unless it has them, and runs until it is stopped.
 set -eu
 
-ours=$(cd "$(dirname "$0")" && pwd)/agents/$RAPPD_NAME
+ours=$(cd "$(dirname "$0")" && pwd)/agents/${RAPPD_NAME:-none}
 theirs=$RAPP_HOME/brainstem/agents
 
 if [ -d "$ours" ]; then

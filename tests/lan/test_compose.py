@@ -130,6 +130,8 @@ def test_image_is_small_and_unprivileged() -> None:
     last = text.rpartition("\nFROM ")[2]
     assert re.search(r"^USER (?!root|0)\w+$", last, re.MULTILINE)
     assert last.index("\nUSER ") < last.index("\nCMD ")
+    installed = re.search(r"apt-get install .*--no-install-recommends (.*) \\\n", last)
+    assert installed and set(installed[1].split()) == {"git", "openssh-client"}, "what snapshots are made by"
     let_in = {line[1:] for line in (REPO / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     for name in let_in:
         assert (REPO / name).exists(), name
@@ -255,6 +257,24 @@ def test_three_machines_find_trust_and_ask_each_other(started: Started) -> None:
 
     assert started.ends("pair").count("Paired.") == 6, "it can be run again"
     assert {row["paired"] for row in _rows(started, "desk").values()} == {True}
+
+
+@pytest.mark.needs_root
+def test_machine_on_its_computers_network_lets_a_phone_join(lan: Lan, tmp_path: Path) -> None:
+    """What the comment has for a phone: a container of the image, with no more than the image's environment."""
+    ran = re.search(r"^#   docker run .* --network host --volume \w+:(\S+) rappd$", COMPOSE.read_text(), re.M)
+    assert ran and f"RAPP_HOME={ran[1]}\n" in DOCKERFILE.read_text()
+    computer = lan.machine("computer")
+    image = ["env", "-i", f"RAPP_HOME={tmp_path}", "LANG=C.UTF-8", f"PYTHONPATH={REPO}"]
+    image.append(f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}")
+    computer.start([*image, *here([f"{IN_IMAGE}machine.sh"])], cwd="/", stdin=subprocess.DEVNULL)
+    until = time.monotonic() + PATIENCE
+    while computer.run([*image, "rappd", "status", "--json"], cwd="/", timeout=PATIENCE).returncode:
+        assert time.monotonic() < until
+        time.sleep(0.3)
+    pairing = computer.run([*image, "rappd", "pair", "--ttl", "1", "--json"], cwd="/", timeout=PATIENCE)
+    shown = json.loads(pairing.stdout.splitlines()[0])
+    assert f"//{computer.address}:7072/" in json.dumps(shown), shown
 
 
 def _rows(started: Started, name: str) -> dict[str, dict[str, Any]]:
