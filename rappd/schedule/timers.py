@@ -168,7 +168,7 @@ class Timers:
         if not row.rule:
             if self._rows.get(row.id) is row:
                 del self._rows[row.id]
-            await self._table.remove(row.id)
+            await self._table.remove_run(row.id, row.next)
             return
         present = self._rows.get(row.id)
         if present is row:

@@ -78,6 +78,10 @@ class TimerTable:
         """Removes a timer; nothing when there is none."""
         await self._store.change(SqlStatement("DELETE FROM timers WHERE id = ?", (id,)))
 
+    async def remove_run(self, id: str, due: float) -> None:
+        """Removes a timer that ran once, unless it was set anew since it was ``due``."""
+        await self._store.change(SqlStatement("DELETE FROM timers WHERE id = ? AND next = ?", (id, due)))
+
 
 def _timer(row: tuple[Any, ...]) -> TimerRow:
     return TimerRow(

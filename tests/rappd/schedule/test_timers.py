@@ -140,12 +140,30 @@ async def test_change_during_a_run_keeps_the_new_moment(desk: Desk) -> None:
     await desk.timers.schedule("backup", "work", "every 3 hours", caller="operator")
     desk.held.set()
     await desk.until(lambda: desk.timers.get("backup").last)
+    assert desk.timers.get("backup").next == desk.now + 3 * HOUR
     await desk.close()
     desk.held = None
     await desk.open()
     assert desk.timers.get("backup").next == desk.now + 3 * HOUR
     await desk.timers.remove("backup")
     assert desk.timers.rows == []
+
+
+async def test_timer_set_anew_during_its_only_run_runs_again(desk: Desk) -> None:
+    ended: list[TimerRow] = []
+    desk.timers.ended = ended.append
+    await desk.timers.once("once", "work", desk.now, caller="operator")
+    desk.held = asyncio.Event()
+    await desk.until(lambda: desk.ran)
+    later = desk.now + HOUR
+    await desk.timers.once("once", "work", later, caller="operator")
+    desk.held.set()
+    await desk.until(lambda: ended)
+    assert desk.timers.get("once").next == later
+    await desk.close()
+    await desk.open()
+    await desk.pass_time(HOUR)
+    await desk.until(lambda: desk.ran == ["once", "once"] and not desk.timers.rows)
 
 
 async def test_clock_that_was_years_ahead_delays_nothing(desk: Desk) -> None:
