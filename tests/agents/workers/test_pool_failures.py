@@ -311,3 +311,27 @@ def _processes() -> list[int]:
 
 def _below(pid: int) -> set[int]:
     return {one for one in descendants(pid) if not is_gone(one)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("ANSWER", "'forged'"), ("RAISED", "['KeyError', 'forged', 1, '']"), ("CALLBACK", "['forged', {}]")],
+)
+async def test_a_frame_for_another_call_ends_the_worker_and_answers_nobody(
+    pool: WorkerPool, kind: str, value: str
+) -> None:
+    heard: list[str] = []
+
+    async def hear(operation: str, arguments: dict[str, Any]) -> None:
+        heard.append(operation)
+
+    code = f"""
+import json, time
+from agents.workers import protocol
+callback._channel.send(json.dumps([protocol.{kind}, 12345, {value}]).encode())
+time.sleep(5)
+"""
+    with pytest.raises(WorkerDiedError, match="for another call than its own"):
+        await pool.request("run", {"code": code}, timeout=30, on_callback=hear)
+    assert heard == []
+    assert await pool.request("echo", {"n": 1}, timeout=30) == {"n": 1}

@@ -15,6 +15,7 @@ from agents.errors import AgentError, WorkerDiedError, WorkerStartError
 from agents.workers.errors import AgentRaisedError
 from agents.workers.pool import WorkerPool
 from agents.workers.supervisor import WorkerSupervisor
+from agents.workers.worker_quota import WorkerQuota
 from tests.agents.workers.trial_home import Home, MakePlan, until
 
 
@@ -167,6 +168,39 @@ async def test_one_worker_does_one_thing_at_a_time_in_one_process(
     counts = [await pool.request("whoami", {}, timeout=10) for _ in range(2)]
     assert pool.stats()["workers"] == 1
     assert [told["count"] for told in counts] == [4, 5]
+
+
+async def test_second_one_worker_waits_until_the_last_has_left(
+    supervisor: WorkerSupervisor, plan: MakePlan, home: Home
+) -> None:
+    pool = supervisor.pool("a", plan(one_worker=True))
+    book = home.workspace / "book"
+    last = asyncio.create_task(
+        pool.request("append", {"path": str(book), "line": "last", "pause": 0.5}, timeout=20)
+    )
+    await until(book.exists)
+    supervisor.pool("a", plan(one_worker=True, settings={"new": True}))
+    assert (await pool.request("whoami", {}, timeout=20))["settings"] == {"new": True}
+    assert last.done(), "two processes had the agent's state in memory at once"
+    await last
+
+
+async def test_pools_that_share_a_quota_have_no_more_workers_at_work_together(
+    supervisor: WorkerSupervisor, plan: MakePlan, home: Home
+) -> None:
+    quota = WorkerQuota(1)
+    first, second = (supervisor.pool(name, plan(), quota) for name in ("a", "b"))
+    book = home.workspace / "book"
+    busy = asyncio.create_task(
+        first.request("append", {"path": str(book), "line": "busy", "pause": 0.5}, timeout=20)
+    )
+    await until(book.exists)
+    waits = asyncio.create_task(second.request("whoami", {}, timeout=20))
+    await asyncio.sleep(0.2)
+    assert (second.stats()["workers"], second.stats()["waiting"]) == (0, 1)
+    assert (await waits)["count"] == 1 and busy.done()
+    assert (await first.request("whoami", {}, timeout=20))["count"] == 1, "its idle worker made room"
+    await busy
 
 
 async def test_a_worker_may_call_back(pool: WorkerPool) -> None:

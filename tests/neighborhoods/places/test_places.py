@@ -179,6 +179,22 @@ def test_scopes_allow_members_everybody_or_nobody(tmp_path: Path) -> None:
     assert again.capabilities(PI) == ()
 
 
+def test_member_that_comes_back_is_not_told_of_as_gone(tmp_path: Path) -> None:
+    memberships = Memberships(tmp_path)
+    joined = Membership(CLUB.text, "Club", "", (PI,))
+    memberships.join(CLUB.key, joined)
+    memberships.leave(CLUB.key)
+    assert memberships.left_untold(PI) == [CLUB.text]
+    memberships.join(CLUB.key, joined)
+    assert memberships.left_untold(PI) == []
+    assert Memberships(tmp_path).left_untold(PI) == []
+    assert memberships.note_joined(CLUB.key, SHED)
+    assert memberships.note_left(CLUB.key, SHED)
+    assert not memberships.note_left(CLUB.key, SHED), "told once"
+    assert memberships.note_joined(CLUB.key, SHED), "it came back"
+    assert (memberships.note_left(CLUB.key, PI), memberships.shared_with(PI)) == (True, [])
+
+
 def test_agent_name_is_never_a_pattern(tmp_path: Path) -> None:
     memberships = Memberships(tmp_path)
     memberships.join(CLUB.key, Membership(CLUB.text, "Club", "", (PI,)))

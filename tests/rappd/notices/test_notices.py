@@ -12,6 +12,7 @@ import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 
+from rappd.errors import NotFoundError
 from rappd.notices.command import NotifyCommand, as_argument
 from rappd.notices.notices import Notices
 from rappd.store.notice_table import Notice
@@ -164,6 +165,18 @@ async def test_notice_is_told_in_one_turn_and_listed_until_it_is_dismissed() -> 
     notices.add("A copy was not made.", "rappd logs")
     assert "A copy was not made." in notices.take()
     assert [one.key for one in notices.waiting()] == ["rose"], "nothing is left to do about a failure"
+
+
+@pytest.mark.parametrize("key", ["rose", "ros", "", "lily-"])
+async def test_key_that_means_several_notices_or_none_dismisses_none(key: str) -> None:
+    notices = Notices()
+    for name in ("rose-1", "rose-2", "tulip-1"):
+        notices.add(f"pi sent {name}.", "rappd egg held", kind="egg", key=name)
+    with pytest.raises(NotFoundError):
+        notices.dismiss(key)
+    assert len(notices.waiting()) == 3
+    assert notices.dismiss("tuli").key == "tulip-1"
+    assert [one.key for one in notices.waiting()] == ["rose-2", "rose-1"]
 
 
 def test_only_the_operator_sees_notices(fake_daemon: RunningDaemon) -> None:

@@ -131,6 +131,20 @@ def test_changed_file_does_not_go_on_after_a_restart(desk: Desk, model: HeldMode
     assert cues(desk.sees("aborted")) == ["one", TWO]
 
 
+def test_workflow_that_became_foreign_does_not_go_on_after_a_restart(desk: Desk, model: HeldModel) -> None:
+    model.held.add("two")
+    desk.run()
+    model.wait_for("two")
+    recorded(desk, TWO)
+    desk.kill()
+    model.let_go()
+    path = desk.home / "brainstem" / "workflows" / "three.json"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    QuarantineList(desk.home / "held.json", desk.home).hold(path, digest, "It came in an egg.", "kitchen.egg")
+    desk.start()
+    assert cues(desk.sees("aborted")) == ["one", TWO]
+
+
 def test_branch_of_a_session_starts_no_second_run(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     started = desk.run()
