@@ -7,7 +7,7 @@ import gc
 import pytest
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
 from fixtures.fast_lane import pytest_runtest_protocol, use_fast_lane
-from fixtures.forked_run import run_by_forks
+from fixtures.forked_run import run_by_forks, tell_by
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
 from fixtures.sandboxed_daemon import sandboxed_daemon
@@ -38,11 +38,16 @@ settings.load_profile("rappd")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--fast``: the tests that start no process. ``--processes``: how many run tests beside each other."""
     parser.addoption("--fast", action="store_true", help="skip what starts a process")
+    parser.addoption(
+        "--wire", type=int, help="the descriptor by which a run tells the one that it is a part of"
+    )
     parser.addoption("--processes", type=int, default=1, help="run files of tests beside each other")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Takes the lane that was asked for."""
+    if (wire := config.getoption("wire")) is not None:
+        tell_by(config, wire)
     if config.getoption("fast"):
         use_fast_lane()
 

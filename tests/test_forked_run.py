@@ -16,9 +16,23 @@ FILES = {
     "test_fails.py": "def test_wrong():\n    print('what it said')\n    assert 1 == 2",
     "test_ends.py": "import os\ndef test_before(): pass\ndef test_end(): os._exit(3)\ndef test_after(): pass",
     "test_warns.py": "import warnings\ndef test_warned(): warnings.warn('be careful')",
+    "test_apart.py": (
+        "import sys, pytest\npytestmark = pytest.mark.forks\n"
+        "def test_is_in_another_process(): assert '--wire' in sys.argv, sys.argv\n"
+        "def test_wrong_there(): assert 'there' == 'here'\n"
+    ),
+    "test_dies_apart.py": (
+        "import os, pytest\npytestmark = pytest.mark.forks\ndef test_dies(): os._exit(9)\n"
+    ),
     "conftest.py": (
-        "from fixtures.forked_run import run_by_forks\n"
-        "def pytest_runtestloop(session):\n    run_by_forks(session, 3)\n    return True\n"
+        "from fixtures.forked_run import run_by_forks, tell_by\n"
+        "def pytest_addoption(parser):\n    parser.addoption('--wire', type=int)\n"
+        "def pytest_configure(config):\n"
+        "    config.addinivalue_line('markers', 'forks: it does')\n"
+        "    if config.getoption('wire') is not None:\n        tell_by(config, config.getoption('wire'))\n"
+        "def pytest_runtestloop(session):\n"
+        "    if session.config.getoption('wire') is None:\n"
+        "        run_by_forks(session, 3)\n        return True\n"
     ),
 }
 
@@ -45,7 +59,9 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_each_test_is_told_with_its_output_and_a_dead_process_fails_its_test(project: Path) -> None:
     done = run(project)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "2 failed, 4 passed, 1 warning" in done.stdout
+    assert "4 failed, 5 passed, 1 warning" in done.stdout
+    assert "assert 'there' == 'here'" in done.stdout
+    assert "its process ended (9)" in done.stdout
     assert "what it said" in done.stdout
     assert "assert 1 == 2" in done.stdout
     assert "be careful" in done.stdout

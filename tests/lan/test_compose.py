@@ -261,7 +261,7 @@ def test_three_machines_find_trust_and_ask_each_other(started: Started) -> None:
 
 @pytest.mark.needs_root
 def test_machine_on_its_computers_network_lets_a_phone_join(lan: Lan, tmp_path: Path) -> None:
-    """What the comment has for a phone: a container of the image, with no more than the image's environment."""
+    """The way of the comment for phones: a container of the image, with no more than the image's environment."""
     ran = re.search(r"^#   docker run .* --network host --volume \w+:(\S+) rappd$", COMPOSE.read_text(), re.M)
     assert ran and f"RAPP_HOME={ran[1]}\n" in DOCKERFILE.read_text()
     computer = lan.machine("computer")

@@ -25,6 +25,8 @@ from twins.workspace.souls import edit_soul, read_soul, soul_history
 from twins.workspace.twin import HOST_KIND, KINDS, Twin, adopt, mint, rename
 from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 
+pytestmark = pytest.mark.forks
+
 BORN = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 HEX64 = "c0ffee00" * 8
 OLDER = {

@@ -13,6 +13,8 @@ from neighborhoods.snapshot.plan import Target
 from tests.neighborhoods.snapshot.machines import FolderMember, Machine, to_folders, tree
 from tests.twins.installer.crash_scenarios import DIED, die_at, in_child
 
+pytestmark = pytest.mark.forks
+
 TARGETS = (Target.LOCAL_SIMULATE, Target.IN_PLACE)
 
 

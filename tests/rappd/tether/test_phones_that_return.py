@@ -59,6 +59,7 @@ async def test_phones_of_a_connection_process_that_died_are_away(
     os.kill(_rtc_process(desk), signal.SIGKILL)
     await ben.sees(lambda: ben.here == ["Ben"])
     assert await connected(desk) == ["Ben"]
+    assert "connection ended: silent" not in desk.log, "it was noticed by nothing else"
     await android.leave()
     await android.resume()
     await ben.sees(lambda: ben.here == ["Android", "Ben"])

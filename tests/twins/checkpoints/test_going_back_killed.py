@@ -20,6 +20,8 @@ import pytest
 from tests.twins.checkpoints.garden import Garden, lies
 from twins.errors import TwinError
 
+pytestmark = pytest.mark.forks
+
 DIED, REFUSED, BROKE = 9, 7, 1
 _STEPS = frozenset(
     {"os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.symlink", "os.chmod"}

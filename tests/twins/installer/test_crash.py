@@ -21,6 +21,8 @@ from tests.twins.installer.crash_scenarios import (
     in_child,
 )
 
+pytestmark = pytest.mark.forks
+
 
 def _nothing(count: int, event: str) -> None:
     pass

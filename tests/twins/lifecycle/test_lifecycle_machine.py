@@ -20,6 +20,8 @@ from twins.lifecycle.state_index import State, list_archived, list_purged, state
 from twins.workspace.listing import scan
 from twins.workspace.new_twin_staging import move_into_place, staged_twin
 
+pytestmark = pytest.mark.forks
+
 KINDS = ("personal", "project", "memorial")
 
 

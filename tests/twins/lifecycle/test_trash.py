@@ -5,7 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from twins.lifecycle.state_index import State, list_archived, state_of
+
+pytestmark = pytest.mark.forks
 
 KilledAt = Callable[[int, Callable[[], object]], bool]
 

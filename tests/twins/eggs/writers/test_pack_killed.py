@@ -18,6 +18,8 @@ from twins.eggs import integrity
 from twins.eggs.writers.formats import EggFormat
 from twins.errors import TwinConflictError
 
+pytestmark = pytest.mark.forks
+
 STEPS = ("open", "os.rename", "os.remove", "os.link", "os.mkdir")
 DONE = 0
 KILLED = 9
