@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -65,6 +66,8 @@ class ReceivedEggs:
         self._kept = UploadedEggs(self._folder, keep_seconds=KEEP_SECONDS)
         self._coming: dict[tuple[str, str], _IncomingTransfer] = {}
         self._counting = asyncio.Lock()
+        self._same = WeakValueDictionary[str, asyncio.Lock]()
+        """By content: the same egg twice at once is looked at one after the other, since both lie in one folder."""
 
     async def clear_up(self) -> None:
         """Throws away what was half here when the daemon ended. Before anything comes in."""
@@ -162,9 +165,13 @@ class ReceivedEggs:
         part = await asyncio.to_thread(self._kept.part)
         try:
             digest = await coming.receive(part, body)
-            kept = await asyncio.to_thread(self._kept.keep, part, digest, name or "an egg")
+            async with self._same.setdefault(digest, asyncio.Lock()):
+                return await self._keep_whole(part, digest, name or "an egg", peer)
         finally:
             await asyncio.to_thread(part.unlink, missing_ok=True)
+
+    async def _keep_whole(self, part: Path, digest: str, name: str, peer: EggSender) -> dict[str, Any]:
+        kept = await asyncio.to_thread(self._kept.keep, part, digest, name)
         try:
             return await asyncio.to_thread(self._look_at, kept, peer)
         except BaseException:

@@ -109,6 +109,20 @@ async def test_phone_carries_few_at_once_and_stalled_ones_end_with_its_right(
         one.close()
 
 
+async def test_same_file_sent_several_times_at_once_is_refused_alike(
+    desk: RunningDaemon, phone: MakePhone
+) -> None:
+    anna = await carrier(desk, phone)
+    content = b"no egg" * 1000
+    for _ in range(5):
+        tokens = [await anna.egg_token() for _ in range(4)]
+        answers = await asyncio.gather(*(anna.send_egg(token, content) for token in tokens))
+        assert {status for status, _ in answers} == {400}
+        assert len({body["error"] for _, body in answers}) == 1
+        assert not any(str(desk.home) in body["error"] for _, body in answers)
+    assert not [one for one in (desk.home / "eggs" / ".arrived").iterdir() if one.is_dir()]
+
+
 async def test_full_disk_is_told_to_the_phone_and_leaves_nothing(
     desk: RunningDaemon, phone: MakePhone
 ) -> None:
