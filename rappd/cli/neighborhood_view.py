@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 
 _SHOWN = 8
+_NAMED = 4
+"""Of the names that stay behind for one reason."""
 _CATEGORIES = {
     "twins": "twins' files",
     "agents": "agents",
@@ -63,11 +65,14 @@ def show_snapshot(done: SnapshotResult) -> None:
         print_out(
             f"  {status_mark('note')} left out: {strip_control(one.path)} {strip_control(one.why)}  {dim(f'--allow {one.id}')}"
         )
-    others = len(done.left_out) - len(secrets) - len(odd)
-    if others:
-        print_out(
-            dim(f"  Left out: {count(others, 'file')} (keys, .env, caches and the like; all with --json)")
-        )
+    reasons: dict[str, list[str]] = {}
+    for one in done.left_out:
+        if not one.id and not one.do:
+            reasons.setdefault(one.why, []).append(one.path)
+    for why, paths in reasons.items():
+        more = f" and {len(paths) - _NAMED} more (--json)" if len(paths) > _NAMED else ""
+        named = strip_control(", ".join(paths[:_NAMED]))
+        print_out(dim(wrapped(f"  Left out: {named}{more}: {strip_control(why)}", 4)))
     drilled = record.drill
     if done.untried:
         print_out(wrapped(f"  {status_mark('note')} {strip_control(done.untried)}", 4))
