@@ -62,6 +62,7 @@ def test_plan_of_first_and_of_unchanged_hatching(idle: RunningDaemon, kitchen: G
     assert "✓ Complete: all 3 files match their hashes    ✓ signed by this machine" in own
     assert "  Unchanged    3  the same is there\n" in own
     assert "New" not in own
+    assert own.splitlines()[-1] == "Nothing to do: all of it is here."
     assert "  New          3  rappid, soul, 1 other\n" in idle.cli("egg", "plan", str(egg)).stdout
     assert "is here already; nothing had to be written." in kitchen.home.cli("egg", "hatch", str(egg)).stdout
 

@@ -151,7 +151,7 @@ function result({ snapshot, failed, oversize, left_out: left, partial, untried }
     failed.length > 0 && h("p", { class: "soft" }, "Take another when they answer: only what is missing or changed is copied."),
     ...reasons.map((why) => {
       const kept = others.filter((one) => one.why === why).map(({ path }) => path);
-      return h("p", { class: "soft" }, stripControl(`Left out: ${joinNames(kept, NAMED)}: ${why}.`));
+      return h("p", { class: "soft" }, stripControl(`Left out: ${joinNames(kept, NAMED)} (${why}).`));
     }),
   ];
 }
