@@ -221,7 +221,7 @@ class Daemon:
             self.twins,
             twin_api,
             self.eggs,
-            NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show),
+            NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show, self.places.listing),
             self.fleet,
         )
         self.services.perform = operations.perform
