@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.contract.agent import is_structural
 from agents.providers.offline.neighborhood_commands import RESTORING, neighborhood_deed
 from agents.providers.offline.peer_prefix import ASKING
 from agents.providers.offline.recall import RECALLING, recalling, remembered
 from agents.providers.offline.responses import (
     NO_MODEL,
     NOTHING_RUN,
+    ONLY_THERE,
     listing,
     needs,
     nothing_fits,
@@ -40,10 +42,12 @@ def decide(
     tools: Sequence[Tool],
     number: int,
     summaries: Mapping[str, str] = _NONE,
+    *,
+    at_computer: Sequence[Tool] = (),
 ) -> Decision | str:
     """The step of round ``number``: call an agent (the decision is ready), or say the text.
 
-    ``summaries`` are lines for people by tool name.
+    ``summaries`` are lines for people by tool name. ``at_computer``: tools that the person may use there alone.
     """
     found = _results(messages)
     if found:
@@ -56,6 +60,10 @@ def decide(
     if number > 0:
         return nothing_fits(tools, summaries=summaries)
     decision = decided(messages, tools)
+    if at_computer and (not decision.ready or is_structural(decision.name)):
+        there = decided(messages, at_computer)
+        if there.ready and (there.name, there.arguments) != (decision.name, decision.arguments):
+            return ONLY_THERE
     if not decision.ready and (looked_up := lookup(decision, asked_last(messages), tools)) is not None:
         return looked_up
     return decision if decision.ready else _answer(decision, asked_last(messages), tools, summaries)

@@ -17,6 +17,9 @@ NO_MODEL = "(no model) "
 NOTHING_RUN = f"{NO_MODEL}Nothing was run."
 """Answers being asked not to do something."""
 
+ONLY_THERE = f"{NO_MODEL}That is done on the computer only: say it there."
+"""Answers a phone that asks for what changes twins, agents or machines."""
+
 _MOST_LISTED = 60
 _MOST_NAMED = 6
 _MOST_TRIED = 12
