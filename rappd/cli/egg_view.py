@@ -35,6 +35,7 @@ _ROLES = {
     "memory": ("memory", "memories"),
     "conversations": ("conversations", "conversations"),
     "page": ("page file", "page files"),
+    "workflow": ("workflow", "workflows"),
     "env": (".env", ".env files"),
     "roster": ("roster", "rosters"),
     "other": ("other", "others"),

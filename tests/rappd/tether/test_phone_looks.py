@@ -48,7 +48,7 @@ async def test_own_phone_is_told_and_changes_nothing(desk: RunningDaemon, phone:
         assert await told(mine, text) == ONLY_THERE, text
     for text in ("how are my machines?", "who lives here?", "archive Rose", "make a new twin called Iris"):
         assert await told(guest, text) == ONLY_THERE, text
-    assert await told(guest, "17% of 80")== "(no model) 17% of 80 = 13.6"
+    assert await told(guest, "17% of 80") == "(no model) 17% of 80 = 13.6"
     rows = (await asyncio.to_thread(desk.get, "/twins", control=True)).json()["twins"]
     assert [(row["name"], row["state"]) for row in rows] == [("Rose", "asleep")]
 
