@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import re
+import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -381,3 +384,31 @@ def test_plan_names_each_kind_of_file_that_it_counts(role: Role) -> None:
     page = (Path(egg_view.__file__).parents[1] / "web/components/eggs/plan-rows.js").read_text()
     named = page[page.index("const CODE") : page.index("const CATEGORIES")]
     assert re.search(rf"\b{role.value}\b", named)
+
+
+def test_web_address_is_fetched_by_each_command(
+    idle: RunningDaemon, kitchen: Gardener, fake_web: Callable[[Path], str]
+) -> None:
+    url = fake_web(kitchen.packed())
+    assert "✓ Complete" in idle.cli("egg", "inspect", url).stdout
+    assert "  New          3  " in idle.cli("egg", "plan", url).stdout
+    assert "hatched: 3 files" in idle.cli("egg", "hatch", url, "--yes").stdout
+    assert "Nothing to do" in idle.cli("egg", "plan", url).stdout
+    missing = idle.cli("egg", "plan", f"{url}.not.egg")
+    assert (missing.returncode, "answered 404" in missing.stderr) == (1, True)
+
+
+@pytest.fixture
+def fake_web() -> Iterator[Callable[[Path], str]]:
+    """Serves the folder of a file, and gives the file's address."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def serve(file: Path) -> str:
+        handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(file.parent))
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}/{file.name}"
+
+    yield serve
+    for one in servers:
+        one.shutdown()
