@@ -24,7 +24,8 @@ from agents.brainstem.text_calls import (
     may_become_a_call,
     speaks_of_a_call,
 )
-from agents.contract.agent import REACHING, Agent
+from agents.contract.agent import REACHING, Agent, is_structural
+from agents.contract.looking import LOOKING, looking_tool, only_looks
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, Usage
@@ -83,7 +84,8 @@ class Ask(msgspec.Struct):
 
     ``caller``: who asks; agents serve others in other processes.
     ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
-    ``pictures`` go with the sentence, to the model alone.
+    ``pictures`` go with the sentence, to the model alone. ``away``: a person of this home asks, and not at the
+    computer; what only the operator may do there is told as such. ``looks``: structural agents may look for them.
     """
 
     user_input: str
@@ -101,6 +103,8 @@ class Ask(msgspec.Struct):
     model: str = ""
     """The model chosen for this turn, "" for the usual one; ``model_do`` helps where it is gone."""
     model_do: str = ""
+    away: bool = False
+    looks: bool = False
 
 
 class Answer(msgspec.Struct):
@@ -222,14 +226,26 @@ class Brainstem:
                 self._alone[ask.structural] = (version, tools)
             return tools
         if ask.guests is None:
-            return [agent.tool() for agent in self._agents(ask)]
+            return [*(agent.tool() for agent in self._agents(ask)), *self._looking(ask)]
         better = ask.guests.known_better()
         among = self._among.get(ask.structural)
         if ask.allows is not None or among is None or not among.holds(self.roster.version, better):
             among = self._tools_among(ask, better)
             if ask.allows is None:
                 self._among[ask.structural] = among
-        return [*among.own, *ask.guests.tools(among.taken)]
+        return [*among.own, *self._looking(ask), *ask.guests.tools(among.taken)]
+
+    def _looking(self, ask: Ask) -> list[dict[str, Any]]:
+        """The tools of structural agents, reduced to what only looks."""
+        if not ask.looks:
+            return []
+        found = self.roster.serving()
+        return [looking_tool(one.tool(), one.name) for one in found if one.name in LOOKING and one.trusted]
+
+    def _looker(self, ask: Ask, name: str, completion: Completion) -> Agent | None:
+        """The structural agent of that tool name, where it may look."""
+        agent = self.roster.find(name) if ask.looks and not completion.unconfigured else None
+        return agent if agent is not None and agent.trusted and agent.name in LOOKING else None
 
     def _tools_among(self, ask: Ask, better: list[dict[str, Any]]) -> _ToolSet:
         known = {tool["function"]["name"]: tool for tool in better}
@@ -267,7 +283,7 @@ class Brainstem:
             on_thought=on_thought if emit else None,
             on_wait=on_wait if emit else None,
             round=number,
-            extra={"without_model": turn.ask.without_model} if turn.ask.without_model else {},
+            extra=self._extra(turn.ask),
             pictures=len(turn.ask.pictures),
             summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
             chosen=turn.ask.model,
@@ -278,7 +294,7 @@ class Brainstem:
                 else may_become_a_call(text)
             ),
         )
-        if turn.ask.structural:
+        if turn.ask.structural or turn.ask.looks:
             request.everyday = lambda: self._everyday(turn, request)
         completion = await self.thinking.complete(request)
         if not _is_written_call(turn, completion, tools) and emit and stream:
@@ -294,9 +310,16 @@ class Brainstem:
                 emit({"type": "notice", "text": completion.notice})
         return completion
 
+    def _extra(self, ask: Ask) -> dict[str, Any]:
+        """What the offline brain is told besides."""
+        extra: dict[str, Any] = {"without_model": ask.without_model} if ask.without_model else {}
+        if ask.away:
+            extra["at_computer"] = [one.tool() for one in self.roster.serving() if is_structural(one.name)]
+        return extra
+
     def _everyday(self, turn: _Turn, request: ModelRequest) -> ModelRequest:
         """The same request without structural agents."""
-        ask = replace(turn.ask, structural=False)
+        ask = replace(turn.ask, structural=False, looks=False)
         tools = self._tools(ask) if request.tools else []
         return replace(request, tools=tools, prompt=lambda: self._prompt(turn, ask), everyday=None)
 
@@ -342,13 +365,12 @@ class Brainstem:
             }
         )  # fmt: skip
         upstream = turn.slush
-        structural = turn.ask.structural and not completion.unconfigured
         if len(calls) == 1:
-            outcomes = [await self._run_call(turn, calls[0], upstream, structural)]
+            outcomes = [await self._run_call(turn, calls[0], upstream, completion)]
         else:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._run_call(turn, read, upstream, structural)) for read in calls
+                    group.create_task(self._run_call(turn, read, upstream, completion)) for read in calls
                 ]
             outcomes = [task.result() for task in tasks]
         slush: dict[str, Any] = {}
@@ -364,17 +386,23 @@ class Brainstem:
 
     def _may_find(self, turn: _Turn, completion: Completion, name: str) -> bool:
         structural = turn.ask.structural and not completion.unconfigured
-        return self.roster.find(name, structural=structural) is not None
+        found = self.roster.find(name, structural=structural) or self._looker(turn.ask, name, completion)
+        return found is not None
 
     async def _run_call(
-        self, turn: _Turn, read: ReadCall, upstream: dict[str, Any] | None, structural: bool
+        self, turn: _Turn, read: ReadCall, upstream: dict[str, Any] | None, completion: Completion
     ) -> tuple[str, str, dict[str, Any] | None]:
         ask, called = turn.ask, read.call.name
         if read.repairs:
             log.info("call of %s by %s repaired: %s", called, turn.model, "; ".join(read.repairs))
-        agent = self.roster.find(called, structural=structural)
+        agent = self.roster.find(called, structural=ask.structural and not completion.unconfigured)
         guest = ask.guests is not None and agent is None and ask.guests.holds(called)
         missing = not guest and (agent is None or (ask.allows is not None and not ask.allows(agent)))
+        if agent is None and (looker := self._looker(ask, called, completion)) is not None:
+            if not read.problem and not only_looks(looker.name, read.arguments):
+                told = "That is done on the computer only."
+                return f"Error: {told}", f"[{called}] ERROR: {told}", None
+            agent, missing = looker, False
         if read.unknown or (missing and not read.problem):
             told = read.problem or f"Agent '{called}' not found."
             return told, f"[{called}] {told}", None

@@ -5,6 +5,7 @@ Say "how are my machines?", "archive the twins of kind project on all machines".
 Argument `action`, and with it what the action needs:
 
 status                          every machine: health, version, free disk, twins, last snapshot that can be restored
+neighborhoods                   the neighborhoods that this machine is in
 archive_estate  filter, confirm sets twins aside here and on every other machine, whole; each can be brought back
 
 `filter` has the clauses kind, name_prefix, name_regex, stopped_for_days and exclude_kinds, all of which must hold;
@@ -47,7 +48,7 @@ __manifest__ = {
     "dependencies": ["@rapp/basic_agent"],
 }
 
-ACTIONS = ("status", "archive_estate")
+ACTIONS = ("status", "neighborhoods", "archive_estate")
 _CLAUSE = re.compile(
     r"""\b(kind|name_prefix|name_regex|stopped_for_days|exclude_kinds)\s*=\s*("[^"]*"|'[^']*'|\S+)"""
 )
@@ -61,8 +62,9 @@ class FleetAgent(BasicAgent):
         self.metadata: dict[str, Any] = {
             "name": self.name,
             "description": "Tells how the fleet is, all machines of the person at once: health, version, disk, twins, "
-            "last snapshot; and archives twins on every machine (archive_estate). Use it for "
-            '"how are my machines?", "how is my fleet?", or to archive twins on all machines.',
+            "last snapshot; lists the neighborhoods that this machine is in; and archives twins on every machine "
+            '(archive_estate). Use it for "how are my machines?", "how is my fleet?", "which neighborhoods am I in?", '
+            "or to archive twins on all machines.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -92,6 +94,8 @@ class FleetAgent(BasicAgent):
         try:
             if action == "status":
                 answer = _status(request("fleet.status"))
+            elif action == "neighborhoods":
+                answer = _places(request("neighborhood.places")["neighborhoods"])
             else:
                 chosen = _filter(kwargs.get("filter"), str(kwargs.get("text") or ""))
                 if not chosen:
@@ -120,6 +124,16 @@ def _filter(given: object, text: str) -> dict[str, Any]:
 def _status(found: dict[str, Any]) -> dict[str, Any]:
     lines = [_in_words(row) for row in found["fleet"]]
     return {"message": "\n".join(lines), **found, "data_slush": {"machines": len(lines)}}
+
+
+def _places(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    lines = [
+        f"- {row['name']}: {row['count']} member{'' if row['count'] == 1 else 's'}"
+        for row in rows
+        if row["joined"]
+    ]
+    told = "\n".join(["You are in:", *lines]) if lines else "This machine is in no neighborhood."
+    return {"message": told, "data_slush": {"neighborhoods": [row["name"] for row in rows if row["joined"]]}}
 
 
 def _in_words(row: dict[str, Any]) -> str:

@@ -260,7 +260,7 @@ def _moved(found: dict[str, Any], done: str, what: str) -> dict[str, Any]:
     would = found.get(f"would_{done.removesuffix('d')}") or []
     named = ", ".join(str(one["name"]) for one in moved or would)
     if would and not moved:
-        return {"message": f"It would be {named}. Nothing was done yet: confirm it.", **found}
+        return {"message": f'It would be {named}. Nothing was done yet: "yes" does it.', **found}
     return {"message": f"{what}: {named or 'nobody'}.", **found}
 
 

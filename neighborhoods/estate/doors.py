@@ -12,16 +12,17 @@ _FILES = ("rappid.json", "card.json", "holo.md", "holo.svg", "holo-qr.svg", "fac
 _REPOSITORY = re.compile(r"@github\.com/(?P<owner>[A-Za-z0-9._-]+)/(?P<repo>[A-Za-z0-9._-]+)(?:#|$)")
 
 
-def door(rappid: Rappid, *, kind: str = "") -> dict[str, Any]:
+def door(rappid: Rappid, *, kind: str = "", has_account: bool = True) -> dict[str, Any]:
     """The door of a rappid: ``{rappid, type, repo, front, files}``; without ``repo`` where its text names none.
 
+    ``has_account``: its owner is known to be an account of GitHub. Without that, only a text that says so names one.
     ``kind``: of what lives there, where that is known better than from the rappid. A twin's or an operator's
     is a ``front_door``, any other a ``gate``.
     """
     found = _REPOSITORY.search(rappid.text)
     owner, name = (found["owner"], found["repo"]) if found else (rappid.owner, rappid.slug)
     is_front = (kind or rappid.kind) in _FRONT
-    if not owner or not name:
+    if not owner or not name or not (found or has_account):
         return {"rappid": rappid.text, "type": "front_door" if is_front else "gate"}
     raw = f"https://raw.githubusercontent.com/{owner}/{name}/main"
     names = _FILES if is_front else (*_FILES, "neighborhood.json", "members.json")

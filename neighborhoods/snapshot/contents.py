@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from neighborhoods.errors import BadMemberError
-from neighborhoods.snapshot import stamps
+from neighborhoods.snapshot import listing, stamps
 from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import peer_folders
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
@@ -130,7 +130,7 @@ def _units(opened: ParsedEgg, rows: list[dict[str, Any]], *, is_roster: bool) ->
     twins: dict[tuple[bool, str], list[Part]] = {}
     own = ""
     for part in opened.parts:
-        if _JUNK.fullmatch(part.target) or part.name == stamps.MEMBER:
+        if _JUNK.fullmatch(part.target) or part.name in (stamps.MEMBER, listing.MEMBER):
             continue
         if part.target.startswith(("twins/", _ARCHIVE)):
             archived = part.target.startswith(_ARCHIVE)

@@ -14,7 +14,9 @@ from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.errors import DrillUntriedError
+from neighborhoods.snapshot.filtering import Omission, omissions
 from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
+from neighborhoods.snapshot.listing import listing_of, unexplained
 from neighborhoods.snapshot.peer_trees import as_egg, spooled
 from neighborhoods.snapshot.plan import (
     NO_RAPPID,
@@ -26,7 +28,7 @@ from neighborhoods.snapshot.plan import (
 )
 from neighborhoods.snapshot.snapshot_folder import DrillResult
 from neighborhoods.snapshot.spool import Spool
-from twins.eggs.parsed_egg import ParsedEgg
+from twins.eggs.parsed_egg import ARCHIVED, ParsedEgg
 from twins.installer.errors import DiskFullError
 from twins.installer.installer import Installer
 from twins.installer.placement import to_threads
@@ -34,7 +36,10 @@ from twins.installer.planning import Action
 from twins.installer.quarantine import QuarantineList
 from twins.installer.signers import Signers
 from twins.installer.staging import check_disk_space
+from twins.lifecycle.state_index import list_archived
+from twins.lifecycle.tombstones import ARCHIVED_NAME
 from twins.workspace.identity_file import utc
+from twins.workspace.workspace import TwinLayout
 
 _WITH_NOTES = ("rappid.json", "bonds.json")
 """Files to which a hatching adds a line of its own."""
@@ -109,12 +114,22 @@ async def _hatched(
 def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[int, str]:
     """(files compared, the first that differs)."""
     count = 0
+    opened = plan.contents.opened
+    listings, left_out = listing_of(opened), _left_out(opened)
     for one in plan.local:
         assert one.plan is not None
         for problem in _differences(one.plan.opened, one.plan.ground.root):
             if problem:
                 return count, f"{one.unit.name}/{problem}"
             count += 1
+        prefix = f"{one.unit.id}/"
+        listed, named = listings.get(prefix, []), left_out.get(prefix, [])
+        for path in unexplained(listed, named, one.plan.ground.root):
+            return count, f"{one.unit.name}/{path} was there, is not in the snapshot, and nothing says why"
+    recorded = {prefix for prefix, names in listings.items() if ARCHIVED_NAME in names}
+    for twin in list_archived(TwinLayout(installer.home)):
+        if "note" in twin and f"twins/.archive/{twin['hash']}/" in recorded:
+            return count, f"{twin['name']} does not come back as archived: {twin['note']}"
     for peer in plan.peers:
         home = simulated_home(installer.home, peer.block)
         for step in peer.writes:
@@ -127,6 +142,18 @@ def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[i
                         return count, f"{peer.block.name}/{step.twin.name}/{problem}"
                     count += 1
     return count, ""
+
+
+def _left_out(opened: ParsedEgg) -> dict[str, list[Omission]]:
+    """What stayed behind of each part of the machine that took the snapshot, by its prefix in the egg."""
+    local = opened.manifest["members"].get("local") if isinstance(opened.manifest["members"], dict) else None
+    if not isinstance(local, dict):
+        return {}
+    found = {"brainstem/": omissions(local)}
+    for row in local.get("twins", []):
+        below = "twins/.archive" if row.get("lifecycle") == ARCHIVED else "twins"
+        found[f"{below}/{row['hash']}/"] = omissions(row)
+    return found
 
 
 def _differences(opened: ParsedEgg, root: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Self
 import orjson
 
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.snapshot import stamps
+from neighborhoods.snapshot import listing, stamps
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from twins.eggs import integrity
 from twins.workspace.identity_file import utc
@@ -25,6 +25,7 @@ class SnapshotWriter:
         self._archive = ArchiveWriter(file, at=at)
         self._hashes: dict[str, str] = {}
         self._stamps: dict[str, stamps.Stamp] = {}
+        self._listings: dict[str, list[str]] = {}
         self.octets = 0
 
     def __enter__(self) -> Self:
@@ -54,14 +55,19 @@ class SnapshotWriter:
         if stamp is not None and stamp != (0, False):
             self._stamps[name] = stamp
 
+    def list(self, prefix: str, names: list[str]) -> None:
+        """Notes the names that lay in the folder of ``prefix`` before anything was left out."""
+        self._listings[prefix] = names
+
     def copy(self, previous: PreviousSnapshot, name: str) -> None:
         """Takes a member over from an earlier snapshot. Raises ``BadEggError`` when it is damaged there."""
         self.add(name, previous.chunks(name), stamp=previous.stamps.get(name))
 
     def finish(self, manifest: dict[str, Any], *, key: IdentityKey | None) -> None:
-        """Adds ``members.json``, ``stamps.json``, the manifest and the signed hashes of all."""
+        """Adds ``members.json``, ``stamps.json``, ``listing.json``, the manifest and the signed hashes of all."""
         self.add("members.json", _json(manifest["members"]))
         self.add(stamps.MEMBER, stamps.encode(self._stamps))
+        self.add(listing.MEMBER, listing.encode(self._listings))
         self.add("manifest.json", _json(manifest))
         self._archive.add(integrity.MEMBER, integrity.seal(self._hashes, at=utc(self._at), key=key))
         self._archive.finish()

@@ -17,6 +17,7 @@ from agents.storage.safe_walk import LinkFreeFolder, has_other_names
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter
+from neighborhoods.snapshot.listing import as_text
 from neighborhoods.snapshot.manifest import CORE_FILES, NOT_WANTED, OVERSIZE, UNREADABLE, SnapshotOptions
 from neighborhoods.snapshot.previous import PreviousSnapshot
 from neighborhoods.snapshot.spool import Spool
@@ -32,6 +33,8 @@ from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace
 
 _MEMORY, _DATA = ".brainstem_data/", "data/"
+_COME_AND_GO = (exclusions.ExclusionReason.MADE_ANEW, exclusions.ExclusionReason.LOCAL)
+"""Names that change while nothing of the twin does: caches, logs, files that are being written."""
 _PASSES = 3
 """Readings of a twin until two looks at it agree."""
 Tell = Callable[[int], None]
@@ -179,7 +182,7 @@ class _Capture:
         return rows
 
     def _twin(self, twin: Twin, presence: Presence, archived: bool) -> dict[str, Any]:
-        seen = _look_at(twin.workspace.root)
+        seen = _look_at(twin.workspace.root, archived)
         row: dict[str, Any] = {
             "hash": twin.key,
             "rappid": twin.rappid.text,
@@ -199,7 +202,9 @@ class _Capture:
             return row | {"captured": False, "reason": OVERSIZE}
         prefix = f"twins/.archive/{twin.key}/" if archived else f"twins/{twin.key}/"
         try:
-            taken = self._workspace(twin.workspace, prefix, memory=True, rename=_in_twin, key=twin.key)
+            taken = self._workspace(
+                twin.workspace, prefix, memory=True, rename=_in_twin, key=twin.key, archived=archived
+            )
         except (TwinError, OSError) as problem:
             if not self._writer.is_usable:
                 raise
@@ -216,33 +221,39 @@ class _Capture:
         memory: bool,
         rename: Callable[[str], str],
         key: str = "",
+        archived: bool = False,
     ) -> _Taken:
         """Takes one workspace into the egg, under ``prefix``."""
         for attempt in range(_PASSES):
-            before = self._fingerprint(workspace, key, memory)
+            before = self._fingerprint(workspace, key, memory, archived)
             if self._previous is not None and (kept := self._previous.members(prefix, before)):
                 for name in kept:
                     self._writer.copy(self._previous, name)
                 self._done.reused += 1
+                self._writer.list(prefix, self._previous.listed(prefix))
                 names = [name.removeprefix(prefix) for name in kept]
                 return _Taken(names, before, self._previous.left_out(prefix))
             with Spool(self._scratch) as spool, ExitStack() as held:
-                load, odd = self._gathered(workspace, held, memory)
+                listed = _look_at(workspace.root, archived).listed
+                load, odd = self._gathered(workspace, held, memory, archived)
                 taken = SecretFilter(spool, known=known_values(workspace), allow=self._allow)
                 taken.take_all(load)
-                is_unstable = self._fingerprint(workspace, key, memory) != before
+                is_unstable = self._fingerprint(workspace, key, memory, archived) != before
                 if is_unstable and attempt < _PASSES - 1:
                     continue
                 for file in spool.files:
                     stamp = (file.mtime, file.executable)
                     self._writer.add(f"{prefix}{rename(file.name)}", spool.chunks(file), stamp=stamp)
                     self._tell(file.size)
-                left = [Omission(one.path, one.why.value) for one in load.left_out] + odd + taken.left_out
+                left = [Omission(as_text(one.path), one.why.value) for one in load.left_out]
+                left += odd + taken.left_out
+                comes_back = {as_text(one.path): as_text(_in_twin(one.name)) for one in load.members}
+                self._writer.list(prefix, [comes_back.get(path, path) for path in listed])
                 return _Taken([rename(file.name) for file in spool.files], before, left, is_unstable)
         raise AssertionError("the last pass returns")
 
     def _gathered(
-        self, workspace: Workspace, held: ExitStack, memory: bool
+        self, workspace: Workspace, held: ExitStack, memory: bool, archived: bool
     ) -> tuple[EggContents, list[Omission]]:
         """The files that travel, and those whose names cannot."""
         source = self._machine.conversations
@@ -252,6 +263,7 @@ class _Capture:
             conversations=source(workspace) if source else None,
             exclude_memory=not memory,
             is_held=self._machine.is_held,
+            archived=archived,
         )
         if self._machine.is_held is not None:
             load.leave_held(self._machine.is_held)
@@ -259,12 +271,12 @@ class _Capture:
         load.settle()
         return load, odd
 
-    def _fingerprint(self, workspace: Workspace, key: str, memory: bool) -> str:
+    def _fingerprint(self, workspace: Workspace, key: str, memory: bool, archived: bool) -> str:
         """Changes with any name, size or mtime below the folder, and with anything said."""
         digest = hashlib.sha256(repr((memory, sorted(self._allow))).encode())
         for root in dict.fromkeys((workspace.root, workspace.agents, workspace.soul.parent)):
             if root == workspace.root or not root.is_relative_to(workspace.root):
-                digest.update(_look_at(root).stamp)
+                digest.update(_look_at(root, archived).stamp)
         if self._machine.conversations is not None and memory:
             for frame in self._machine.conversations(workspace).frames(key):
                 digest.update(frame["hash"].encode())
@@ -303,37 +315,50 @@ class _Capture:
 
 @dataclass(slots=True)
 class _Look:
-    """A workspace's files at one moment, without what no egg takes."""
+    """A workspace's files at one moment, without what no egg takes.
+
+    ``listed``: every name, that too; a folder that stays behind ends in ``/``.
+    """
 
     names: list[str]
     octets: int
     stamp: bytes
+    listed: list[str]
 
 
-def _look_at(root: Path) -> _Look:
+def _look_at(root: Path, archived: bool = False) -> _Look:
     names, octets, digest = [], 0, hashlib.sha256()
+    left: list[str] = []
 
-    def wanted(path: str) -> bool:
-        return _why_left(path) is None
+    def enters(path: str) -> bool:
+        why = _why_left(path, archived)
+        if why is not None:
+            left.append(f"{path}/")
+        return why is None
 
+    found = []
     with LinkFreeFolder(root, follow=True) as walk:
-        found = [
-            (path, status)
-            for path, status in walk.walk(enters=wanted)
-            if not stat.S_ISDIR(status.st_mode) and wanted(path)
-        ]
+        for path, status in walk.walk(enters=enters):
+            if not stat.S_ISDIR(status.st_mode):
+                if _why_left(path, archived) is None:
+                    found.append((path, status))
+                else:
+                    left.append(path)
     for path, status in sorted(found):
         names.append(path)
         octets += status.st_size
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
-    return _Look(names, octets, digest.digest())
+    for path in sorted(left):
+        if exclusions.by_name(path.rstrip("/").rpartition("/")[2]) not in _COME_AND_GO:
+            digest.update(f"{path}\n".encode("utf-8", "surrogateescape"))
+    return _Look(names, octets, digest.digest(), [as_text(path) for path in (*names, *left)])
 
 
-def _why_left(path: str) -> exclusions.ExclusionReason | None:
+def _why_left(path: str, archived: bool) -> exclusions.ExclusionReason | None:
     first, slash, _ = path.partition("/")
     if slash or first == ".brainstem_data":
         return exclusions.by_name(path.rpartition("/")[2])
-    return exclusions.at_root(first)
+    return exclusions.at_root(first, archived=archived)
 
 
 def _contents(names: list[str]) -> dict[str, Any]:

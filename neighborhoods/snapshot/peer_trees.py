@@ -14,7 +14,7 @@ from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.tar_archive import gunzipped, write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
-from twins.eggs.readers.member_paths import in_workspace
+from twins.eggs.readers.member_paths import in_archived_workspace_of, in_workspace_of
 from twins.errors import BadEggError
 from twins.workspace.identity_file import Identity
 
@@ -37,8 +37,10 @@ def as_egg(snapshot: ParsedEgg, twin: PeerTwin, spool: Spool) -> ParsedEgg:
         raise BadEggError(f"{twin.name} has no rappid.json; nothing was written.", do="Take it anew.")
     found = Identity.decode(b"".join(spool.chunks(identity)))
     parts = []
+    places = in_archived_workspace_of if twin.is_archived else in_workspace_of
+    place_of = places([file.name for file in spool.files])
     for file in spool.files:
-        place = in_workspace(file.name) or (Role.OTHER, f".brainstem_data/unplaced/{file.name}")
+        place = place_of(file.name) or (Role.OTHER, f".brainstem_data/unplaced/{file.name}")
         parts.append(Part(file.name, place[0], place[1], file.size, partial(spool.chunks, file)))
     return replace(
         snapshot,

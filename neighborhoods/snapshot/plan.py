@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -146,7 +146,7 @@ class PeerPlan:
 
 @dataclass(slots=True)
 class RestorePlan:
-    """The whole plan of one egg."""
+    """The whole plan of one egg. ``awake``: twins that run here, or wake with the next start."""
 
     contents: SnapshotContents
     options: RestoreOptions
@@ -155,7 +155,16 @@ class RestorePlan:
     local: list[UnitPlan]
     peers: list[PeerPlan]
     left_archived: int
+    awake: frozenset[str] = frozenset()
     digest: str = ""
+
+    @property
+    def is_settled(self) -> bool:
+        """True when restoring would do nothing, here or elsewhere."""
+        here = all(one.plan is None or one.plan.is_settled for one in self.local)
+        in_place = self.options.target is Target.IN_PLACE
+        sleeps = in_place and any(one.unit.was_alive and one.unit.key not in self.awake for one in self.local)
+        return here and not sleeps and not any(peer.writes or peer.agent_writes for peer in self.peers)
 
     @property
     def local_digest(self) -> str:
@@ -228,6 +237,7 @@ class RestorePlan:
             "left_archived": self.left_archived,
             "problems": self.problems,
             "notes": list(opened.notes),
+            "nothing_to_do": self.is_settled,
             "digest": self.digest,
         }
 
@@ -256,6 +266,7 @@ async def make_restore_plan(
     transport_of: TransportSource,
     *,
     signer_name: str = "",
+    awake: Iterable[str] = (),
 ) -> RestorePlan:
     """The plan for this moment. Other machines are listed, never written; a simulation does not even ask them.
 
@@ -282,6 +293,7 @@ async def make_restore_plan(
         local,
         peers,
         left_archived=len(contents.local) - len(units),
+        awake=frozenset(awake),
     )
     made.digest = _digest(made)
     return made

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import orjson
 
-from neighborhoods.snapshot import stamps
+from neighborhoods.snapshot import listing, stamps
 from neighborhoods.snapshot.filtering import Omission, omissions
 from twins.eggs import integrity
 from twins.errors import BadEggError, TwinError
@@ -27,6 +27,7 @@ class PreviousSnapshot:
         self._archive = archive
         self._hashes = hashes
         self.stamps = stamps.decode(archive.read(stamps.MEMBER, limit=_LAYER_BYTES))
+        self._listings = listing.decode(archive.read(listing.MEMBER, limit=_LAYER_BYTES))
         self._names = sorted(archive.names)
         self._order = {name: place for place, name in enumerate(archive.names)}
         members = manifest["members"]
@@ -70,6 +71,10 @@ class PreviousSnapshot:
     def left_out(self, prefix: str) -> list[Omission]:
         """The files of a local twin that stayed behind."""
         return omissions(self._local[prefix])
+
+    def listed(self, prefix: str) -> list[str]:
+        """The names that lay in a local twin's folder before anything was left out."""
+        return self._listings[prefix]
 
     def members(self, prefix: str, fingerprint: str) -> list[str]:
         """The members of a local twin in their order, when it has that fingerprint; else none."""

@@ -112,7 +112,8 @@ class SharedHome:
     async def copy_twin(self, twin: str, *, archived: bool = False, for_owner: bool = False) -> IO[bytes]:
         """The twin's files as tar, in an open file that the caller closes. Raises ``MemberError``.
 
-        ``for_owner``: with its conversations, as the file of them that a packed egg holds.
+        ``for_owner``: with its conversations, as the file of them that a packed egg holds, and with the names of
+        what stays behind.
         """
         try:
             require_twin_hash(twin)
@@ -128,19 +129,19 @@ class SharedHome:
                     )
                 await asyncio.sleep(_LOOK_SECONDS)
             try:
-                return await self._copy(folder, f"twin {twin}", twin if for_owner else "")
+                return await self._copy(folder, f"twin {twin}", twin if for_owner else "", for_owner)
             except UnstableMemberError:
                 if attempt == _PASSES - 1:
                     raise
         raise AssertionError("the last pass returns or raises")
 
-    async def copy_agents(self) -> IO[bytes]:
+    async def copy_agents(self, *, for_owner: bool = False) -> IO[bytes]:
         """The brainstem's agent files, as ``copy_twin`` does."""
-        return await self._copy(_AGENTS, "its agents")
+        return await self._copy(_AGENTS, "its agents", "", for_owner)
 
-    async def _copy(self, folder: str, what: str, told: str = "") -> IO[bytes]:
+    async def _copy(self, folder: str, what: str, told: str, for_owner: bool) -> IO[bytes]:
         try:
-            return await asyncio.to_thread(self._copied, folder, told)
+            return await asyncio.to_thread(self._copied, folder, told, for_owner)
         except UnstableMemberError:
             raise UnstableMemberError(
                 f"{self._machine}: {what} changed each time while it was read.", do="Rerun when it is quiet."
@@ -148,17 +149,19 @@ class SharedHome:
         except OSError as error:
             raise self._failure(error, f"{what} could not be read") from error
 
-    def _copied(self, folder: str, told: str) -> IO[bytes]:
+    def _copied(self, folder: str, told: str, for_owner: bool) -> IO[bytes]:
         """``told``: the twin whose conversations go with it, "" for none."""
         copy = tempfile.TemporaryFile(dir=self._home)  # noqa: SIM115 - the caller closes it
         until, written, looked_at = time.monotonic() + MOST_SECONDS, 0, -1
         try:
             with LinkFreeFolder(self._home, follow=True) as files, self._said(told) as said:
 
-                def travels(path: str) -> bool:
-                    return self._travels(files, folder, path) and not (said and path == _FRAMES)
+                def stays(path: str) -> tuple[str, str] | None:
+                    if said and path == _FRAMES:
+                        return "", ""  # the recorded ones come instead
+                    return self._stays(files, folder, path)
 
-                for piece in batched(tar_of(files, folder, travels=travels, more=said)):
+                for piece in batched(tar_of(files, folder, stays=stays, names_left=for_owner, more=said)):
                     written += len(piece)
                     if written > MOST_BYTES or time.monotonic() > until:
                         raise MemberTooLargeError(
@@ -198,14 +201,16 @@ class SharedHome:
         if shutil.disk_usage(self._home).free < ROOM_LEFT:
             raise OSError(errno.ENOSPC, "no room for a copy")
 
-    def _travels(self, files: LinkFreeFolder, folder: str, path: str) -> bool:
-        """False for what no snapshot holds, and for code that its owner has not read yet."""
-        if any(exclusions.by_name(part) is not None for part in path.split("/")):
-            return False
+    def _stays(self, files: LinkFreeFolder, folder: str, path: str) -> tuple[str, str] | None:
+        """The name and the reason of what no snapshot holds, and of code that its owner has not read yet."""
+        parts = path.split("/")
+        for n, part in enumerate(parts, 1):
+            if (why := exclusions.by_name(part)) is not None:
+                return "/".join(parts[:n]), why.value
         whole = f"{folder}/{path}"
-        if is_code(path) or is_workflow(path):
-            return not self._is_held(self._home / whole, files.sha256(whole))
-        return True
+        if (is_code(path) or is_workflow(path)) and self._is_held(self._home / whole, files.sha256(whole)):
+            return path, exclusions.ExclusionReason.HELD.value
+        return None
 
     def _list(self, archived: bool, told: bool) -> MemberListing:
         with LinkFreeFolder(self._home, follow=True) as files:

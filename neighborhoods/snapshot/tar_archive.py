@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from neighborhoods.errors import BadMemberStreamError
-from neighborhoods.snapshot.tar_guard import BLOCK, TarEntry, TarGuard, files_of, read_tar
+from neighborhoods.snapshot.tar_guard import BLOCK, LEFT_OUT, TarEntry, TarGuard, files_of, read_tar
 from twins.zip import deflate
 
 _PIECE = 1 << 18
@@ -111,6 +111,10 @@ def tar_pieces(
         last = _order(entry)
         info = tarfile.TarInfo(f"{root}/{entry.path}" if root else entry.path)
         info.size, info.mtime, info.mode = entry.size, entry.mtime, 0o700 if entry.executable else 0o600
+        if entry.left_out:
+            info.type, info.pax_headers = tarfile.SYMTYPE, {LEFT_OUT: entry.left_out}
+            yield info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+            continue
         yield info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
         written = 0
         for piece in content:

@@ -30,6 +30,9 @@ _WITHOUT_CONTENT = (
     tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE,
 )  # fmt: skip
 _HOLES = "is stored with holes, which is not read"
+LEFT_OUT = "RAPPD.left_out"
+"""The pax key under which a sender's reason stands. The entry is a link, which no reader lets through."""
+_REASONS = frozenset(reason.value for reason in exclusions.ExclusionReason)
 _LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
 _LONG = (
     tarfile.GNUTYPE_LONGNAME,
@@ -41,12 +44,16 @@ _LONG = (
 
 
 class TarEntry(msgspec.Struct, frozen=True):
-    """One regular file: its path below the twin's folder. ``mtime`` is in whole seconds."""
+    """One regular file: its path below the twin's folder. ``mtime`` is in whole seconds.
+
+    With ``left_out`` it is the name alone of what the sender keeps back for that reason, a file or a folder.
+    """
 
     path: str
     size: int
     executable: bool = False
     mtime: int = 0
+    left_out: str = ""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -204,7 +211,11 @@ class TarGuard:
             self._expect(size)
         if header.type == tarfile.DIRTYPE:
             return
-        path = self._checked_path(raw, _kind_problem(header.type, is_sparse))
+        said = pax.get(LEFT_OUT.encode(), b"").decode("utf-8", "replace")
+        problem = _kind_problem(header.type, is_sparse)
+        if problem and said in _REASONS:
+            problem = said
+        path = self._checked_path(raw, problem)
         if path is None:
             return
         self.file_bytes += size

@@ -119,7 +119,7 @@ def pack(
 @FILE
 @JSON
 def inspect(file: Path, as_json: bool) -> None:
-    """Show what is in FILE, and who packed it. Nothing is written."""
+    """Show what is in FILE, or in the egg at a web address, and who packed it. Nothing of it is written."""
     _look(file, as_json, check=False)
 
 

@@ -42,7 +42,7 @@ _NO_MEMORY = click.option(
 @_NO_MEMORY
 @JSON
 def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
-    """Show what hatching FILE would do here. Nothing is written."""
+    """Show what hatching FILE, or the egg at a web address, would do here. Nothing of it is written."""
     from rappd.cli.egg_view import show_plan
 
     if egg_is_snapshot(egg_at(file)):
@@ -70,7 +70,7 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
 def hatch(
     file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, as_json: bool
 ) -> int | None:
-    """Hatch FILE: checked, planned, staged, then moved into place, whole or not at all.
+    """Hatch FILE, or the egg at a web address: checked, planned, staged, then moved into place, whole or not at all.
 
     What is yours stays, but memory that the egg was merged from: the merged one takes its place, and yours is kept
     aside. Code that nobody trusted signed waits for your approval: kept, and not run.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rappd.cli.console import dim, print_err, status_mark, strip_control
+from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 
@@ -19,7 +20,33 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+class EggFile(click.Path):
+    """A file, or the web address of an egg: it is fetched into the home, as HatchEgg does, and lies there for a day."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value.startswith(("http://", "https://")):
+            return fetched(value)
+        return super().convert(value, param, ctx)
+
+
+def fetched(url: str) -> Path:
+    """The egg at a web address, fetched whole. Raises ``EggUnreachableError``, ``BadEggError``."""
+    import asyncio
+
+    from rappd.operations.egg_download import fetch_egg
+    from rappd.operations.uploaded_eggs import UploadedEggs
+
+    with progress() as line:
+        line("Fetching the egg…")
+        return asyncio.run(fetch_egg(url, UploadedEggs(Home.here().root / "eggs" / ".waiting")))
+
+
+FILE = click.argument("file", type=EggFile())
 REGISTRY = click.option(
     "--registry",
     type=click.Path(path_type=Path),

@@ -35,6 +35,7 @@ _ROLES = {
     "memory": ("memory", "memories"),
     "conversations": ("conversations", "conversations"),
     "page": ("page file", "page files"),
+    "workflow": ("workflow", "workflows"),
     "env": (".env", ".env files"),
     "roster": ("roster", "rosters"),
     "other": ("other", "others"),
@@ -74,6 +75,10 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
     if seal["whose"] and seal["standing"] == "unknown" and plan["quarantine"]["count"]:
         trust = command(f"rappd egg signers --trust {seal['signer_name']}")
         print_out(f"  {arrow()} to let all code run that {seal['signer_name']} signs: {trust}")
+    if hatches and plan["nothing_to_do"]:
+        here = _kept(plan["keep"]) == _SAME and not plan["refuse"]["count"]
+        print_out(f"Nothing to do: {'all of it is here.' if here else 'what differs stays yours.'}")
+        return
     onward = f" {arrow()} {command(f'rappd egg hatch {shlex.quote(file)}')}" if hatches else ""
     print_out(f"Nothing was written.{onward}")
 

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import (
+    arrow,
+    command,
+    dim,
+    interactive,
+    print_json,
+    print_out,
+    status_mark,
+    strip_control,
+)
 from rappd.cli.egg_hatching import hatch as hatch_egg
 from rappd.cli.egg_options import JSON, secrets_listed, verbs_here
 from rappd.cli.formatting import count, tilde
@@ -46,10 +55,17 @@ def show(as_json: bool) -> None:
 
 @estate.command()
 @click.argument("rappid")
-@click.option("--member", is_flag=True, help="You belong to it, and did not make it.")
+@click.option(
+    "--member/--made",
+    "member",
+    default=None,
+    help="You belong to it, or you made it; asked where neither is given.",
+)
 @JSON
-def add(rappid: str, member: bool, as_json: bool) -> None:
+def add(rappid: str, member: bool | None, as_json: bool) -> None:
     """Add RAPPID to the estate."""
+    if member is None and interactive() and not as_json:
+        member = not click.confirm("Did you make it? (No: you belong to it)", err=True)
     _changed(estate_here().add(rappid, "member" if member else "created"), as_json)
 
 
@@ -157,7 +173,7 @@ def _show_own(found: dict[str, Any]) -> None:
     rows = [
         [
             strip_control(entry["rappid"]),
-            "made" if part == "created" else "member",
+            "member" if part == "member" else "listed" if entry["via"] == "manual" else "made",
             entry["via"],
             strip_control(doors[entry["rappid"]].get("front", "")),
         ]

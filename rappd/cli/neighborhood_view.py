@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 
 _SHOWN = 8
+_NAMED = 4
+"""Of the names that stay behind for one reason."""
 _CATEGORIES = {
     "twins": "twins' files",
     "agents": "agents",
@@ -63,11 +65,14 @@ def show_snapshot(done: SnapshotResult) -> None:
         print_out(
             f"  {status_mark('note')} left out: {strip_control(one.path)} {strip_control(one.why)}  {dim(f'--allow {one.id}')}"
         )
-    others = len(done.left_out) - len(secrets) - len(odd)
-    if others:
-        print_out(
-            dim(f"  Left out: {count(others, 'file')} (keys, .env, caches and the like; all with --json)")
-        )
+    reasons: dict[str, list[str]] = {}
+    for one in done.left_out:
+        if not one.id and not one.do:
+            reasons.setdefault(one.why, []).append(one.path)
+    for why, paths in reasons.items():
+        more = f" and {len(paths) - _NAMED} more (--json)" if len(paths) > _NAMED else ""
+        named = strip_control(", ".join(paths[:_NAMED]))
+        print_out(dim(wrapped(f"  Left out: {named}{more} ({strip_control(why)})", 4)))
     drilled = record.drill
     if done.untried:
         print_out(wrapped(f"  {status_mark('note')} {strip_control(done.untried)}", 4))
@@ -101,7 +106,7 @@ def show_restore_plan(plan: dict[str, Any], *, path: Path) -> None:
         print_out(
             dim(f"  {count(plan['left_archived'], 'archived twin')} stay in the egg (--restore-archived)")
         )
-    if plan["boot"]:
+    if plan["boot"] and not plan["nothing_to_do"]:
         print_out(dim(f"  {count(len(plan['boot']), 'twin')} that were awake wake again"))
     for text in plan["notes"]:
         print_out(f"{status_mark('note')} {strip_control(text)}")
@@ -109,7 +114,11 @@ def show_restore_plan(plan: dict[str, Any], *, path: Path) -> None:
 
 
 def show_way_on(plan: dict[str, Any], *, file: str) -> None:
-    """Ends a plan that was only to be looked at: the command that does it."""
+    """Ends a plan that was only to be looked at: the command that does it, if it would do anything."""
+    if plan["nothing_to_do"]:
+        why = "nothing else can be done." if plan["problems"] else "all of it is here, or stays yours."
+        print_out(f"Nothing to do: {why}")
+        return
     onward = command(f"rappd neighborhood hatch {shlex.quote(file)}{_options(plan)}")
     print_out(f"Nothing was written. {arrow()} {onward}")
 
@@ -117,7 +126,9 @@ def show_way_on(plan: dict[str, Any], *, file: str) -> None:
 def show_restored(done: dict[str, Any], *, path: Path) -> None:
     """Shows the result of a restore, and how to undo it. ``path``: the egg's."""
     mark = status_mark("note" if done["partial"] else "good")
-    print_out(f"{mark} {strip_control(done['egg']['name'])} hatched.")
+    nothing = done["nothing_to_do"] and not done["partial"]
+    what = "is here already; nothing had to be written" if nothing else "hatched"
+    print_out(f"{mark} {strip_control(done['egg']['name'])} {what}.")
     _categories(done)
     for peer in done["peers"]:
         _peer(peer, path)

@@ -202,6 +202,12 @@ def add(address: str, as_json: bool) -> None:
             f"{status_mark('good')} {strip_control(added['name'])} ({added['fingerprint'][:4]}) answers at {added['address']}"
         )
         print_out(f"  {arrow()} {command(f'rappd peers pair {name}')}")
+    elif added["other"]:
+        print_status(
+            "note",
+            f"{added['address']} is written down; what answers there is no rappd.",
+            f"another port? rappd peers forget {added['address']}",
+        )
     else:
         print_status(
             "note", f"{added['address']} is written down; nobody answers there yet.", "start rappd there"

@@ -35,7 +35,17 @@ _T = TypeVar("_T")
 class Anchoring:
     """Runs an ``Anchorer`` on a thread of its own. All calls come from the event loop."""
 
-    def __init__(self, database: Path, key: IdentityKey, store: Store, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        database: Path,
+        key: IdentityKey,
+        store: Store,
+        seconds: float = SECONDS,
+        *,
+        on_mismatch: Callable[[str], None] = lambda problem: None,
+    ) -> None:
+        """``on_mismatch`` is called once for each new way in which the log does not match its anchor."""
+        self._on_mismatch = on_mismatch
         self._database = database
         self._key = key
         self._store = store
@@ -132,6 +142,7 @@ class Anchoring:
         told = "; ".join(report.problems)
         if told and told != self._told:
             log.error("security: the event log does not match its anchor: %s", told)
+            self._on_mismatch(report.problems[0])
         self._told = told
 
     def _opened_if_quick(self) -> AnchorReport | None:

@@ -140,6 +140,7 @@ class Daemon:
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.notices.applies["approval"] = self._waits_for_approval
+        self.notices.applies["record"] = lambda subject: bool(self.anchoring.report.problems)
         self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
@@ -164,7 +165,7 @@ class Daemon:
         self.checkpoints = CheckpointOperations(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
-        self.anchoring = Anchoring(home.database, identity, store)
+        self.anchoring = Anchoring(home.database, identity, store, on_mismatch=self._records_missing)
         self.memberships = Memberships(home.root)
         estate = EstateOperations(
             home,
@@ -185,7 +186,7 @@ class Daemon:
             self.notices,
             self.memberships,
         )
-        self.readiness = Readiness(store, home.database, self.federation)
+        self.readiness = Readiness(store, home.database, self.federation, self.anchoring)
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
@@ -221,7 +222,7 @@ class Daemon:
             self.twins,
             twin_api,
             self.eggs,
-            NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show),
+            NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show, self.places.listing),
             self.fleet,
         )
         self.services.perform = operations.perform
@@ -341,6 +342,10 @@ class Daemon:
 
     def _failed_later(self, what: str, do: str) -> None:
         self.notices.add(what, do)
+
+    def _records_missing(self, problem: str) -> None:
+        what = f"The record of what was said does not match its anchor: {problem}."
+        self.notices.add(what, "rappd threads verify", kind="record", key="record", subject="anchor")
 
     def _waits_for_approval(self, file: str) -> bool:
         return any(state.waits and state.file.rel == file for state in self.host.registry.states())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
+from rappd.daemon.anchoring import Anchoring
 from rappd.errors import StoreError
 from rappd.federation.service import FederationService
 from rappd.store.connections import explain, is_damage, open_reading
@@ -29,7 +30,10 @@ class Readiness:
     ``examine`` reads every page of the database once, because a turn may not touch the damaged one.
     """
 
-    def __init__(self, store: Store, database: Path, federation: FederationService) -> None:
+    def __init__(
+        self, store: Store, database: Path, federation: FederationService, anchoring: Anchoring
+    ) -> None:
+        self._anchoring = anchoring
         self._store = store
         self._database = database
         self._damage: StoreError | None = None
@@ -71,6 +75,11 @@ class Readiness:
                 self._probed_at = time.monotonic()
         found = [self._trouble, self._federation.failure, self._damage]
         told = {str(one): {"what": str(one).rstrip("."), "do": one.do} for one in found if one is not None}
+        for problem in self._anchoring.report.problems:
+            told[problem] = {
+                "what": f"The record of what was said does not match its anchor: {problem}",
+                "do": "rappd threads verify says what; to go on with what is there: rappd stop, rappd threads accept",
+            }
         return list(told.values())
 
     async def _probe(self) -> ReportableError | None:

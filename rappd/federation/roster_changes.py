@@ -27,6 +27,7 @@ class RosterChanges:
 
     def __init__(self, home: Path, memberships: Memberships, notices: Notices) -> None:
         self._home, self._memberships, self._notices = home, memberships, notices
+        notices.applies["member"] = self._still_uninvited
         self._lock = asyncio.Lock()  # in the order in which they were said
 
     def offer(self, peer: Peer) -> dict[str, Any]:
@@ -88,18 +89,32 @@ class RosterChanges:
             return
         name = shlex.quote(place.name)
         if peer.fingerprint in membership.admitted:
-            text, do = f"{peer.name} joined {place.name}.", f"rappd neighborhood show {name}"
+            text, do, subject = f"{peer.name} joined {place.name}.", f"rappd neighborhood show {name}", ""
         else:
             text = f"{peer.name} joined {place.name} by an invite without a name; it may call nothing of yours in it."
             do = f"rappd neighborhood invite {name} --peer {peer.name}"
-        self._add(peer, place, text, do)
+            subject = f"{place.key}:{peer.fingerprint}"
+        self._notices.add(text, do, kind="member", key=_key(peer, place), subject=subject)
+
+    def _still_uninvited(self, subject: str) -> bool:
+        """False once the machine was admitted or went, or the owner left: nothing is to be decided any more."""
+        key, _, fingerprint = subject.rpartition(":")
+        membership = self._memberships.get(key)
+        return (
+            membership is not None
+            and fingerprint in membership.joined
+            and fingerprint not in membership.admitted
+        )
 
     def _tell_left(self, peer: Peer, place: Place) -> None:
         text = f"{peer.name} left {place.name}; it may call nothing of yours in it any more."
-        self._add(peer, place, text, f"rappd neighborhood show {shlex.quote(place.name)}")
+        do = f"rappd neighborhood show {shlex.quote(place.name)}"
+        self._notices.add(text, do, kind="left", key=_key(peer, place))
 
-    def _add(self, peer: Peer, place: Place, text: str, do: str) -> None:
-        self._notices.add(text, do, kind="member", key=f"member:{place.key}:{peer.fingerprint}")
+
+def _key(peer: Peer, place: Place) -> str:
+    """One notice for each machine and neighborhood: the latest word counts."""
+    return f"member:{place.key}:{peer.fingerprint}"
 
 
 def _texts(said: object) -> set[str]:

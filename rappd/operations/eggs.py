@@ -16,6 +16,7 @@ from rappd.operations.egg_json import extracted, host_of, planned, seen
 from rappd.operations.egg_packing import EggPacking, PackRequest
 from rappd.operations.estate_hatching import EstateHatching, touched_twins
 from rappd.operations.signer_trust import paired_machine
+from rappd.transcript.frames import ThreadsHeld
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
@@ -52,6 +53,7 @@ class EggOperations:
             host=host,
             pre_bond=self.lay_egg_before_bond,
             conversations=conversations,
+            known=ThreadsHeld(home.database),
         )
         self._estates = EstateHatching(home, self.importer)
 

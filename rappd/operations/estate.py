@@ -61,11 +61,16 @@ class EstateOperations:
         estate = Estate.read(self._home.root)
         kinds = self._kinds()
         doors = []
+        account = (estate.github if estate else "") or self._github
         for part in estate_file.PARTS:
             for entry in getattr(estate, part) if estate else ():
                 rappid = Rappid.parse(entry.rappid)
                 kind = kinds.get(rappid.identity) or rappid.kind or ("twin" if part == "created" else "")
-                doors.append({"part": part, **door(rappid, kind=kind)})
+                # What was made here has this machine's name for its owner, until the owner says who they are there.
+                is_account = bool(account) and (
+                    part == "member" or rappid.owner.casefold() == account.casefold()
+                )
+                doors.append({"part": part, **door(rappid, kind=kind, has_account=is_account)})
         return {
             "estate": estate.as_json() if estate else None,
             "doors": doors,
@@ -75,7 +80,8 @@ class EstateOperations:
     def add(self, rappid: str, part: Part = "created") -> dict[str, Any]:
         """Adds one entry by hand."""
         return self._change(
-            lambda estate, at: estate.with_entries(part, [rappid], via="manual", at=at), f"{rappid} is in"
+            lambda estate, at: estate.with_entries(part, [rappid], via="manual", at=at),
+            f"{rappid} is listed in",
         )
 
     def remove(self, text: str) -> dict[str, Any]:

@@ -149,11 +149,15 @@ class EstateHatching:
         if rows:
             many = f"{len(rows)} eggs" if len(rows) > 1 else "one egg"
             body["notes"] = [*body["notes"], f"It holds {many}; each hatches to its own place."]
+        own = self._own()
+        said, merged = _meeting(own, _estate_of(opened), opened)
+        plans = [outer, *(one.plan for one in members if one.plan is not None)]
         return {
             **body,
             "digest": _digest(outer, members),
             "members": rows,
-            "estate": _meeting(self._own(), _estate_of(opened), opened)[0],
+            "estate": said,
+            "nothing_to_do": all(plan.is_settled for plan in plans) and merged in (None, own),
         }
 
     def _own(self) -> Estate | None:

@@ -28,8 +28,14 @@ class NeighborhoodHostApi:
     ``confirm`` is true: what is approved is the digest of the plan that was shown.
     """
 
-    def __init__(self, snapshots: DaemonSnapshots, schedule: Callable[[], dict[str, Any]]) -> None:
-        """``schedule`` gives the schedule of snapshots as screens show it."""
+    def __init__(
+        self,
+        snapshots: DaemonSnapshots,
+        schedule: Callable[[], dict[str, Any]],
+        places: Callable[[], dict[str, Any]],
+    ) -> None:
+        """``schedule`` gives the schedule of snapshots as screens show it, ``places`` the neighborhoods that lie here."""
+        self._places = places
         self._snapshots = snapshots
         self._schedule = schedule
         self._shown: dict[tuple[str, str], str] = {}
@@ -46,6 +52,8 @@ class NeighborhoodHostApi:
                 return await self._so_far(work)
             case "status":
                 return {"work": self._snapshots.under_way()}
+            case "places":
+                return await asyncio.to_thread(self._places)
             case "schedule":
                 return self._schedule()
             case "snapshots":

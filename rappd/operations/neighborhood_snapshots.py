@@ -233,6 +233,7 @@ class NeighborhoodSnapshots:
                 self._eggs.importer,
                 transport_of or _no_way,
                 signer_name=self._eggs.signers.name_of(opened.seal.signer),
+                awake=AutostartRegistry(self._home).all(),
             )
 
     def local_machine(self) -> LocalMachine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import Any
 
@@ -17,6 +18,7 @@ from rappd.federation.peer_view import asking_row, found_row, legacy_row, peer_r
 from rappd.federation.service import FederationService
 
 STATE_WAIT = 20.0
+_OPEN_SECONDS = 2.0
 
 
 class PeerOperations:
@@ -85,6 +87,7 @@ class PeerOperations:
                 "legacy": False,
                 "name": found.name if found else "",
                 "fingerprint": found.fingerprint if found else "",
+                "other": found is None and await _is_open(entry.address),
             }
         }
 
@@ -278,3 +281,17 @@ def whose(value: object) -> Whose | None:
     if value is None or value == "":
         return None
     raise UsageProblemError("whose is mine or friend.", do="A machine of your own is mine.")
+
+
+async def _is_open(address: str) -> bool:
+    """True when a program takes connections at an address; which one, a HELLO has told."""
+    from neighborhoods.discovery.addresses import split
+
+    host, port = split(address)
+    try:
+        async with asyncio.timeout(_OPEN_SECONDS):
+            _, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True

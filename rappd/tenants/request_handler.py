@@ -21,6 +21,8 @@ from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, 
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.worker_callbacks import Reach, WorkerCallbackHandler
 
+LOOK = "LOOK"
+"""The capability to be told of this machine's twins and machines; it counts for phones alone."""
 log = logging.getLogger(__name__)
 
 
@@ -79,6 +81,8 @@ class TenantRequestHandler:
                 pictures=context.envelope.extensions.get(PICTURES, ()),
                 model=choice.model,
                 model_do=choice.do,
+                away=caller.listener == "tether",
+                looks=_looks(caller),
             )
         )
         if context.usage is not None:
@@ -181,6 +185,7 @@ class TenantRequestHandler:
             on_callback=self._callbacks.for_agent(
                 agent,
                 operator=context.caller.operator,
+                looks=_looks(context.caller),
                 used=context.used,
                 reach=self._reach(context),
             ),
@@ -191,6 +196,11 @@ class TenantRequestHandler:
         if others is None:
             return None
         return lambda operation, arguments: others.perform(context, operation, arguments)
+
+
+def _looks(caller: Caller) -> bool:
+    """True for a sentence of the owner, or of their own phone."""
+    return caller.listener == "tether" and caller.may(LOOK)
 
 
 def _done(answer: Answer) -> dict[str, Any]:

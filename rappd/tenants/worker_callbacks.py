@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agents.contract.agent import Agent
+from agents.contract.looking import OPERATIONS
 from agents.errors import CallbackDeniedError
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector
@@ -39,11 +40,18 @@ class WorkerCallbackHandler:
         self._model_calls = settings.number("agents.model_calls")
 
     def for_agent(
-        self, agent: Agent, *, operator: bool, used: Used, reach: Reach | None = None
+        self,
+        agent: Agent,
+        *,
+        operator: bool,
+        used: Used,
+        reach: Reach | None = None,
+        looks: bool = False,
     ) -> OnCallback:
         """The answers that one call of ``agent`` gets; ``reach`` asks other machines, within its turn.
 
-        ``used`` is told of every model call.
+        ``used`` is told of every model call. ``looks``: operations that change nothing are allowed outside an
+        operator's turn.
         """
         turns = 0
 
@@ -60,7 +68,8 @@ class WorkerCallbackHandler:
             if operation == "llm_status":
                 return self._status()
             if operation == "host":
-                return await self._host(agent, operator, arguments, reach)
+                allowed = operator or (looks and str(arguments.get("operation", "")) in OPERATIONS)
+                return await self._host(agent, allowed, arguments, reach)
             raise CallbackDeniedError(f'There is no callback "{operation[:40]}".')
 
         return answer

@@ -17,6 +17,7 @@ from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, on_thread
 from rappd.errors import ConflictError
 from rappd.store.records import Event
+from rappd.tenants.request_handler import LOOK
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
 from rappd.tether.events import history
@@ -77,7 +78,9 @@ class Sentences:
 
         Sentences are recorded in the order of the calls, and answered at the same time.
         """
-        caller = Caller("tether", caps=speaker.caps, device=speaker.id)
+        # Who may start workflows is the owner, or carries a phone of theirs: it may look, and change nothing.
+        looks = (LOOK,) if WORKFLOW in speaker.caps else ()
+        caller = Caller("tether", caps=(*speaker.caps, *looks), device=speaker.id)
         async with self._order:
             try:
                 found = await self._participants.answering(said.to, guests)

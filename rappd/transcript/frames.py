@@ -61,6 +61,30 @@ class RecordedConversations:
                     yield from chained(f"{key}:{thread.id}", said)
 
 
+class ThreadsHeld:
+    """The threads of one home's record, for plans. Works with the daemon up or down."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+
+    def holds(self, key: str, frames: Iterable[Frame]) -> bool:
+        """True when ``RestoredConversations.restore`` would add nothing. Blocks on the disk."""
+        if not self._database.exists():
+            return False
+        _, known = _known(self._database, key)
+        if not known:
+            return False
+        with closing(_Streams(frames)) as streams:
+            return all(_chain(_thread(key, stream)[1])[-1] in known for stream in streams)
+
+
+def _known(database: Path, key: str) -> tuple[dict[str, bytes], set[bytes]]:
+    """The heads of a workspace's threads, and the hash of each event: it stands for all that was said before it."""
+    with Reader(database) as record:
+        heads = {thread.id: thread.head for thread in record.threads_of(key)}
+        return heads, {event.hash for thread in heads for event in record.events_of(thread)}
+
+
 class RestoredConversations:
     """The threads of one home's record, for hatching. ``restore`` is called off the event loop."""
 
@@ -77,10 +101,7 @@ class RestoredConversations:
         then is found there when it is tried again.
         """
         self._on_loop(self._write(None, []))
-        with Reader(self._database) as record:
-            # The hash of an event stands for all that was said before it, too.
-            heads = {thread.id: thread.head for thread in record.threads_of(key)}
-            known = {event.hash for thread in heads for event in record.events_of(thread)}
+        heads, known = _known(self._database, key)
         with closing(_Streams(frames)) as streams:
             return sum(self._add(*_thread(key, stream), known, heads) for stream in streams)
 

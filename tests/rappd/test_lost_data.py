@@ -82,6 +82,15 @@ def test_lost_records_are_reported(
             assert "does not match its anchor" in said, said
             status = daemon.cli("status")
             assert "does not match its anchor" in status.stdout, status.stdout
+            assert "does not match its anchor" in daemon.cli("notices", "list").stdout
+            unready = daemon.get("/readyz")
+            assert unready.status == 503
+            assert "anchor" in unready.json()["problems"][0]["what"]
+            daemon.cli("stop")
+            assert daemon.cli("threads", "accept", "--yes").returncode == 0
+            daemon.cli("start", "--detach")
+            assert daemon.get("/readyz").status == 200
+            assert daemon.cli("notices", "list").stdout == "Nothing waits for you.\n"
     finally:
         daemon.cli("stop")
 

@@ -24,7 +24,7 @@ from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.store.verify import verify
 from rappd.transcript.exchanges import exchanges
-from rappd.transcript.frames import KIND, RecordedConversations, RestoredConversations
+from rappd.transcript.frames import KIND, RecordedConversations, RestoredConversations, ThreadsHeld
 from rappd.transcript.rows import event_row, thread_row
 from twins.eggs.frames import Frame, chained, decoded, encoded, verified
 
@@ -111,7 +111,10 @@ def test_what_was_said_comes_back_with_the_very_chains(tmp_path: Path, said: lis
     async def travel() -> None:
         here, there = Home(folder / "a"), Home(folder / "b")
         await here.hold(*said)
+        assert not said or not ThreadsHeld(there.database).holds(KEY, here.frames())
         assert await there.take_in(here.frames()) == len(said)
+        assert not said or ThreadsHeld(there.database).holds(KEY, here.frames())
+        assert not said or not ThreadsHeld(there.database).holds("another", here.frames())
         assert there.threads() == here.threads()
         assert await there.take_in(here.frames()) == 0
         assert sorted(there.frames(), key=str) == sorted(here.frames(), key=str)

@@ -47,6 +47,13 @@ class ConversationSink(Protocol):
         """Takes in verified frames for the twin with that key; returns how many were new."""
 
 
+class KnownConversations(Protocol):
+    """Knows what was said to twins, with the daemon up or down."""
+
+    def holds(self, key: str, frames: Iterable[Frame]) -> bool:
+        """True when restoring these frames for the twin with that key would add nothing."""
+
+
 def make(stream_id: str, frame_n: int, utc: str, kind: str, payload: Any, prev_hash: str | None) -> Frame:
     """One frame. ``payload`` is what JSON can say; ``prev_hash`` belongs to frame ``frame_n - 1``."""
     frame: Frame = {

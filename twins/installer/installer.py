@@ -16,8 +16,8 @@ import msgspec
 import orjson
 
 from envelopes.errors import ReportableError
-from twins.eggs.frames import ConversationSink
-from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
+from twins.eggs.frames import ConversationSink, KnownConversations
+from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, TwinError
 from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.errors import PlanChangedError, from_disk
@@ -33,7 +33,7 @@ from twins.installer.placement import (
 from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
 from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipt, Receipts
-from twins.installer.restored_conversations import deliver
+from twins.installer.restored_conversations import deliver, is_settled
 from twins.installer.rollback import RollbackResult, roll_back
 from twins.installer.signers import Signers
 from twins.work_progress import Cancellation, Progress
@@ -106,11 +106,12 @@ class Installer:
         host: Workspace | None = None,
         pre_bond: PreBond | None = None,
         conversations: ConversationSink | None = None,
+        known: KnownConversations | None = None,
     ) -> None:
         """``fingerprint``: this home's own key.
 
         ``host``: the brainstem's workspace, where settings moved it. ``pre_bond`` packs a workspace before an
-        egg touches it. Without ``conversations`` they wait.
+        egg touches it. Without ``conversations`` they wait. ``known``: what a plan need not bring again.
         """
         self.home = Path(os.path.realpath(home))
         self.receipts = Receipts(home)
@@ -120,6 +121,7 @@ class Installer:
         self._host = host or Workspace.at(self.home / "brainstem")
         self._pre_bond = pre_bond
         self._conversations = conversations
+        self._known = known
 
     def plan(self, opened: ParsedEgg, *, overwrite: Iterable[Category | str] = ()) -> Plan:
         """The plan for hatching ``opened`` now. Writes nothing.
@@ -129,14 +131,23 @@ class Installer:
         """
         if opened.destination is Destination.ANSWER:
             return answer_plan(opened, InstallTarget(self.home, new=False), self.standing(opened))
+        ground = install_target(opened, self.home, self._host)
         return make_plan(
             opened,
-            install_target(opened, self.home, self._host),
+            ground,
             overwrite=[Category(one) for one in overwrite],
             standing=self.standing(opened),
             held=self._held,
             signer_name=self._signers.name_of(opened.seal.signer),
+            said=lambda part: not ground.new and self._holds(part, ground.root.name),
         )
+
+    def _holds(self, part: Part, key: str) -> bool:
+        receipts = [ident for ident in self.receipts.waiting() if self._key_of(ident) == key]
+        return is_settled(part, key, map(self.receipts.frames, receipts), self._known)
+
+    def _key_of(self, ident: str) -> str:
+        return self.receipts.read(ident).key or self._host.root.name
 
     def hatch(
         self,

@@ -6,7 +6,7 @@ import ast
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,7 @@ from twins.installer.placement import (
     Category,
     InstallTarget,
     category_of,
+    is_held_like_code,
     role_here,
     runs,
     to_threads,
@@ -115,7 +116,8 @@ class Row:
 class Plan:
     """The steps of a hatching. ``digest`` changes when the egg, the options or any touched file does.
 
-    ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets.
+    ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets. ``releases``: how
+    many files that wait for approval would wait no longer.
     """
 
     opened: ParsedEgg = field(repr=False)
@@ -127,6 +129,7 @@ class Plan:
     digest: str
     reaches: dict[str, list[str]]
     variables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    releases: int = 0
 
     def of(self, action: Action) -> list[Row]:
         """The rows of one action."""
@@ -136,6 +139,11 @@ class Plan:
     def placed(self) -> list[Row]:
         """The rows that write: created and replaced."""
         return [row for row in self.rows if row.writes]
+
+    @property
+    def is_settled(self) -> bool:
+        """True when hatching would do nothing."""
+        return not (self.placed or self.releases)
 
     @property
     def quarantined(self) -> list[Row]:
@@ -181,6 +189,7 @@ class Plan:
             "variables": [{"path": path, **found} for path, found in self.variables.items()],
             "notes": list(opened.notes),
             "answer": opened.answer,
+            "nothing_to_do": self.is_settled,
             "digest": self.digest,
         }
 
@@ -193,17 +202,44 @@ def make_plan(
     standing: Standing,
     held: QuarantineList,
     signer_name: str = "",
+    said: Callable[[Part], bool] = lambda part: False,
 ) -> Plan:
-    """The plan for an egg on its ground. Raises ``HostileEggError`` or ``BadEggError`` for the egg as a whole."""
+    """The plan for an egg on its ground. ``said``: the threads hold the conversations of that part already.
+
+    Raises ``HostileEggError`` or ``BadEggError`` for the egg as a whole.
+    """
     if opened.seal.whole is False:
         raise BadEggError(f"{opened.name} is damaged; nothing was written.", do="Get it again.")
     _check_names(opened.parts)
     chosen = frozenset(overwrite)
-    maker = _Rows(opened, ground, chosen, standing, held)
+    maker = _Rows(opened, ground, chosen, standing, held, said)
     with LinkFreeFolders(_ROOT) as opened_walks:
         rows = tuple(maker.row(part, opened_walks) for part in opened.parts)
     digest = _digest(opened, ground, chosen, standing, rows)
-    return Plan(opened, ground, chosen, rows, standing, signer_name, digest, maker.reaches, maker.variables)
+    return Plan(
+        opened,
+        ground,
+        chosen,
+        rows,
+        standing,
+        signer_name,
+        digest,
+        maker.reaches,
+        maker.variables,
+        _releases(opened, ground, standing, rows, held),
+    )
+
+
+def _releases(
+    opened: ParsedEgg, ground: InstallTarget, standing: Standing, rows: Iterable[Row], held: QuarantineList
+) -> int:
+    """Held files that somebody trusted sends again, as they are."""
+    if not (_is_trusted(opened, standing) and standing is Standing.TRUSTED):
+        return 0
+    places = (
+        (row.old, ground.locate(row.target)) for row in rows if row.same and is_held_like_code(row.role)
+    )
+    return sum(held.is_held(base / path, digest) for digest, (base, path) in places)
 
 
 def answer_plan(opened: ParsedEgg, ground: InstallTarget, standing: Standing) -> Plan:
@@ -222,7 +258,9 @@ class _Rows:
         overwrite: frozenset[Category],
         standing: Standing,
         held: QuarantineList,
+        said: Callable[[Part], bool],
     ) -> None:
+        self._said = said
         self.reaches: dict[str, list[str]] = {}
         self.variables: dict[str, dict[str, Any]] = {}
         self._destination = opened.destination
@@ -249,7 +287,7 @@ class _Rows:
         if why:
             return row(Action.REFUSE, why)
         if to_threads(role, self._destination, trusted=self._trusted):
-            return row(Action.CREATE)
+            return row(Action.KEEP, "the same is there", True) if self._said(part) else row(Action.CREATE)
         base, path = self._ground.locate(part.target)
         walk = opened_walks[str(base)]
         if not self._ground.new and (present := self._spelled_otherwise(str(base), walk, path)):

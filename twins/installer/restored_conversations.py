@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from twins.eggs.frames import ConversationSink, decoded, verified
+from twins.eggs.frames import ConversationSink, KnownConversations, decoded, verified
+from twins.eggs.parsed_egg import Part
+from twins.errors import BadEggError
 
 SUFFIX = ".frames.json"
 _CHUNK = 1 << 20
@@ -24,6 +27,24 @@ def deliver(path: Path, key: str, sink: ConversationSink) -> int:
     count = sink.restore(key, verified(decoded(_chunks(path))))
     path.unlink()
     return count
+
+
+def is_settled(part: Part, key: str, waiting: Iterable[Path], known: KnownConversations | None) -> bool:
+    """True when the conversations of ``part`` are in the threads of ``key``, or ``waiting`` to go there.
+
+    Frames that do not hold are not settled: the hatching refuses them.
+    """
+    alike = [path for path in waiting if path.stat().st_size == part.size]
+    if alike:
+        digest = part.sha256()
+        for path in alike:
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == digest:
+                    return True
+    try:
+        return known is not None and known.holds(key, verified(decoded(part.chunks())))
+    except BadEggError:
+        return False
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

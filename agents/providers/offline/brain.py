@@ -36,7 +36,12 @@ class OfflineBrain:
         deciding = await load("agents.providers.offline.next_step")
         summaries = request.summaries() if request.summaries is not None else {}
         found = await asyncio.to_thread(
-            deciding.decide, request.messages, request.tools, request.round, summaries
+            deciding.decide,
+            request.messages,
+            request.tools,
+            request.round,
+            summaries,
+            at_computer=request.extra.get("at_computer", ()),
         )
         if not isinstance(found, str):
             arguments = orjson.dumps(found.arguments).decode()

@@ -64,6 +64,13 @@ _DEEDS: tuple[tuple[str, str, str], ...] = (
         "archive_estate",
         rf"archive\s+(?:all\s+)?(?:the\s+|my\s+)?twins\s+of\s+(?:the\s+)?kind\s+(?P<kind>[\w-]{{1,60}})\s+(?:on|of)\s+{_MACHINES}",
     ),
+    (
+        KEEPING,
+        "neighborhoods",
+        r"(?:which|what)\s+neighbou?rhoods?\s+(?:(?:am\s+i|are\s+we|is\s+this\s+(?:machine|computer))\s+(?:in|part\s+of|a\s+member\s+of)"
+        r"|do\s+(?:i|we)\s+(?:have|belong\s+to)|are\s+there)",
+    ),
+    (KEEPING, "neighborhoods", r"(?:list|show)(?:\s+me)?\s+(?:all\s+)?(?:the\s+|my\s+)?neighbou?rhoods"),
     (RESTORING, "hatch", rf"(?:restore|simulate\s+the\s+restore\s+of)\s+{_EGG}{_SIMULATED}"),
 )
 _FIRST = re.compile(
@@ -81,10 +88,10 @@ def _patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
     )
 
 
-def neighborhood_deed(text: str) -> tuple[str, dict[str, Any]] | None:
-    """The agent and its arguments; None for a sentence about something else.
+def neighborhood_deed(text: str) -> tuple[str, dict[str, Any], bool] | None:
+    """The agent, its arguments, and False where the sentence may be about something else; None where it is.
 
-    "yes, restore home" is the yes to the plan that was shown.
+    "yes, restore home" is the yes to the plan that was shown. "restore third" may be about a snapshot of that name.
     """
     if len(text) > _LONGEST:
         return None
@@ -105,11 +112,10 @@ def neighborhood_deed(text: str) -> tuple[str, dict[str, Any]] | None:
             arguments["filter"] = {"kind": kind}
         if said.get("simulated") or asked.lstrip().casefold().startswith("simulate"):
             arguments["target"] = "local-simulate"
-        if action == "hatch" and not _is_plain(asked, arguments, yes=yes is not None):
-            return None
-        if yes and action == "hatch":
+        if yes and action in ("hatch", "archive_estate"):
             arguments["confirm"] = True
-        return agent, arguments
+        plainly = action != "hatch" or _is_plain(asked, arguments, yes=yes is not None)
+        return (agent, arguments, plainly) if plainly or egg else None
     return None
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.contract.agent import is_structural
+from agents.providers.offline.neighborhood_commands import RESTORING, neighborhood_deed
 from agents.providers.offline.peer_prefix import ASKING
 from agents.providers.offline.recall import RECALLING, recalling, remembered
 from agents.providers.offline.responses import (
     NO_MODEL,
     NOTHING_RUN,
+    ONLY_THERE,
     listing,
     needs,
     nothing_fits,
@@ -18,13 +22,18 @@ from agents.providers.offline.responses import (
     unclear,
 )
 from agents.providers.offline.result_format import present
-from agents.providers.offline.route import Decision, route
+from agents.providers.offline.route import EXPLICIT, Decision, route
 from agents.providers.offline.small_talk import pleasantry
 from agents.providers.offline.twin_commands import DOING, twin_deed
 from agents.providers.provider import Message, Tool
 
 _NONE: Mapping[str, str] = {}
 _LONGEST_ANSWER = 12  # words of a message that may complete the one before
+_PLAIN_YES = re.compile(
+    r"\s*(?:(?:yes|yep|yeah|sure|ok(?:ay)?|please|do (?:it|that)|go ahead|confirm(?:ed)?|ja)[\s,.!]*)+",
+    re.IGNORECASE,
+)
+_ASKS_FOR_YES = re.compile(r"Nothing (?:was done|changed) yet\b|so nothing was yet\b")
 _LONGEST_ASKED = 100  # characters of a name before "needs"
 
 
@@ -33,21 +42,28 @@ def decide(
     tools: Sequence[Tool],
     number: int,
     summaries: Mapping[str, str] = _NONE,
+    *,
+    at_computer: Sequence[Tool] = (),
 ) -> Decision | str:
     """The step of round ``number``: call an agent (the decision is ready), or say the text.
 
-    ``summaries`` are lines for people by tool name.
+    ``summaries`` are lines for people by tool name. ``at_computer``: tools that the person may use there alone.
     """
     found = _results(messages)
     if found:
         if looked := _looked_up(messages, tools, found, summaries):
             return looked
-        if nobody := _nobody_shown(messages, found):
-            return nothing_fits(tools, besides=nobody, summaries=summaries)
+        what, nobody = _nobody_shown(messages, found)
+        if nobody:
+            return nothing_fits(tools, besides=f'{what} is called "{nobody}"', summaries=summaries)
         return NO_MODEL + present(found).removeprefix(NO_MODEL)  # another brainstem may have said it already
     if number > 0:
         return nothing_fits(tools, summaries=summaries)
     decision = decided(messages, tools)
+    if at_computer and (not decision.ready or is_structural(decision.name)):
+        there = decided(messages, at_computer)
+        if there.ready and (there.name, there.arguments) != (decision.name, decision.arguments):
+            return ONLY_THERE
     if not decision.ready and (looked_up := lookup(decision, asked_last(messages), tools)) is not None:
         return looked_up
     return decision if decision.ready else _answer(decision, asked_last(messages), tools, summaries)
@@ -89,12 +105,26 @@ def decided(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
     text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
     decision = route(text, tools)
     answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
+    if answering and (meant := _confirmed(_text(said[-3]), _text(said[-2]), text, tools)) is not None:
+        return meant
     if answering and _text(said[-2]).removeprefix(NO_MODEL).startswith(f"{ASKING} needs"):
         # whatever an agent here could do with it: it was asked for another machine
         return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
     if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
         return decision
     return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
+
+
+def _confirmed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Decision | None:
+    """The decision for a plain "yes" right after an answer that asked for one: what was asked before, confirmed."""
+    if not (_PLAIN_YES.fullmatch(text) and _ASKS_FOR_YES.search(asked)):
+        return None
+    meant = route(before, tools)
+    tool = meant.tool
+    properties = tool["function"].get("parameters", {}).get("properties", {}) if tool is not None else {}
+    if not meant.ready or "confirm" not in properties:
+        return None
+    return Decision(tool, {**meant.arguments, "confirm": True}, [], EXPLICIT, "call")
 
 
 def _completed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Decision | None:
@@ -132,14 +162,24 @@ def _answer(decision: Decision, text: str, tools: Sequence[Tool], summaries: Map
             return nothing_fits(tools, summaries=summaries)
 
 
-def _nobody_shown(messages: Sequence[Message], found: Sequence[tuple[str, str]]) -> str:
-    """The name in "show me Paris" when no twin has it: then the sentence was not about a twin. "" otherwise."""
+def _nobody_shown(messages: Sequence[Message], found: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """("twin", "Paris") for "show me Paris" when no twin is called so: then the sentence was not about a twin.
+
+    "restore Paris" is about a snapshot in the same way. Empty texts otherwise.
+    """
     name, result = found[0]
-    if len(found) > 1 or name != DOING or not result.startswith('Error: No twin "'):
-        return ""
-    deed = twin_deed(next((_text(one) for one in reversed(messages) if one.get("role") == "user"), ""))
-    guessed = deed is not None and not deed.plainly and deed.arguments["action"] == "overview"
-    return str(deed.arguments["rappid_uuid"]) if deed is not None and guessed else ""
+    text = asked_last(messages)
+    if len(found) > 1:
+        return "", ""
+    if name == DOING and result.startswith('Error: No twin "'):
+        deed = twin_deed(text)
+        if deed is not None and not deed.plainly and deed.arguments["action"] == "overview":
+            return "twin", str(deed.arguments["rappid_uuid"])
+    if name == RESTORING and result.startswith('Error: No snapshot "'):
+        meant = neighborhood_deed(text)
+        if meant is not None and not meant[2]:
+            return "snapshot", str(meant[1]["egg_path"])
+    return "", ""
 
 
 def _results(messages: Sequence[Message]) -> list[tuple[str, str]]:

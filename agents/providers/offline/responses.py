@@ -17,6 +17,9 @@ NO_MODEL = "(no model) "
 NOTHING_RUN = f"{NO_MODEL}Nothing was run."
 """Answers being asked not to do something."""
 
+ONLY_THERE = f"{NO_MODEL}That is done on the computer only: say it there."
+"""Answers a phone that asks for what changes twins, agents or machines."""
+
 _MOST_LISTED = 60
 _MOST_NAMED = 6
 _MOST_TRIED = 12
@@ -96,14 +99,14 @@ def recalled(memories: Sequence[str]) -> str:
 
 
 def nothing_fits(tools: Sequence[Tool], *, besides: str = "", summaries: Mapping[str, str] = _NONE) -> str:
-    """Says that no agent fits, and lists the agents. ``besides``: a name that is no twin's either."""
+    """Says that no agent fits, and lists the agents. ``besides``: what is not there either, as in 'twin is called "Paris"'."""
     known = _known(tools)
     if not known:
         return listing(tools)
     clauses = [_clause(profile, summaries.get(profile.name, "")) for _, profile in known[:_MOST_NAMED]]
     more = len(known) - len(clauses)
     rest = f"; and {more} more (ask: what can you do?)" if more > 0 else ""
-    none = f'No twin is called "{besides}", and none' if besides else "None"
+    none = f"No {besides}, and none" if besides else "None"
     return f"{NO_MODEL}{none} of my agents does that. I can: {'; '.join(clauses)}{rest}.\n{_SETTING}"
 
 

@@ -85,7 +85,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
             tools, index, mentions[0].tool, fill(index.profiles[mentions[0].tool], utterance), EXPLICIT
         )
     neighborhood = _of_the_neighborhood(text, tools, index)
-    if neighborhood is not None:
+    if neighborhood is not None and neighborhood.score:
         return neighborhood
     deed = _of_a_twin(text, tools, index)
     if deed is not None and deed.score:
@@ -101,7 +101,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     quick = _quick_question(text, tools, index)
     ranked = [one for one in _ranked(index, utterance, mentions) if index.profiles[one[1]].name != ANSWERING]
     if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "told" else _THRESHOLD):
-        return quick or kept or deed or Decision(None, score=ranked[0][0] if ranked else 0.0)
+        return quick or kept or deed or neighborhood or Decision(None, score=ranked[0][0] if ranked else 0.0)
     if quick is not None and index.profiles[ranked[0][1]].name in SHIPPED:
         return quick  # an agent of the owner's comes before it, another shipped one does not
     score, number, filled = ranked[0]
@@ -169,13 +169,14 @@ def _quick_question(text: str, tools: Sequence[Tool], index: Index) -> Decision 
 
 
 def _of_the_neighborhood(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
-    """Routes a sentence about snapshots of all machines."""
+    """Routes a sentence about snapshots of all machines; without a score where it may be about something else."""
     deed = neighborhood_deed(text)
     number = index.named(deed[0]) if deed is not None else None
     if deed is None or number is None:
         return None
     tool = tools[index.places[number]]
-    return Decision(tool, deed[1], [], EXPLICIT, "call") if _takes(tool, deed[1]) else None
+    score = EXPLICIT if deed[2] else 0.0
+    return Decision(tool, deed[1], [], score, "call") if _takes(tool, deed[1]) else None
 
 
 def _takes(tool: Tool, arguments: dict[str, Any]) -> bool:

@@ -23,6 +23,7 @@ _NAME = rf"{_QUOTED}|{_BIG}{_REST}(?:\s+(?:&\s+)?(?:{_BIG}{_REST}|\d+))*"
 _WHO = rf"(?:(?:the\s+|my\s+)?twin\s+(?P<told>{_NAME}|\w{_REST})|(?P<bare>{_NAME}))"
 _SHOW = r"(?:(?:show|list)(?:\s+me)?\s+|what\s+is\s+)?(?:the\s+)?"
 _NEW = rf"(?P<name>{_QUOTED}|[^,;:?!]{{1,120}}?)"
+_EVERY = r"(?:all|every|each)?(?:\s+of)?\s*(?:the\s+|my\s+)?twins?"
 _DEEDS: tuple[tuple[str, str, str], ...] = (
     (
         "list",
@@ -43,6 +44,23 @@ _DEEDS: tuple[tuple[str, str, str], ...] = (
     ("rollback", "roll", rf"roll\s+{_WHO}\s+back"),
     ("unarchive", "unarchive", rf"unarchive\s+{_WHO}"),
     ("unarchive", "bring", rf"bring\s+{_WHO}\s+back(?:\s+from\s+the\s+archive)?"),
+    (
+        "archive",
+        "archive set put",
+        rf"(?:archive|(?:set|put)\s+aside)\s+{_EVERY}\s+(?:whose\s+names?|with\s+names?|called|named|that|which)(?:\s+that|\s+are\s+called)?"
+        rf"\s+(?:starts?|begins?|starting|beginning)\s+with\s+(?P<prefix>{_QUOTED}|\S+?)",
+    ),
+    (
+        "archive",
+        "archive set put",
+        rf"(?:archive|(?:set|put)\s+aside)\s+{_EVERY}\s+of\s+(?:the\s+)?kind\s+(?P<kind>{_QUOTED}|[\w-]+)",
+    ),
+    (
+        "archive",
+        "archive set put",
+        rf"(?:archive|(?:set|put)\s+aside)\s+{_EVERY}\s+(?:that|which)\s+(?:have|has|were|was|are|is)\s+(?:been\s+)?"
+        r"(?:stopped|asleep|unused|not\s+used|idle)\s+(?:for|since)\s+(?P<days>\d{1,5})\s+days?",
+    ),
     ("archive", "archive", rf"archive\s+{_WHO}"),
     ("archive", "set put", rf"(?:set|put)\s+{_WHO}\s+aside"),
     ("purge", "purge", rf"purge\s+{_WHO}"),
@@ -99,6 +117,11 @@ def twin_deed(text: str) -> TwinDeed | None:
         arguments: dict[str, Any] = {"action": _DEEDS[number][0]}
         texts = {"rappid_uuid": who, "name": said.get("name", ""), "text": said.get("text", "")}
         arguments |= {key: _bare(value) for key, value in texts.items() if _bare(value)}
+        chosen = {"name_prefix": _bare(said.get("prefix", "")), "kind": _bare(said.get("kind", ""))}
+        chosen = {clause: value for clause, value in chosen.items() if value}
+        if chosen or "days" in said:
+            days = {"stopped_for_days": int(said["days"])} if "days" in said else {}
+            arguments["filter"] = {**chosen, **days}
         if yes:
             arguments["confirm"] = True
         return TwinDeed(arguments, "bare" not in said)

@@ -20,6 +20,7 @@ from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, rappid_fields
 from neighborhoods.snapshot.transports.twin_files import PRUNED, TwinFiles
+from twins.eggs.writers.exclusions import ExclusionReason
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -55,18 +56,24 @@ def tar_of(
     folder: str,
     *,
     mtime: int | None = None,
-    travels: Callable[[str], bool] = lambda path: True,
+    stays: Callable[[str], tuple[str, str] | None] = lambda path: None,
+    names_left: bool = True,
     more: Iterable[tuple[TarEntry, Iterator[bytes]]] = (),
 ) -> Iterator[bytes]:
     """The tar stream of a folder, "" for all; with ``mtime`` every file has that time.
 
-    ``travels`` is asked for each path below ``folder``; what it refuses stays behind. ``more`` ends the stream.
+    ``stays`` is asked for each path below ``folder``: None lets it travel; else it stays behind, and what is named
+    instead, itself or a folder above it, goes into the stream with its reason, unless ``names_left`` is False.
+    ``more`` ends the stream.
 
     Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile.
     """
     before = count_files(files, folder)
     try:
-        members = chain(_members(files, folder, mtime, travels), more)
+        members = _members(files, folder, mtime, stays)
+        if not names_left:
+            members = ((entry, content) for entry, content in members if not entry.left_out)
+        members = chain(members, more)
         yield from tar_pieces(members, is_sorted=False)
     except (ValueError, FileNotFoundError) as error:  # a file grew, shrank or went away
         raise UnstableMemberError("A file changed while it was read.", do="Try again.") from error
@@ -181,10 +188,20 @@ def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executabl
 
 
 def _members(
-    files: LinkFreeFolder, folder: str, mtime: int | None, travels: Callable[[str], bool]
+    files: LinkFreeFolder, folder: str, mtime: int | None, stays: Callable[[str], tuple[str, str] | None]
 ) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
-    for path, status in _walk(files, folder):
-        if not travels(path):
+    named: set[str] = set()
+    for path, status in _found(files, folder):
+        left = stays(path)
+        if left is None and not stat.S_ISREG(status.st_mode):
+            is_link = stat.S_ISLNK(status.st_mode)
+            left = path, (ExclusionReason.LINK if is_link else ExclusionReason.NO_FILE).value
+        elif left is None and has_other_names(status):
+            left = path, ExclusionReason.OTHER_NAMES.value
+        if left is not None:
+            if left[0] and left[0] not in named:
+                named.add(left[0])
+                yield TarEntry(left[0], 0, left_out=left[1]), iter(())
             continue
         at = int(status.st_mtime) if mtime is None else mtime
         entry = TarEntry(path, status.st_size, bool(status.st_mode & 0o100), max(0, at))
@@ -193,13 +210,20 @@ def _members(
 
 def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """(path below ``folder``, status) of the regular files that may travel."""
+    for path, status in _found(files, folder):
+        if stat.S_ISREG(status.st_mode) and not has_other_names(status):
+            yield path, status
+
+
+def _found(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """(path below ``folder``, status) of everything but folders, and but what is made anew."""
 
     def enters(path: str) -> bool:
         return path.rpartition("/")[2] not in PRUNED
 
     files.folder(folder)  # a missing one is no empty one
     for path, status in files.walk(folder, enters=enters, failed=_raise):
-        if stat.S_ISREG(status.st_mode) and not has_other_names(status):
+        if not stat.S_ISDIR(status.st_mode):
             yield path.removeprefix(f"{folder}/") if folder else path, status
 
 

@@ -47,7 +47,8 @@ async def listing(request: web.Request) -> web.Response:
 async def read_twin(request: web.Request) -> web.StreamResponse:
     """The files of one twin as tar, in the state between two of its calls. Needs the capability SNAPSHOT.
 
-    Keys, `.env` files and quarantined code are never part of it; its conversations are, for machines of the same owner.
+    Keys, `.env` files and quarantined code are never part of it. For machines of the same owner its conversations are,
+    and the names of what stays behind, each with its reason.
     """
     peer, home = _reader(request)
     with home.reading(peer.fingerprint):
@@ -60,7 +61,8 @@ async def read_twin(request: web.Request) -> web.StreamResponse:
 async def read_agents(request: web.Request) -> web.StreamResponse:
     """The brainstem's agent files as tar. Needs the capability SNAPSHOT."""
     peer, home = _reader(request)
-    with home.reading(peer.fingerprint), await home.copy_agents() as copy:
+    for_owner = peer.whose == "mine"
+    with home.reading(peer.fingerprint), await home.copy_agents(for_owner=for_owner) as copy:
         return await _send(request, copy)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import agents.library
 from agents.contract.agent import is_structural
+from agents.providers.offline.next_step import decide
 from agents.providers.offline.result_format import present
 from agents.providers.offline.route import Decision, route
 
@@ -166,15 +167,20 @@ async def test_neighborhood_agents_unknown_word_is_named(
     assert daemon.asked == []
 
 
-@pytest.fixture(scope="module")
-def understood() -> Callable[[str], Decision]:
-    """The offline brain with every shipped agent that anybody is offered."""
+def shipped_tools() -> list[dict[str, Any]]:
     tools = []
     for path in sorted(Path(agents.library.__path__[0]).glob("*_agent.py")):
         module = importlib.import_module(f"agents.library.{path.stem}")
         for name, cls in vars(module).items():
             if name.endswith("Agent") and name not in ("BasicAgent", "BuddyAgent") and isinstance(cls, type):
                 tools.append({"type": "function", "function": cls().metadata})
+    return tools
+
+
+@pytest.fixture(scope="module")
+def understood() -> Callable[[str], Decision]:
+    """The offline brain with every shipped agent that anybody is offered."""
+    tools = shipped_tools()
     return lambda text: route(text, tools)
 
 
@@ -208,6 +214,10 @@ def understood() -> Callable[[str], Decision]:
             {"action": "hatch", "egg_path": "home", "target": "local-simulate"},
         ),
         ("restore the last snapshot", "NeighborhoodRun", {"action": "hatch"}),
+        ("restore third", "NeighborhoodRun", {"action": "hatch", "egg_path": "third"}),
+        ("which neighborhoods am I in?", "Fleet", {"action": "neighborhoods"}),
+        ("what neighbourhoods are there?", "Fleet", {"action": "neighborhoods"}),
+        ("list my neighborhoods", "Fleet", {"action": "neighborhoods"}),
         (
             "restore neighborhood-20261121-100000",
             "NeighborhoodRun",
@@ -231,9 +241,67 @@ def test_what_people_say_about_snapshots(
     "text",
     ["back up everything I said about Rose", "archive the twins of kind people",
      "restore my faith in people", "make a checkpoint of Rose", "copy this text", "don't restore home-1",
-     "show me Rose", "restore calm", "pack this brainstem", "what is in the news?"],
+     "show me Rose", "pack this brainstem", "what is in the news?"],
 )  # fmt: skip
 def test_sentences_about_other_things_stay_elsewhere(
     understood: Callable[[str], Decision], text: str
 ) -> None:
     assert not understood(text).name.startswith(("Neighborhood", "Fleet"))
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "answer", "arguments"),
+    [
+        (
+            "archive all twins whose name starts with Sl",
+            'It would be Slow. Nothing was done yet: "yes" does it.',
+            "yes",
+            {"action": "archive", "filter": {"name_prefix": "Sl"}, "confirm": True},
+        ),
+        (
+            "purge Rose",
+            'It would end for good, with all it has. Nothing was done yet: "yes, purge Rose" does it.',
+            "Yes, please!",
+            {"action": "purge", "rappid_uuid": "Rose", "confirm": True},
+        ),
+        (
+            "archive the twins of kind project on all machines",
+            "Nothing was done yet: … does it. It would be:",
+            "ok, go ahead",
+            {"action": "archive_estate", "filter": {"kind": "project"}, "confirm": True},
+        ),
+        (
+            "restore home as a simulation",
+            'Other machines would be written to, so nothing was yet: "yes, restore home" does it.',
+            "do it",
+            {"action": "hatch", "egg_path": "home", "target": "local-simulate", "confirm": True},
+        ),
+        ("purge Rose", "Gone for good: Rose.", "yes", None),
+        ("purge Rose", "Nothing was done yet: …", "no", None),
+        ("purge Rose", "Nothing was done yet: …", "yes, but not today", None),
+    ],
+)
+def test_a_plain_yes_confirms_what_was_just_asked_and_nothing_else(
+    before: str,
+    asked: str,
+    answer: str,
+    arguments: dict[str, Any] | None,
+) -> None:
+    said = [
+        {"role": "user", "content": before},
+        {"role": "assistant", "content": f"(no model) {asked}"},
+        {"role": "user", "content": answer},
+    ]
+    found = decide(said, shipped_tools(), 0)
+    assert (found.arguments if isinstance(found, Decision) else None) == arguments
+    assert arguments or not (isinstance(found, Decision) and found.arguments.get("confirm"))
+
+
+def test_restoring_what_is_no_snapshot_is_told_as_nothing_that_an_agent_does() -> None:
+    said = [{"role": "user", "content": "restore calm"}]
+    call = decide(said, shipped_tools(), 0)
+    assert isinstance(call, Decision)
+    result = {"role": "tool", "name": call.name, "content": 'Error: No snapshot "calm".'}
+    told = decide([*said, result], shipped_tools(), 1)
+    assert isinstance(told, str)
+    assert told.startswith('(no model) No snapshot is called "calm", and none of my agents does that.')

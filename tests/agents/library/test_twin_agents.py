@@ -299,6 +299,21 @@ def understood() -> Callable[[str], Decision]:
         ("bring Rose back to her checkpoint", "Twin", {"action": "rollback", "rappid_uuid": "Rose"}),
         ("yes, roll back Rose", "Twin", {"action": "rollback", "rappid_uuid": "Rose", "confirm": True}),
         ("purge Rose", "Twin", {"action": "purge", "rappid_uuid": "Rose"}),
+        (
+            "archive all twins whose name starts with Sl",
+            "Twin",
+            {"action": "archive", "filter": {"name_prefix": "Sl"}},
+        ),
+        (
+            "please set aside every twin of kind project",
+            "Twin",
+            {"action": "archive", "filter": {"kind": "project"}},
+        ),
+        (
+            "archive my twins that have been idle for 30 days",
+            "Twin",
+            {"action": "archive", "filter": {"stopped_for_days": 30}},
+        ),
         ("yes, purge Rose.", "Twin", {"action": "purge", "rappid_uuid": "Rose", "confirm": True}),
         ("what is the soul of Rose?", "Twin", {"action": "update_soul", "rappid_uuid": "Rose"}),
         ("who is the twin Rose?", "Twin", {"action": "overview", "rappid_uuid": "Rose"}),

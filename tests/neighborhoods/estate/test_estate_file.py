@@ -108,6 +108,14 @@ def test_doors_are_read_from_the_rappid_alone() -> None:
     assert gate["files"]["members.json"] == "https://raw.githubusercontent.com/bob/club/main/members.json"
 
 
+def test_owner_that_is_no_account_of_github_has_no_address_there() -> None:
+    desk = Rappid.mint("desk", "gardener", b"x" * 32)
+    assert "repo" not in door(desk, has_account=False)
+    assert door(desk)["repo"] == "https://github.com/desk/gardener"
+    said = Rappid.parse(OLD)
+    assert door(said, has_account=False)["repo"] == door(said)["repo"], "its text names the place itself"
+
+
 def test_rappid_without_a_place_has_no_address() -> None:
     assert "repo" not in door(Rappid.parse("123e4567-e89b-42d3-a456-426614174000"))
 

@@ -8,7 +8,7 @@ import io
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,10 +24,19 @@ from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberListing
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import Target
+from neighborhoods.snapshot.shared_home import SharedHome
+from neighborhoods.snapshot.transports.rappd import RappdTransport
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine, to_folders, tree
+from twins.eggs.writers import exclusions
 from twins.eggs.writers.formats import EggFormat
 from twins.eggs.writers.pack import pack
+from twins.eggs.writers.source_tree import SourceFile, SourceTree, Verdict
 from twins.installer.errors import PlanChangedError
+from twins.lifecycle.archive_moves import archive_body
+from twins.lifecycle.state_index import list_archived
+from twins.lifecycle.tombstones import archived_record
+from twins.workspace.twin import Twin
+from twins.workspace.workspace import TwinLayout
 
 
 @pytest.fixture
@@ -59,6 +68,28 @@ def laptop(tmp_path: Path, desk: Machine) -> Machine:
     machine = Machine(tmp_path / "laptop", "laptop")
     machine.signers.trust(desk.key.fingerprint, "desk")
     return machine
+
+
+class AtHome:
+    """A peer's requests, answered by a home on this disk."""
+
+    def __init__(self, home: SharedHome) -> None:
+        self._home = home
+
+    async def answer(self, path: str) -> bytes:
+        return orjson.dumps(await (self._home.listing() if path else self._home.probe()))
+
+    async def stream(self, path: str) -> AsyncIterator[bytes]:
+        kind, _, twin = path[1:].partition("/")
+        copy = await (self._home.copy_twin(twin) if kind == "twins" else self._home.copy_agents())
+        with copy:
+            yield copy.read()
+
+    async def send_egg(self, egg: Path) -> bool:
+        raise AssertionError("nothing is sent")
+
+    async def aclose(self) -> None:
+        pass
 
 
 def test_simulation_brings_back_every_file_and_starts_nothing(
@@ -350,6 +381,92 @@ def test_drill_of_whole_snapshot_compares_every_file(desk: Machine, taken: Snaps
     # 5 of the brainstem, 6 of gardener, 5 of cook, 4 of baker
     assert found.files == 20
     assert [path.name for path in desk.folder.root.iterdir() if path.name.startswith(".drill")] == []
+
+
+def _archived(machine: Machine, name: str) -> Twin:
+    """A twin of that machine, set aside with its record."""
+    twin, places = machine.twin(name), TwinLayout(machine.root)
+    record = archived_record(
+        rappid=twin.rappid.text, key=twin.key, name=name, kind="personal", at=NOW, by="operator",
+        reason="until spring", last_known={"alive_at_archive": True, "port": 7083},
+    )  # fmt: skip
+    places.archive.mkdir(exist_ok=True)
+    archive_body(places, twin.workspace.root, record)
+    return twin
+
+
+def test_archived_twins_come_back_with_their_records(desk: Machine, pi: Machine, laptop: Machine) -> None:
+    here, there = _archived(desk, "iris"), _archived(pi, "rose")
+    options = SnapshotOptions(include_archived=True)
+    first = desk.take([SnapshotPeer("pi", FolderMember(pi.root))], options=options)
+    again = desk.take(
+        [SnapshotPeer("pi", FolderMember(pi.root))], options=options, now=NOW + timedelta(minutes=1)
+    )
+    for taken in (first, again):  # the second takes over what did not change
+        egg = Path(taken.record.path)
+        assert asyncio.run(drill(egg, desk.folder.root, desk.key.fingerprint)).problem == ""
+    done = laptop.hatch(egg, target=Target.LOCAL_SIMULATE, restore_archived=True)
+    assert not done.is_partial
+    for origin, twin, home in (
+        (desk, here, laptop.root),
+        (pi, there, laptop.root / "simulated" / "pi"),
+    ):
+        (entry,) = list_archived(TwinLayout(home))
+        assert "note" not in entry
+        assert (entry["hash"], entry["archived_reason"]) == (twin.key, "until spring")
+        assert tree(TwinLayout(home).archive) == tree(TwinLayout(origin.root).archive)
+
+
+def test_drill_notices_an_archived_twin_whose_record_was_excluded(
+    desk: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _archived(desk, "iris")
+    at_root = exclusions.at_root
+    monkeypatch.setattr(exclusions, "at_root", lambda name, *, archived=False: at_root(name))
+    taken = desk.take(options=SnapshotOptions(include_archived=True))
+    found = asyncio.run(drill(Path(taken.record.path), desk.folder.root, desk.key.fingerprint))
+    assert found.problem == "iris does not come back as archived: It has no archived.json."
+
+
+def test_drill_notices_a_file_that_was_neither_taken_nor_named(
+    desk: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = SourceTree.walk
+
+    def forgetful(self: SourceTree, start: str, verdict: Verdict) -> Iterator[SourceFile]:
+        return (one for one in walk(self, start, verdict) if one.path != "notes.txt")
+
+    monkeypatch.setattr(SourceTree, "walk", forgetful)
+    taken = desk.take()
+    found = asyncio.run(drill(Path(taken.record.path), desk.folder.root, desk.key.fingerprint))
+    assert found.problem == "gardener/notes.txt was there, is not in the snapshot, and nothing says why"
+
+
+def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi: Machine) -> None:
+    for machine in (desk, pi):
+        for path in (".ai/decisions/one.md", ".notes/two.md", "private/three.md", ".env"):
+            file = machine.root / "twins" / _key(machine) / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("NAME=1\n")
+        (file.parent / "link.txt").symlink_to("notes.txt")
+    shared = SharedHome(pi.root, "pi", is_held=lambda path, digest: False, is_answering=lambda twin: False)
+    taken = desk.take([SnapshotPeer("pi", RappdTransport("pi", AtHome(shared)))])
+    left = {
+        one.path.partition("/")[2] if one.path.startswith("pi/") else one.path: one.why
+        for one in taken.left_out
+    }
+    twin = next(path for path in left if path.endswith("private") and not path.startswith("gardener"))[:-8]
+    assert left == {
+        "gardener/.ai": "belongs to this machine",
+        "gardener/.notes": "belongs to this machine",
+        "gardener/private": "is private",
+        "gardener/.env": "may hold secrets",
+        "gardener/link.txt": "is a link, and links are not followed",
+        f"{twin}/private": "is private",
+        f"{twin}/.env": "may hold secrets",
+        f"{twin}/link.txt": "is a link, and links are not followed",
+    }
+    assert asyncio.run(drill(Path(taken.record.path), desk.folder.root, desk.key.fingerprint)).problem == ""
 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "no identity"])

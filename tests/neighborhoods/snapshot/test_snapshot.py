@@ -63,7 +63,7 @@ def test_snapshot_of_two_machines_has_published_layout(desk: Machine, pi: Machin
         assert orjson.loads(archive.read("members.json")) == manifest["members"]
         assert orjson.loads(archive.read("peers/pi/peer.json")) == manifest["members"]["peers"][0]
     assert set(names) == {
-        *("manifest.json", "members.json", "stamps.json", "integrity.json"),
+        *("manifest.json", "members.json", "stamps.json", "listing.json", "integrity.json"),
         *(f"brainstem/{name}" for name in ("rappid.json", "soul.md", "bonds.json")),
         *("brainstem/agents/clock_agent.py", "brainstem/data/notes.json"),
         *(

@@ -149,6 +149,18 @@ def test_guard_hostile_member_is_left_out_with_its_reason(
     assert guard.left_out[0].path.isprintable()
 
 
+def test_guard_names_a_senders_reason_and_believes_only_known_ones() -> None:
+    entries = [
+        (TarEntry(name, 0, left_out=why), ()) for name, why in (("a", "is private"), ("b", "\x1b[2Jx"))
+    ]
+    guard = TarGuard()
+    assert files([b"".join(tar_pieces(entries, is_sorted=False))], guard) == {}
+    assert [(one.path, one.reason) for one in guard.left_out] == [
+        ("a", "is private"),
+        ("b", "is a link, and links are not followed"),
+    ]
+
+
 def test_guard_link_then_file_below_it_writes_nothing_through_the_link() -> None:
     guard = TarGuard()
     found = files([archive(special("out", tarfile.SYMTYPE, "/etc"), ("out/passwd", b"x"))], guard)

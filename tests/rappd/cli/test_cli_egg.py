@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import re
+import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from fixtures.running_daemon import REPO, RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
 from envelopes.errors import ReportableError
+from rappd.cli import egg_view
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 
@@ -62,6 +66,7 @@ def test_plan_of_first_and_of_unchanged_hatching(idle: RunningDaemon, kitchen: G
     assert "✓ Complete: all 3 files match their hashes    ✓ signed by this machine" in own
     assert "  Unchanged    3  the same is there\n" in own
     assert "New" not in own
+    assert own.splitlines()[-1] == "Nothing to do: all of it is here."
     assert "  New          3  rappid, soul, 1 other\n" in idle.cli("egg", "plan", str(egg)).stdout
     assert "is here already; nothing had to be written." in kitchen.home.cli("egg", "hatch", str(egg)).stdout
 
@@ -371,3 +376,39 @@ def test_every_command_that_a_hint_names_exists() -> None:
         assert verb is not None, (first, file)
         if isinstance(verb, click.Group) and second:
             assert second in verb.list_commands(click.Context(verb)), (first, second, file)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_plan_names_each_kind_of_file_that_it_counts(role: Role) -> None:
+    assert egg_view._what({role.value: 2}), "a plan counts what it names"
+    page = (Path(egg_view.__file__).parents[1] / "web/components/eggs/plan-rows.js").read_text()
+    named = page[page.index("const CODE") : page.index("const CATEGORIES")]
+    assert re.search(rf"\b{role.value}\b", named)
+
+
+def test_web_address_is_fetched_by_each_command(
+    idle: RunningDaemon, kitchen: Gardener, fake_web: Callable[[Path], str]
+) -> None:
+    url = fake_web(kitchen.packed())
+    assert "✓ Complete" in idle.cli("egg", "inspect", url).stdout
+    assert "  New          3  " in idle.cli("egg", "plan", url).stdout
+    assert "hatched: 3 files" in idle.cli("egg", "hatch", url, "--yes").stdout
+    assert "Nothing to do" in idle.cli("egg", "plan", url).stdout
+    missing = idle.cli("egg", "plan", f"{url}.not.egg")
+    assert (missing.returncode, "answered 404" in missing.stderr) == (1, True)
+
+
+@pytest.fixture
+def fake_web() -> Iterator[Callable[[Path], str]]:
+    """Serves the folder of a file, and gives the file's address."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def serve(file: Path) -> str:
+        handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(file.parent))
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}/{file.name}"
+
+    yield serve
+    for one in servers:
+        one.shutdown()

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,36 @@ def test_hatch_under_a_running_daemon_restores_a_twin_and_wakes_it(
     assert (gardener / "notes.txt").read_text() == "mine"
     rows = json.loads(idle.cli("twins", "list", "--json").stdout)["twins"]
     assert {row["name"]: row["state"] for row in rows} == {"gardener": "awake", "cook": "asleep"}
+
+
+def test_a_plan_settles_with_its_hatching(
+    idle: RunningDaemon, snapshot: Path, make_daemon: Callable[..., RunningDaemon], tmp_path: Path
+) -> None:
+    egg = tmp_path / "cook.egg"
+    idle.cli("egg", "pack", "cook", "-o", str(egg))
+
+    def asked(*words: str) -> tuple[str, str]:
+        text = idle.cli(*words).stdout
+        return text.splitlines()[-1], text
+
+    for file, kind in ((str(egg), "egg"), (str(snapshot), "neighborhood")):
+        last, text = asked(kind, "plan", file)
+        assert last.startswith("Nothing to do: "), "what was said is here, and the twin is awake"
+        assert "wake again" not in text
+        assert "is here already; nothing had to be written." in idle.cli(kind, "hatch", file).stdout
+    fresh = make_daemon(
+        "fresh", LLM_FAKE="1"
+    )  # what was said waits beside the receipts until its first start
+    assert "hatched" in fresh.cli("egg", "hatch", str(egg)).stdout
+    assert fresh.cli("egg", "plan", str(egg)).stdout.endswith("Nothing to do: all of it is here.\n")
+    fresh.start()
+    assert fresh.cli("egg", "plan", str(egg)).stdout.endswith("Nothing to do: all of it is here.\n")
+    last = fresh.cli("neighborhood", "plan", str(snapshot)).stdout.splitlines()[-1]
+    assert "rappd neighborhood hatch" in last
+    fresh.cli("neighborhood", "hatch", str(snapshot))
+    planned = json.loads(fresh.cli("neighborhood", "plan", str(snapshot), "--json").stdout)["plan"]
+    assert planned["nothing_to_do"]
+    assert {row["created"] for row in planned["local"]} == {0}
 
 
 def test_plan_approved_for_another_tree_exits_9_and_writes_nothing(

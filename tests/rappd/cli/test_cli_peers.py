@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,21 @@ def test_an_empty_list_tells_where_was_looked_and_what_to_do(
     down = on_terminal(desk, "peers", "list")
     assert down.code == 0
     assert down.lines[-1] == "  → rappd start"
+
+
+def test_address_of_another_program_is_told_as_no_rappd(make_machine: Callable[..., Machine]) -> None:
+    desk = make_machine("desk")
+    with socket.create_server(("127.0.9.1", 0)) as other:
+        address = "{}:{}".format(*other.getsockname())
+        other.settimeout(30)
+        answering = threading.Thread(
+            target=lambda: [other.accept()[0].close() for _ in range(2)], daemon=True
+        )
+        answering.start()
+        added = desk.cli("peers", "add", address)
+    assert added.stdout.splitlines()[0] == f"! {address} is written down; what answers there is no rappd"
+    nobody = desk.cli("peers", "add", address)
+    assert "nobody answers there yet" in nobody.stdout
 
 
 def test_a_typed_address_is_found_listed_and_forgotten(make_machine: Callable[..., Machine]) -> None:

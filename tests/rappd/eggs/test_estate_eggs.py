@@ -283,3 +283,21 @@ def test_egg_in_json_hatches_out_of_an_estate(make_daemon: Make, tmp_path: Path)
     path = estate_egg(tmp_path / "json.egg", {"b" * 64: {"manifest.json": invite}})
     row = done(attic, "egg", "plan", path)["plan"]["members"][0]
     assert (row["kind"], row["plan"]["destination"]) == ("neighborhood", "answer")
+
+
+def test_doors_name_an_account_only_once_the_owner_has_one(make_daemon: Make) -> None:
+    desk = make_daemon("doors", RAPPD_NAME="kody")
+    desk.cli("twins", "new", "Rose")
+    done(desk, "estate", "rebuild")
+    other = f"rappid:@someone/place:{'1' * 64}"
+    added = desk.cli("estate", "add", other).stdout
+    assert "is listed in the estate" in added
+    assert [row.get("repo", "") for row in done(desk, "estate", "show")["doors"]] == ["", ""]
+    assert [line.split()[1] for line in desk.cli("estate", "show").stdout.splitlines()[2:]] == [
+        "made",
+        "listed",
+    ]
+    desk.environment["RAPPD_ESTATE_GITHUB"] = "kody"
+    doors = {row["rappid"]: row.get("repo", "") for row in done(desk, "estate", "show")["doors"]}
+    assert doors.pop(other) == "", "what is listed as one's own and is another's has no door of theirs"
+    assert list(doors.values()) == ["https://github.com/kody/rose"]

@@ -15,7 +15,7 @@ from fixtures import member_homes as homes
 from fixtures.running_daemon import agent_source
 
 from neighborhoods.snapshot import shared_home
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, read_tar
+from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.federation.test_tokens import issued
@@ -74,10 +74,30 @@ def test_read_twin_secrets_links_and_quarantined_code_stay_here(
     unread = agent_source("Unread")
     (twin / "agents/unread_agent.py").write_text(unread)
     hold(node, twin / "agents/unread_agent.py")
-    stream = mine.request("GET", f"/snapshot/twins/{homes.TWIN}").body
-    assert {"soul.md", "agents/water_agent.py", ".brainstem_data/memory.json"} <= names(stream)
-    for octets in (b"SECRET-OCTETS", b"KEY=1", b"Unread", b".env", b"id_ed25519", b"hard.txt"):
-        assert octets not in stream
+    friend = node.peer("curious", whose="friend", scopes=["SNAPSHOT"])
+    for peer in (mine, friend):
+        stream = peer.request("GET", f"/snapshot/twins/{homes.TWIN}").body
+        guard = TarGuard()
+        found = {entry.path for entry, _ in files_of(read_tar([stream], guard))}
+        assert {"soul.md", "agents/water_agent.py", ".brainstem_data/memory.json"} <= found
+        for octets in (b"SECRET-OCTETS", b"KEY=1", b"Unread", b"diary", b"node.key"):
+            assert octets not in stream
+        named = {one.path: one.reason for one in guard.left_out}
+        if peer is mine:
+            assert (
+                named.items()
+                >= {
+                    ".env.bak": "may hold secrets",
+                    "id_ed25519": "may hold secrets",
+                    "keys": "may hold secrets",
+                    "private": "is private",
+                    "hard.txt": "is a link, and links are not followed",
+                    "agents/unread_agent.py": "is quarantined, and nobody signs what nobody has read",
+                }.items()
+            )
+        else:
+            for octets in (b".env", b"id_ed25519", b"hard.txt", b"private", b"unread"):
+                assert octets not in stream
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_hatched_roster_lets_nobody_in(network: Three) -> None:
 
 def told_of(machine: Machine) -> list[tuple[str, str]]:
     rows = machine.owner("GET", "/notices")["notices"]
-    return [(row["what"], row["do"]) for row in rows if row["kind"] == "member"]
+    return [(row["what"], row["do"]) for row in rows if row["kind"] in ("member", "left")]
 
 
 def test_inviter_learns_once_that_an_invited_machine_joined(network: Three) -> None:
@@ -211,6 +211,7 @@ def test_who_joins_uninvited_stands_in_the_roster_and_may_call_nothing(
     assert is_refused(shed, "Mail")
     assert desk.cli(*shlex.split(do)[1:]).returncode == 0
     assert call(shed, "Mail")[0] == 0
+    assert not any("Chess" in text for text, _ in told_of(desk)), "it was admitted: nothing is to be decided"
 
 
 def others_in(machine: Machine, place: str) -> list[tuple[str, bool]]:
@@ -235,6 +236,8 @@ def test_member_that_leaves_is_told_to_the_others_and_may_call_nothing(
     done(pi, "neighborhood", "leave", "Choir")
     text = "pi left Choir; it may call nothing of yours in it any more."
     desk.wait_for(lambda: (text, "rappd neighborhood show Choir") in told_of(desk), 30, "the notice")
+    rows = done(desk, "notices", "list")["notices"]
+    assert [row["kind"] for row in rows if row["what"] == text] == ["left"]
     assert others_in(desk, "Choir") == []
     assert is_refused(pi, "Mail")
     assert ("pi", True) in others_in(desk, "Book club"), "it left one, not all"

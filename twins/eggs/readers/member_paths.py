@@ -26,6 +26,7 @@ _DATA = ".brainstem_data"
 _WORKFLOWS = "workflows"
 # What only the daemon may put there: packages and sources that run unread, notes about files, receipts.
 _RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
+_TOMBSTONE = "archived.json"
 _CACHE = "__pycache__"
 _REPOSITORY = (".git", "git~1")
 _RESERVED_DATA = frozenset({"kept", "unplaced"})
@@ -59,6 +60,12 @@ def in_workspace_of(names: Sequence[str]) -> Callable[[str], Place | None]:
     text = "\n".join(names).lower()
     odd = not text.isascii() or any(one in text for one in ("git", _CACHE, *_COMPILED))
     return in_workspace if odd else _unbarred_in_workspace
+
+
+def in_archived_workspace_of(names: Sequence[str]) -> Callable[[str], Place | None]:
+    """``in_workspace_of`` for a twin that goes into the archive: there its ``archived.json`` has a place."""
+    usual = in_workspace_of(names)
+    return lambda name: (Role.OTHER, name) if name == _TOMBSTONE else usual(name)
 
 
 def _unbarred_in_workspace(name: str) -> Place | None:

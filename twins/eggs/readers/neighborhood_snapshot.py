@@ -14,7 +14,7 @@ from twins.eggs.readers.destinations import EggOwner, answering, lenient, name_o
 from twins.eggs.readers.detected_egg import DetectedEgg, PartCollector, inside
 from twins.eggs.readers.formats import SCALES
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.member_paths import Place, in_workspace_of
+from twins.eggs.readers.member_paths import Place, in_archived_workspace_of, in_workspace_of
 from twins.errors import BadRappidError
 from twins.fs.untrusted_names import safe_component, shown
 from twins.workspace.rappid import Rappid, same
@@ -85,8 +85,12 @@ def _home(found: DetectedEgg, wholeness: HashCheck, rows: list[dict[str, Any]]) 
     keys = {folder: _key_of(found, folder, announced) for folder in folders}
     placing = PartCollector(found, unplaced=f"{own}/unplaced")
     names = [name for name in found.names if name not in wholeness.wrapping]
-    workspace = in_workspace_of(names)
-    placing.put_every(names, lambda name: _place(name, own, keys, workspace))
+    active, archived = in_workspace_of(names), in_archived_workspace_of(names)
+
+    def place(name: str) -> Place | None:
+        return _place(name, own, keys, archived if name.startswith(_TWINS[0]) else active)
+
+    placing.put_every(names, place)
     name = name_of(found, who.fields)
     family = SCALES["neighborhood"]
     return answering(found, family, wholeness.settle(), "", rappid=rappid, name=name, parts=placing.parts())

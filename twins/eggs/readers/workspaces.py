@@ -10,7 +10,7 @@ from twins.eggs.readers.destinations import owner_of, somebody
 from twins.eggs.readers.detected_egg import DetectedEgg
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.member_paths import Place, in_host, in_workspace_of
+from twins.eggs.readers.member_paths import Place, in_archived_workspace_of, in_host, in_workspace_of
 from twins.eggs.readers.rapplications import in_brainstem, rapp_id
 
 
@@ -52,7 +52,8 @@ def _workspace(
     if "repo/" in "\n".join(names):
         names.sort(key=lambda name: not name.startswith("repo/"))
     names = [name for name in names if name not in wholeness.wrapping]
-    place = in_workspace_of(names)
+    is_archived = family is SCALES["twin"] and found.manifest.get("lifecycle") == ARCHIVED
+    place = (in_archived_workspace_of if is_archived else in_workspace_of)(names)
     return somebody(found, family, who, names, place, wholeness.settle, destination=destination)
 
 

@@ -62,7 +62,8 @@ _MADE_ANEW_NAMES = frozenset(
     }
 )  # fmt: skip
 _LOCAL_NAMES = frozenset({"brainstem.log", "lifecycle.log"})
-_LOCAL_AT_ROOT = frozenset({"logs", "src", "hatch_receipt.json", "archived.json"})
+_LOCAL_AT_ROOT = frozenset({"logs", "src", "hatch_receipt.json"})
+_TOMBSTONE = "archived.json"
 _LOCAL_MEMORY = frozenset({"kept", "soul_history", "unplaced"})
 _KERNEL_FILES = frozenset({"basic_agent.py", "__init__.py"})
 _HALF_WRITTEN = re.compile(r"\..*\.tmp")
@@ -92,10 +93,15 @@ def by_name(name: str) -> ExclusionReason | None:
         key = shorter
 
 
-def at_root(name: str) -> ExclusionReason | None:
-    """The same for what lies directly in a workspace, where dot-names are the daemon's own."""
+def at_root(name: str, *, archived: bool = False) -> ExclusionReason | None:
+    """The same for what lies directly in a workspace, where dot-names are the daemon's own.
+
+    ``archived``: the twin travels as an archived one, whose state its ``archived.json`` is.
+    """
     key = _plain(name)
-    if key in _LOCAL_AT_ROOT:
+    if archived and name == _TOMBSTONE:
+        return None
+    if key in _LOCAL_AT_ROOT or key == _TOMBSTONE:
         return ExclusionReason.LOCAL
     return by_name(name) or (ExclusionReason.LOCAL if key.startswith(".") else None)
 

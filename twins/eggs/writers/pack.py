@@ -62,7 +62,7 @@ def pack(
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
-        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held)
+        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held, archived)
         load.ancestors = ancestors or {}
         load.lifecycle = ARCHIVED if archived else ""
         if held is not None:
@@ -109,6 +109,7 @@ def _gathered(
     conversations: ConversationSource | None,
     exclude_memory: bool,
     is_held: IsHeld | None,
+    archived: bool,
 ) -> EggContents:
     if form.needs_item != bool(item):
         raise ValueError(f"the form {form} packs {'one item' if form.needs_item else 'no single item'}")
@@ -127,6 +128,7 @@ def _gathered(
         exclude_memory=exclude_memory,
         published_only=form is EggFormat.ORGANISM,
         is_held=is_held,
+        archived=archived,
     )
     if form is EggFormat.RAPP1_ORGANISM:
         in_nfc(load)

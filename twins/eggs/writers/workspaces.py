@@ -45,11 +45,13 @@ def whole_workspace(
     exclude_memory: bool,
     published_only: bool = False,
     is_held: IsHeld | None = None,
+    archived: bool = False,
 ) -> EggContents:
     """Everything that lives in a workspace. Its trees stay open as long as ``held``.
 
     ``published_only`` leaves out what the organism egg has no place for, and takes the ``.env`` in, without
-    its secrets, unless it is held. Raises ``NoSuchTwinError`` where nobody lives, ``BadFileError``.
+    its secrets, unless it is held. ``archived`` takes the record of an archived twin in.
+    Raises ``NoSuchTwinError`` where nobody lives, ``BadFileError``.
     """
     tree = held.enter_context(SourceTree(workspace.root))
     identity_file = tree.read(IDENTITY, MAX_IDENTITY_BYTES)
@@ -74,7 +76,7 @@ def whole_workspace(
             return _within(first, rest) or (ExclusionReason.NO_PLACE if deep else None)
         if first == MEMORY:
             return ExclusionReason.MEMORY if exclude_memory else None
-        return _at_root(first) or (
+        return _at_root(first, archived) or (
             ExclusionReason.NO_PLACE if published_only and first not in _PUBLISHED else None
         )
 
@@ -104,11 +106,11 @@ def in_nfc(load: EggContents) -> None:
     load.members = [one.named(unicodedata.normalize("NFC", one.name)) for one in load.members]
 
 
-def _at_root(name: str) -> ExclusionReason | None:
+def _at_root(name: str, archived: bool) -> ExclusionReason | None:
     key = folded(name)
     # What is called Agents is the folder agents on some disks only; no reader takes it for that.
     misplaced = key in _TAKEN or key in ("agents", SOUL) or (key in _MEANT and key != name)
-    return exclusions.at_root(name) or (ExclusionReason.NO_PLACE if misplaced else None)
+    return exclusions.at_root(name, archived=archived) or (ExclusionReason.NO_PLACE if misplaced else None)
 
 
 def _within(first: str, rest: str) -> ExclusionReason | None:

@@ -102,7 +102,7 @@ export function openPlan(file, decided, signature) {
     const actions = () => {
       const files = writes(plan);
       if (!files && plan.answer) return closing(() => dialog.close(), "Close", runHere, replayHere);
-      if (!files && plan.seal.standing !== "trusted")
+      if (plan.nothing_to_do)
         return [
           h(
             "p",

@@ -11,6 +11,7 @@ const ROLES = {
   memory: ["memory file", "memory files"],
   conversations: ["conversations"],
   page: ["page file", "page files"],
+  workflow: ["workflow", "workflows"],
   env: [".env"],
   roster: ["roster", "rosters"],
   other: ["other file", "other files"],

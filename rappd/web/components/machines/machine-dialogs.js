@@ -31,8 +31,8 @@ export function openAddAddress() {
       };
       const who = added.name
         ? `${nameOf(added)} answers at ${added.address}.`
-        : `${added.address} is written down.`;
-      toast(added.name || added.legacy ? who : `${who} Nobody answers there now.`, {
+        : `${added.address} is written down${added.other ? "; what answers there is no rappd" : ""}.`;
+      toast(added.name || added.legacy || added.other ? who : `${who} Nobody answers there now.`, {
         actions: [{ label: "Undo", run: () => orShowFailure(undo) }],
       });
     },

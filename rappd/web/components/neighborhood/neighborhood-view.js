@@ -1,7 +1,7 @@
 /** Machines › Neighborhood: all machines as a picture, taking a snapshot of them, and the snapshots. */
 
 import { Problem } from "../../lib/api.js";
-import { bytes, count } from "../../lib/format.js";
+import { bytes, count, joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { stripControl } from "../machines/labels.js";
@@ -134,6 +134,8 @@ export function neighborhoodView(place) {
 function result({ snapshot, failed, oversize, left_out: left, partial, untried }) {
   const [mark, kind, words] = drillState(snapshot);
   const secrets = left.filter(({ id }) => id);
+  const others = left.filter(({ id }) => !id);
+  const reasons = [...new Set(others.map(({ why }) => why))];
   const lines = [
     ...failed.map(({ path, why }) => [sign("✗", "bad"), `${stripControl(path)}: ${stripControl(why)}`]),
     ...oversize.map(({ path, why }) => [sign("!", "warn"), `left out, too large: ${stripControl(path)} (${bytes(Number.parseInt(why, 10))})`]),
@@ -147,7 +149,9 @@ function result({ snapshot, failed, oversize, left_out: left, partial, untried }
     more > 0 && h("p", { class: "soft" }, `and ${more} more`),
     oversize.length > 0 && h("p", { class: "soft" }, "To take larger twins, too: ", h("code", {}, "rappd neighborhood snapshot --max-twin-bytes BYTES")),
     failed.length > 0 && h("p", { class: "soft" }, "Take another when they answer: only what is missing or changed is copied."),
-    left.length > secrets.length &&
-      h("p", { class: "soft" }, `Left out: ${count(left.length - secrets.length, "file")} (keys, .env, caches and the like).`),
+    ...reasons.map((why) => {
+      const kept = others.filter((one) => one.why === why).map(({ path }) => path);
+      return h("p", { class: "soft" }, stripControl(`Left out: ${joinNames(kept, NAMED)} (${why}).`));
+    }),
   ];
 }

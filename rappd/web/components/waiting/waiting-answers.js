@@ -21,6 +21,8 @@ const KINDS = {
   schedule: "A scheduled task failed",
   answer: "A late answer",
   member: "A machine joined your neighborhood",
+  left: "A machine left your neighborhood",
+  record: "Records of this machine are missing or changed",
   call: "Open calls came back",
   fault: "The list of quarantined code is damaged",
   unready: "This machine is not ready",
@@ -59,6 +61,7 @@ export function answersTo(row, problem) {
     ],
     schedule: () => [link("See snapshots", "#/machines/neighborhood"), dismiss()],
     member: () => [link("See machines", "#/machines"), dismiss()],
+    left: () => [link("See machines", "#/machines"), dismiss()],
     call: () => [link("See machines", "#/machines"), dismiss()],
     answer: () => [row.subject && link("Read it", `#/activity/thread/${encodeURIComponent(row.subject)}`), dismiss()],
   };
