@@ -167,12 +167,15 @@ def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
 
 def failed(test: dict[str, Any]) -> bool:
     """True for a failure that counts against the agent; requirements of registries alone do not."""
-    return not test["passed"] and bool(test.get("required", True))
+    return not test["passed"] and not test.get("skipped") and bool(test.get("required", True))
 
 
 def show_tests(tests: list[dict[str, Any]]) -> None:
-    """One line per test."""
+    """One line per test; what was not tested has neither tick nor cross."""
     for test in tests:
+        if test.get("skipped"):
+            print_out(dim(f"– {test['test']:<{_NAMES}} {test.get('message', '')}".rstrip()))
+            continue
         verdict: Verdict = "bad" if failed(test) else ("good" if test["passed"] else "note")
         _show(verdict, test["test"], strip_control(test.get("message", "")))
 

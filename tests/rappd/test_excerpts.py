@@ -30,3 +30,9 @@ def test_excerpt_holds_each_word(text: str, words: list[str], shown: str | None)
     assert all(word in found.lower() for word in words)
     assert len(found) < 330
     assert "…" in found
+
+
+def test_excerpt_cuts_no_word() -> None:
+    found = excerpt(f"{'wander ' * 40}pumpkins {'orange ' * 40}", ["pumpkins"], 60)
+    assert set(found.split()) == {"…", "wander", "pumpkins", "orange"}
+    assert found.startswith("… wander") and found.endswith("orange …")

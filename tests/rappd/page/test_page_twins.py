@@ -142,7 +142,7 @@ async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
     site.daemon.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name=re.compile("More for Fern")).click()
-        await page.get_by_role("menuitem", name="Start on a port").click()
+        await page.get_by_role("menuitem", name="Let programs reach it (own port)").click()
         await expect(page.locator("[data-key='fern-91c3'] .problem")).to_contain_text("All ports are taken.")
         await expect(page.locator(".problem")).to_have_count(1)
 
