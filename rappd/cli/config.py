@@ -106,7 +106,7 @@ def unset(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"setting": {**_row(effective), "removed_from": files}})
         return
-    where = dim(f"taken out of {' and '.join(files)}" if files else "it was not set")
+    where = dim(f"taken out of {' and '.join(files)}" if files else "already the default")
     shown = strip_control(_shown(effective)) or "empty"
     print_out(f"{status_mark('good')} {setting.name} is {shown}, {_origin(effective)}  {where}")
     if running and not setting.live:

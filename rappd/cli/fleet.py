@@ -68,7 +68,7 @@ def status(timeout: float, as_json: bool) -> int:
 
 @fleet.command("archive_estate")
 @click.option(
-    "--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; may be given again."
+    "--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; repeatable."
 )
 @click.option("--confirm", is_flag=True, help="Do it; without this, only say which.")
 @click.option("--here", is_flag=True, help="On this machine alone.")

@@ -159,7 +159,7 @@ def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
                 return row
             if "remaining" in row and not as_json:
                 minutes, seconds = divmod(int(row["remaining"]), 60)
-                what = "Waiting for the phone" if known == "open" else "Now tap Yes on the phone"
+                what = "Waiting for the phone" if known == "open" else "Now tap “Same number” on the phone"
                 line(f"{what}. Closes in {minutes}:{seconds:02}")
             if (
                 known == "open"

@@ -13,6 +13,7 @@ import rappd
 
 HERE = Path(__file__).parent
 WEB = Path(rappd.__file__).parent / "web"
+PHONE = Path(rappd.__file__).parent / "tether" / "page"
 NODE = shutil.which("node")
 
 
@@ -20,6 +21,7 @@ NODE = shutil.which("node")
 def test_modules_of_the_page_under_node(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("vendor", "icons", "css")
     shutil.copytree(WEB, tmp_path / "web", ignore=ignored)
+    shutil.copytree(PHONE, tmp_path / "phone")
     shutil.copytree(HERE / "node", tmp_path / "node")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     tests = sorted(map(str, (tmp_path / "node").glob("*.test.mjs")))

@@ -7,7 +7,7 @@ import { bytes, clock, count, onDay } from "../../lib/format.js";
 import { canSend, openSending } from "./egg-sending.js";
 import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
-import { fill, h } from "../../lib/dom.js";
+import { breakable, fill, h } from "../../lib/dom.js";
 import { kindOf } from "./labels.js";
 import { hatchings, undoHatching } from "./hatch-notice.js";
 import { signersList } from "./signers.js";
@@ -69,7 +69,7 @@ function packedRow({ file, folder, path, size, at }) {
     h(
       "div",
       {},
-      h("p", {}, file),
+      h("p", {}, breakable(file)),
       h("p", { class: "soft" }, `${bytes(size)}, packed ${onDay(at)} ${clock(at)}`),
       errorPlace,
     ),
@@ -89,7 +89,7 @@ function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: ba
     h(
       "div",
       {},
-      h("p", {}, name),
+      h("p", {}, breakable(name)),
       h(
         "p",
         { class: "soft" },

@@ -2,7 +2,7 @@
 
 import { ask } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { timeOrDay } from "../../lib/format.js";
+import { firstSentence, timeOrDay } from "../../lib/format.js";
 import { nameOf } from "../chat/chat-target.js";
 import { stripControl } from "../machines/labels.js";
 import { toast } from "../ui/toast.js";
@@ -51,9 +51,6 @@ export function foundRow(row, words) {
   const detail = `${row.turn ? `${who}, ${timeOrDay(row.at)}: ` : `${timeOrDay(row.at)}, ${who}`}${row.detail}`;
   return { kind, title, detail, href, words: words.trim().split(/\s+/) };
 }
-
-/** A model is told more of an agent than a list needs. */
-const firstSentence = (text) => /^.*?[.!?](?=\s|$)/.exec(text)?.[0] ?? text;
 
 /** The commands of the command line; none while they cannot be fetched. */
 export function commandRows() {

@@ -2,7 +2,7 @@
 
 import { Problem, post } from "../../lib/api.js";
 import { buddyLine } from "../cartridges/buddy.js";
-import { fill, h } from "../../lib/dom.js";
+import { breakable, fill, h } from "../../lib/dom.js";
 import { menuButton } from "../ui/menu.js";
 import { canSend, openSending } from "../eggs/egg-sending.js";
 import { dragsOut, eggLine, eggOf } from "../eggs/packed-egg.js";
@@ -41,7 +41,7 @@ export function twinCard(row) {
     const text = `${called}\n${row.state}\n${row.port}`;
     if (text === drawn) return; // what has the keyboard stays
     drawn = text;
-    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, called));
+    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, breakable(called)));
     fill(now, state(row));
     fill(
       actions,
