@@ -24,9 +24,7 @@ _OUT = click.option("-o", "--output", "into", type=_PATH, metavar="OUT", help="S
 _REPLACE = click.option("--replace", is_flag=True, help="OUT may exist.")
 _FORCE = click.option("--force", is_flag=True, help="Take FILE though its body is not what its hash says.")
 _AT = click.option("--at", default="", metavar="MOMENT", help="What counts as now: 2026-11-21T09:40:00Z.")
-_INPUT = click.option(
-    "--input", "inputs", multiple=True, metavar="JSON", help="Input; repeatable."
-)
+_INPUT = click.option("--input", "inputs", multiple=True, metavar="JSON", help="Input; repeatable.")
 _SHAPES = ("seed", "legacy", "spec")
 
 

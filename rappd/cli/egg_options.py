@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from envelopes.errors import ReportableError
 from rappd.cli.console import dim, print_err, status_mark, strip_control
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
@@ -19,7 +21,33 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-FILE = click.argument("file", type=click.Path(path_type=Path))
+_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
+"""Begins as the id of an arrived egg, as ``rappd egg arrived`` prints it."""
+
+
+class _EggPath(click.Path):
+    """A path, or the beginning of the id of an egg that arrived from another machine."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if isinstance(value, str) and _ID.fullmatch(value) and not path.exists():
+            return _arrived(value) or path
+        return path
+
+
+def _arrived(start: str) -> Path | None:
+    """The file of the one arrived egg whose id begins so; None without one, or without a daemon that knows."""
+    from rappd.control_client import ControlClient
+
+    try:
+        rows = ControlClient(Home.here()).get("/eggs/arrived")["arrived"]
+    except ReportableError:
+        return None
+    found = [Path(row["path"]) for row in rows if row["id"].startswith(start)]
+    return found[0] if len(found) == 1 else None
+
+
+FILE = click.argument("file", type=_EggPath(path_type=Path))
 REGISTRY = click.option(
     "--registry",
     type=click.Path(path_type=Path),

@@ -79,7 +79,10 @@ def rebuild(as_json: bool) -> None:
 )
 @click.option("--exclude-memory", is_flag=True, help="Leave memories and conversations behind.")
 @click.option(
-    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id printed with the warning."
+    "--allow",
+    multiple=True,
+    metavar="ID",
+    help="Let a likely secret travel, by the id printed with the warning.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @JSON

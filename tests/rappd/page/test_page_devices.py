@@ -350,7 +350,12 @@ async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str, w
             await faultless(page)
 
 
-SAYS = {"compare": "show this number?", "waiting": "Now tap “Same number”", "differs": "differ.", "expired": "expired."}
+SAYS = {
+    "compare": "show this number?",
+    "waiting": "Now tap “Same number”",
+    "differs": "differ.",
+    "expired": "expired.",
+}
 
 
 async def faultless(page: Page) -> None:

@@ -80,5 +80,7 @@ async def test_lines_are_as_long_as_one_reads_well(site: Any, width: int, column
     async with site.opened("#/settings", viewport={"width": width, "height": 900}) as page:
         await page.locator(".card").nth(1).wait_for()
         assert 70 <= await page.evaluate(LONGEST_LINE) <= 105
-        grid = "getComputedStyle(document.querySelector('.column .cards')).gridTemplateColumns.split(' ').length"
+        grid = (
+            "getComputedStyle(document.querySelector('.column .cards')).gridTemplateColumns.split(' ').length"
+        )
         assert await page.evaluate(grid) == columns

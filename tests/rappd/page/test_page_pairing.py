@@ -49,9 +49,7 @@ async def test_pairing_shows_four_words_without_default_owner(site: Any) -> None
             await dialog.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
         )
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
-        differ, same = (
-            dialog.get_by_role("button", name=name) for name in ("Different", "Same words")
-        )
+        differ, same = (dialog.get_by_role("button", name=name) for name in ("Different", "Same words"))
         looks = """it => {
             const {width, height} = it.getBoundingClientRect();
             const {backgroundColor, color, fontWeight} = getComputedStyle(it);
