@@ -29,7 +29,7 @@ class _EggPath(click.Path):
     """A path, or the beginning of the id of an egg that arrived from another machine."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
+        path: Path = super().convert(value, param, ctx)  # type: ignore[assignment]  # as path_type says
         if isinstance(value, str) and _ID.fullmatch(value) and not path.exists():
             return _arrived(value) or path
         return path
