@@ -82,7 +82,9 @@ def test_owner_adds_a_memory_that_the_agent_recalls(daemon: RunningDaemon) -> No
     made = daemon.post("/memories", body, control=True).json()["memory"]
     assert (made["message"], made["theme"], made["tags"]) == ("The kettle whistles.", "insight", ["kitchen"])
     assert texts(memories(daemon, query="kettle")) == ["The kettle whistles."]
-    found = daemon.post("/agents/run", {"agent": "ContextMemory", "args": {"keywords": ["kettle"]}}, control=True)
+    found = daemon.post(
+        "/agents/run", {"agent": "ContextMemory", "args": {"keywords": ["kettle"]}}, control=True
+    )
     assert "The kettle whistles." in found.json()["result"]
     cleo = "33333333-2222-4333-8444-555555555555"
     assert daemon.post("/memories", {"message": "Cleo's own.", "user_guid": cleo}, control=True).status == 200

@@ -283,7 +283,9 @@ async def test_code_nobody_scans_names_wifi_and_port(site: Any) -> None:
         await expect(page.locator("dialog")).to_contain_text("Nobody came yet.")
         await expect(page.locator("dialog")).to_contain_text("mobile data")
         await expect(page.locator("dialog")).to_contain_text("block port 7072?")
-        sent(site, "GET", "/devices/window", 200, window("open") | {"id": "another", "code": "NEW1-2345-6789"})
+        sent(
+            site, "GET", "/devices/window", 200, window("open") | {"id": "another", "code": "NEW1-2345-6789"}
+        )
         await expect(page.locator("dialog")).to_contain_text("NEW1-2345-6789")
         await expect(page.locator(".dialog-inside [role=status]")).to_have_text("")
 

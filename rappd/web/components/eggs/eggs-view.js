@@ -4,7 +4,7 @@ import { download, get } from "../../lib/api.js";
 import { attemptIn } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
-import { canSend, openSending } from "./egg-sending.js";
+import { canSend, openSending } from "../outbox/egg-sending.js";
 import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
 import { breakable, fill, h } from "../../lib/dom.js";

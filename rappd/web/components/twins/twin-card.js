@@ -4,7 +4,7 @@ import { Problem, post } from "../../lib/api.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { breakable, fill, h } from "../../lib/dom.js";
 import { menuButton } from "../ui/menu.js";
-import { canSend, openSending } from "../eggs/egg-sending.js";
+import { canSend, openSending } from "../outbox/egg-sending.js";
 import { dragsOut, eggLine, eggOf } from "../eggs/packed-egg.js";
 import { attemptIn } from "../ui/problem.js";
 import { openSoul } from "./soul-dialog.js";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { testResults } from "../web/components/editor/test-results.js";
-import { told } from "../web/components/eggs/egg-sending.js";
+import { told } from "../web/components/outbox/egg-sending.js";
 
 const passed = (name) => ({ test: name, passed: true, message: "", required: true, skipped: false });
 const skipped = (name) => ({ test: name, passed: false, message: "Skipped — no instance", required: true, skipped: true });
