@@ -24,16 +24,20 @@ SECRETS = (*_SECRET_NAMES, *(name.replace('"', "'") for name in _SECRET_NAMES))
 
 @dataclass(slots=True, frozen=True)
 class TestOutcome:
-    """One test's outcome. What only a registry wants is not ``required`` and fails nobody."""
+    """One test's outcome. What only a registry wants is not ``required`` and fails nobody.
+
+    ``skipped``: not tested, since a test before it failed; no fault of its own.
+    """
 
     test: str
     passed: bool
     message: str = ""
     required: bool = True
+    skipped: bool = False
 
 
 def run(path: Path, agents_dir: Path) -> dict[str, Any]:
-    """``{passed, tests: [{test, passed, message, required}]}``: ten tests in a fixed order."""
+    """``{passed, tests: [{test, passed, message, required, skipped}]}``: ten tests in a fixed order."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -50,8 +54,8 @@ def _manifest_tests(content: bytes) -> Iterator[TestOutcome]:
     manifest = find_manifest(content)
     if manifest is None:
         yield TestOutcome("has_manifest", False, "No __manifest__; only a registry needs one", required=False)
-        yield TestOutcome("manifest_fields", False, "Skipped — no manifest", required=False)
-        yield TestOutcome("name_format", False, "Skipped — no manifest", required=False)
+        yield TestOutcome("manifest_fields", False, "Skipped — no manifest", required=False, skipped=True)
+        yield TestOutcome("name_format", False, "Skipped — no manifest", required=False, skipped=True)
         return
     yield TestOutcome("has_manifest", True, required=False)
     missing, wrong = missing_fields(manifest), faults(manifest)
@@ -72,7 +76,7 @@ def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestO
         line = f" line {failure.line}" if failure and failure.line else ""
         told = f"{path.name}{line}: {failure.reason if failure else 'it does not load'}"
         yield TestOutcome("has_basic_agent", False, told)
-        yield TestOutcome("instantiation", False, "Skipped — the file does not load")
+        yield TestOutcome("instantiation", False, "Skipped — the file does not load", skipped=True)
     else:
         offered = agent_classes(module)
         classes = [cls for cls in offered if any(base.__name__ == "BasicAgent" for base in cls.__mro__)]
@@ -82,10 +86,14 @@ def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestO
             instance, verdict = _instantiated(min(classes, key=lambda cls: cls.__name__))
             yield verdict
         else:
-            yield TestOutcome("instantiation", False, "Skipped — no agent class")
+            yield TestOutcome("instantiation", False, "Skipped — no agent class", skipped=True)
     yield _name_test(instance)
     yield _perform_test(instance)
-    yield _script_test(path)
+    if module is None or failure is not None:
+        told = "Skipped — the file does not load"
+        yield TestOutcome("standalone_execution", False, told, required=False, skipped=True)
+    else:
+        yield _script_test(path)
 
 
 def _instantiated(cls: type) -> tuple[Any, TestOutcome]:
@@ -98,7 +106,7 @@ def _instantiated(cls: type) -> tuple[Any, TestOutcome]:
 def _name_test(instance: Any) -> TestOutcome:
     test = "runtime_name_is_tool_safe"
     if instance is None:
-        return TestOutcome(test, False, "Skipped — no instance")
+        return TestOutcome(test, False, "Skipped — no instance", skipped=True)
     name, metadata = getattr(instance, "name", None), getattr(instance, "metadata", None)
     if not isinstance(name, str) or not name:
         return TestOutcome(test, False, f"name is {name!r}")
@@ -113,7 +121,7 @@ def _name_test(instance: Any) -> TestOutcome:
 def _perform_test(instance: Any) -> TestOutcome:
     test = "perform_returns_str"
     if instance is None:
-        return TestOutcome(test, False, "Skipped — no instance")
+        return TestOutcome(test, False, "Skipped — no instance", skipped=True)
     try:
         value = invoke(instance, {}).value
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
@@ -172,8 +180,9 @@ def _text_tests(content: bytes) -> Iterator[TestOutcome]:
     try:
         documented = bool((ast.get_docstring(ast.parse(content)) or "").strip())
     except (SyntaxError, ValueError, RecursionError):
-        documented = False
-    yield TestOutcome("has_docstring", documented, "" if documented else "The file has no docstring")
+        yield TestOutcome("has_docstring", False, "Skipped — the file does not load", skipped=True)
+    else:
+        yield TestOutcome("has_docstring", documented, "" if documented else "The file has no docstring")
     text = content.decode("utf-8", "replace")
     lines = [
         number

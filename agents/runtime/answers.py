@@ -93,6 +93,7 @@ class TestAnswer(msgspec.Struct):
     passed: bool
     message: str = ""
     required: bool = True
+    skipped: bool = False
 
 
 class TestsAnswer(msgspec.Struct):

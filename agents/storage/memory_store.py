@@ -1,10 +1,12 @@
-"""Memories as their owner sees them: listed, searched, corrected and deleted in the files that agents write."""
+"""Memories as their owner sees them: listed, searched, added, corrected and deleted in the files that agents write."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import uuid
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -85,6 +87,26 @@ class MemoryStore:
         words = query.casefold().split()
         found = [one for one in memories if _mentions(one, words)]
         return MemoriesPage(found[offset : offset + limit], len(found), len(memories))
+
+    def add(self, guid: str, fields: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+        """Stores a new memory, as the agent that remembers does. ``message`` is among ``fields``."""
+        value = {
+            "conversation_id": guid or "current",
+            "session_id": "current",
+            "message": fields["message"],
+            "mood": "neutral",
+            "theme": fields.get("theme", "fact"),
+            "date": at.strftime("%Y-%m-%d"),
+            "time": at.strftime("%H:%M:%S"),
+            "tags": list(fields.get("tags", [])),
+        }
+        key = str(uuid.uuid4())
+
+        def put(memories: dict[str, Any]) -> None:
+            memories[key] = value
+
+        self._locked(_whose(guid), put)
+        return _shown(key, value)
 
     def change(self, guid: str, key: str, version: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Sets ``message``, ``theme`` or ``tags`` of the memory that still is ``version``.

@@ -86,6 +86,10 @@ class PeerClient:
         self._exchanges = Exchanges()
         self._http: aiohttp.ClientSession | None = None
 
+    def round_trip(self, fingerprint: str) -> float:
+        """Seconds that the last probe's answer took on its open connection; 0.0 before the first."""
+        return self._round_trips.get(fingerprint, 0.0)
+
     async def probe(self, peer: Peer, hello: bytes, *, wait: float) -> Envelope:
         """Like ``send``.
 

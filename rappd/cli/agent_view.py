@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
     terminal_width,
+    utf8,
     wrapped,
 )
 from rappd.cli.formatting import sentence
@@ -167,12 +169,16 @@ def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
 
 def failed(test: dict[str, Any]) -> bool:
     """True for a failure that counts against the agent; requirements of registries alone do not."""
-    return not test["passed"] and bool(test.get("required", True))
+    return not test["passed"] and not test.get("skipped") and bool(test.get("required", True))
 
 
 def show_tests(tests: list[dict[str, Any]]) -> None:
-    """One line per test."""
+    """One line per test; what was not tested has neither tick nor cross."""
     for test in tests:
+        if test.get("skipped"):
+            sign = "–" if utf8(sys.stdout) else "-"
+            print_out(dim(f"{sign} {test['test']:<{_NAMES}} {test.get('message', '')}".rstrip()))
+            continue
         verdict: Verdict = "bad" if failed(test) else ("good" if test["passed"] else "note")
         _show(verdict, test["test"], strip_control(test.get("message", "")))
 

@@ -103,7 +103,7 @@ def remove(name: str, as_json: bool) -> None:
 @click.argument("token")
 @_JSON
 def undo(token: str, as_json: bool) -> None:
-    """Bring a removed file back; TOKEN is what removing it told."""
+    """Bring a removed file back; TOKEN is the code printed when you removed it."""
     home = Home.here()
     daemon = ControlClient(home)
     if daemon.running():

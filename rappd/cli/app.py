@@ -1,4 +1,4 @@
-"""``rappd``: finds the verb's room when it is called, and turns every error into one shape."""
+"""``rappd``: imports the module of the command that is called, and turns every error into one shape."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.commands import COMMANDS
+from rappd.cli.commands import COMMANDS, GROUPS
 from rappd.version import __version__
+
+_NAME_CELLS = max(map(len, COMMANDS))
+"""Names of all groups are as wide as the longest, so that the texts stand below each other."""
 
 
 class LazyGroup(SuggestingGroup):
-    """Verbs whose rooms are imported when they are called."""
+    """Commands whose modules are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -29,8 +32,9 @@ class LazyGroup(SuggestingGroup):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{_NAME_CELLS}}", COMMANDS[name][1]) for name in names])
 
 
 @click.group(
@@ -42,7 +46,7 @@ class LazyGroup(SuggestingGroup):
 def rappd() -> None:
     """Agents that belong to you, on your own machines.
 
-    rappd start wakes this machine's brainstem; rappd chat talks to it.
+    rappd start starts this machine's brainstem; rappd chat talks to it.
     """
 
 

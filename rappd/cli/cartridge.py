@@ -24,9 +24,7 @@ _OUT = click.option("-o", "--output", "into", type=_PATH, metavar="OUT", help="S
 _REPLACE = click.option("--replace", is_flag=True, help="OUT may exist.")
 _FORCE = click.option("--force", is_flag=True, help="Take FILE though its body is not what its hash says.")
 _AT = click.option("--at", default="", metavar="MOMENT", help="What counts as now: 2026-11-21T09:40:00Z.")
-_INPUT = click.option(
-    "--input", "inputs", multiple=True, metavar="JSON", help="Give it in; may be given again."
-)
+_INPUT = click.option("--input", "inputs", multiple=True, metavar="JSON", help="Input; repeatable.")
 _SHAPES = ("seed", "legacy", "spec")
 
 
@@ -125,7 +123,7 @@ def freeze(
 ) -> int:
     """Run FILE for N steps and freeze it there.
 
-    It is saved in FILE, or in OUT. A frame that ends before is told as done.
+    It is saved in FILE, or in OUT. A frame that ends earlier counts as done.
     """
     given = [_json(one) for one in inputs]
     found = _verbs(at).run(file, inputs=given, steps=after, into=into or file, replace=replace)
@@ -187,7 +185,7 @@ def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
 @click.argument("name")
 @click.option(
     "--program", "programs", type=_PATH, multiple=True, required=True, metavar="FILE.lispy",
-    help="Its program; may be given again.",
+    help="Its program; repeatable.",
 )  # fmt: skip
 @click.option("--entry", default="", metavar="PROGRAM", help="Which program a frame runs.")
 @click.option("--description", default="", help="What it is for.")

@@ -79,7 +79,7 @@ _OPTIONS = (
         "files",
         type=click.Path(path_type=Path),
         multiple=True,
-        help="A PNG, JPEG, GIF or WebP that goes with the sentence; may be given again.",
+        help="A PNG, JPEG, GIF or WebP that goes with the sentence; repeatable.",
     ),
 )
 

@@ -6,6 +6,9 @@ import click
 
 from rappd.errors import UsageProblemError
 
+_WHOLE = 500
+"""More characters than any first sentence has."""
+
 
 class SuggestingGroup(click.Group):
     """``rappd agents``, ``rappd threads`` and their like."""
@@ -18,6 +21,17 @@ class SuggestingGroup(click.Group):
         if word and word not in known and not word.startswith("-") and not ctx.resilient_parsing:
             raise no_such_verb(word, known, ctx.command_path)
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence of each command, whole: a long one takes a second line."""
+        rows = [
+            (name, command.get_short_help_str(_WHOLE))
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
 
 def no_such_verb(word: str, known: list[str], path: str) -> UsageProblemError:

@@ -1,7 +1,18 @@
-"""The commands of ``rappd``: where each is implemented, and its line in the help."""
+"""The commands of ``rappd``: where each is implemented, its line in the help, and the group that it stands in."""
+
+GROUPS = {
+    "This machine": ("start", "stop", "status", "open", "service", "config", "doctor", "logs"),
+    "Talk and agents": ("chat", "models", "agents", "rapps", "cartridge", "threads", "notices"),
+    "Twins and eggs": ("twins", "egg", "estate", "backup", "restore"),
+    "Machines and phones": (
+        *("peers", "call", "outbox", "neighborhood", "fleet", "token"),
+        *("pair", "devices", "sessions", "workflows"),
+    ),
+    "Help": ("demo", "help", "completion"),
+}
 
 COMMANDS = {
-    "start": ("rappd.cli.start:start", "Wake this machine's brainstem."),
+    "start": ("rappd.cli.start:start", "Start this machine's brainstem."),
     "open": ("rappd.cli.lifecycle:open_", "Print a link that opens the page as its operator."),
     "stop": ("rappd.cli.lifecycle:stop", "Stop it."),
     "status": ("rappd.cli.lifecycle:status", "Is it running, and what does it think with?"),
@@ -10,7 +21,7 @@ COMMANDS = {
     "models": ("rappd.cli.models:models", "See which model answers, and choose another."),
     "agents": ("rappd.cli.agents:agents", "List, add, write, test, run and approve agents."),
     "rapps": ("rappd.cli.rapps:rapps", "List, install and uninstall rapplications."),
-    "twins": ("rappd.cli.twins:twins", "Manage twins: chat, boot, fork, archive."),
+    "twins": ("rappd.cli.twins:twins", "Manage twins: chat, start, fork, archive."),
     "peers": ("rappd.cli.peers:peers", "Other machines: see, pair, share, revoke."),
     "pair": ("rappd.cli.pair:pair", "Let a phone join by a QR code."),
     "devices": ("rappd.cli.devices:devices", "Phones that joined: list, rename, scopes, revoke."),

@@ -22,7 +22,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import tilde
 from rappd.cli.names import setting_names
-from rappd.cli.tables import cells, table
+from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
@@ -106,7 +106,7 @@ def unset(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"setting": {**_row(effective), "removed_from": files}})
         return
-    where = dim(f"taken out of {' and '.join(files)}" if files else "it was not set")
+    where = dim(f"taken out of {' and '.join(files)}" if files else "already the default")
     shown = strip_control(_shown(effective)) or "empty"
     print_out(f"{status_mark('good')} {setting.name} is {shown}, {_origin(effective)}  {where}")
     if running and not setting.live:
@@ -126,18 +126,30 @@ def path(as_json: bool) -> None:
 
 
 def _all(values: list[Value]) -> None:
-    header = ["SETTING", "VALUE", "FROM", "WHAT IT DOES"]
-    rows = [
-        [value.setting.name, _shown(value), value.source, value.setting.help.rstrip(".")] for value in values
-    ]
-    names, texts = (max(cells(row[column]) for row in rows) for column in (0, 1))
-    if names + 2 + texts <= terminal_width():
-        table(header, rows, shrink=3, prose=True, whole=(0, 1))
+    """Settings that were changed come first, each with where; of the others their defaults. Nothing is cut."""
+    changed = [value for value in values if value.source != "default"]
+    defaults = [value for value in values if value.source == "default"]
+    names = max(cells(value.setting.name) for value in values)
+    if changed:
+        print_out(dim("Changed"))
+        for value in changed:
+            _line(value, names)
+        print_out()
+    print_out(dim("Defaults"))
+    for value in defaults:
+        _line(value, names)
+    print_out(dim("rappd config show NAME tells what one does."))
+
+
+def _line(value: Value, names: int) -> None:
+    text = strip_control(_shown(value)) or dim("empty")
+    source = "" if value.source == "default" else dim(value.source)
+    lead = f"{value.setting.name:<{names}}"
+    if cells(f"{lead}  {_shown(value)}  {value.source}") <= terminal_width():
+        print_out(f"{lead}  {text}  {source}".rstrip())
         return
-    for name, text, source, _ in rows:  # too narrow for a table that shows links whole
-        print_out(f"{name}  {dim(source)}")
-        if text:
-            print_out(f"  {strip_control(text)}")
+    print_out(f"{value.setting.name}  {source}".rstrip())
+    print_out(f"  {text}")
 
 
 def _one(value: Value) -> None:

@@ -40,7 +40,10 @@ def egg() -> None:
 )
 @click.option("--exclude-memory", is_flag=True, help="Leave memories and conversations behind.")
 @click.option(
-    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+    "--allow",
+    multiple=True,
+    metavar="ID",
+    help="Let a likely secret travel, by the id printed with the warning.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @click.option(

@@ -34,7 +34,10 @@ _SHOWN = 20
 @click.option("--json-documents", "documents", is_flag=True, help="They are JSON; print the merged one.")
 @click.option("--deltas", is_flag=True, help="STATE DELTA…: add what parallel streams did; print the state.")
 @click.option(
-    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+    "--allow",
+    multiple=True,
+    metavar="ID",
+    help="Let a likely secret travel, by the id printed with the warning.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from envelopes.errors import ReportableError
 from rappd.cli.console import dim, print_err, status_mark, strip_control
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
@@ -20,10 +22,15 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+_ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
+"""Begins as the id of an arrived egg, as ``rappd egg arrived`` prints it."""
 
 
 class EggFile(click.Path):
-    """A file, or the web address of an egg: it is fetched into the home, as HatchEgg does, and lies there for a day."""
+    """A file, the beginning of the id of an egg that arrived, or the web address of one.
+
+    What is fetched lies in the home for a day, as ``HatchEgg`` has it.
+    """
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -31,7 +38,10 @@ class EggFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and value.startswith(("http://", "https://")):
             return fetched(value)
-        return super().convert(value, param, ctx)
+        path: Path = super().convert(value, param, ctx)  # type: ignore[assignment]  # as path_type says
+        if isinstance(value, str) and _ID.fullmatch(value) and not path.exists():
+            return _arrived(value) or path
+        return path
 
 
 def fetched(url: str) -> Path:
@@ -44,6 +54,18 @@ def fetched(url: str) -> Path:
     with progress() as line:
         line("Fetching the egg…")
         return asyncio.run(fetch_egg(url, UploadedEggs(Home.here().root / "eggs" / ".waiting")))
+
+
+def _arrived(start: str) -> Path | None:
+    """The file of the one arrived egg whose id begins so; None without one, or without a daemon that knows."""
+    from rappd.control_client import ControlClient
+
+    try:
+        rows = ControlClient(Home.here()).get("/eggs/arrived")["arrived"]
+    except ReportableError:
+        return None
+    found = [Path(row["path"]) for row in rows if row["id"].startswith(start)]
+    return found[0] if len(found) == 1 else None
 
 
 FILE = click.argument("file", type=EggFile())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.formatting import tilde
 from rappd.cli.names import peer_names
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
@@ -100,5 +99,4 @@ def arrived(discard: str, as_json: bool) -> None:
         print_out(
             f"{row['id'][:8]}  {strip_control(row['name'])}  {format_bytes(row['size'])}  {dim('from')} {strip_control(row['from'])}"
         )
-        path = tilde(row["path"])
-        print_out(f"  {arrow()} {command(f'rappd egg plan {path}')}")
+        print_out(f"  {arrow()} {command('rappd egg plan ' + row['id'][:8])}")

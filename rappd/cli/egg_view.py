@@ -90,9 +90,10 @@ def show_hatched(done: dict[str, Any]) -> None:
             print_out(strip_control(line))
         return
     talked = done["create"]["roles"].get("conversations", 0)
-    written = sum(done[group]["count"] for group in ("create", "replace", "quarantine")) - talked
+    files = sum(done[group]["count"] for group in ("create", "replace", "quarantine"))
+    written = files - talked
     if written:
-        print_out(f"{status_mark('good')} {strip_control(done['name'])} hatched: {count(written, 'file')}.")
+        print_out(f"{status_mark('good')} {strip_control(done['name'])} hatched: {count(files, 'file')}.")
     elif done["conversations"] or (done["conversations"] is None and talked):
         print_out(f"{status_mark('good')} {strip_control(done['name'])} goes on.")
     else:

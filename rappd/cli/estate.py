@@ -88,14 +88,17 @@ def rebuild(as_json: bool) -> None:
 
 
 @estate.command()
-@click.option("--twin", "twins", multiple=True, metavar="NAME", help="Only this twin; may be given again.")
+@click.option("--twin", "twins", multiple=True, metavar="NAME", help="Only this twin; repeatable.")
 @click.option("--no-twins", is_flag=True, help="The list alone, without any egg.")
 @click.option(
     "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
 )
 @click.option("--exclude-memory", is_flag=True, help="Leave memories and conversations behind.")
 @click.option(
-    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+    "--allow",
+    multiple=True,
+    metavar="ID",
+    help="Let a likely secret travel, by the id printed with the warning.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @JSON

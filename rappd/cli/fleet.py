@@ -67,9 +67,7 @@ def status(timeout: float, as_json: bool) -> int:
 
 
 @fleet.command("archive_estate")
-@click.option(
-    "--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; may be given again."
-)
+@click.option("--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; repeatable.")
 @click.option("--confirm", is_flag=True, help="Do it; without this, only say which.")
 @click.option("--here", is_flag=True, help="On this machine alone.")
 @click.option("--reason", default="", help="Why; it is kept.")

@@ -186,7 +186,10 @@ def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
     "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
 )
 @click.option(
-    "--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by the id it was told with."
+    "--allow",
+    multiple=True,
+    metavar="ID",
+    help="Let a likely secret travel, by the id printed with the warning.",
 )
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @JSON

@@ -107,7 +107,7 @@ def show_restore_plan(plan: dict[str, Any], *, path: Path) -> None:
             dim(f"  {count(plan['left_archived'], 'archived twin')} stay in the egg (--restore-archived)")
         )
     if plan["boot"] and not plan["nothing_to_do"]:
-        print_out(dim(f"  {count(len(plan['boot']), 'twin')} that were awake wake again"))
+        print_out(dim(f"  {count(len(plan['boot']), 'twin')} will be started again"))
     for text in plan["notes"]:
         print_out(f"{status_mark('note')} {strip_control(text)}")
     _problems(plan["problems"])

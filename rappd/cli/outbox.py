@@ -116,7 +116,7 @@ def redirect(id: str, peer: str, as_json: bool) -> None:
 @_ID
 @_JSON
 def drop(id: str, as_json: bool) -> None:
-    """Nobody wants one any more. What the other machine has begun may still be done there."""
+    """Cancel a waiting call. What the other machine has begun may still be done there."""
     found = ControlClient(Home.here()).delete(f"/outbox/{quote(id, safe='')}")
     if as_json:
         print_json(found)

@@ -73,7 +73,7 @@ class PhoneNotPairedError(ReportableError):
     metavar="GUID",
     help="Whose memory counts when it talks; the shared one without this.",
 )
-@click.option("--cancel", is_flag=True, help="Take the code back that is shown now.")
+@click.option("--cancel", is_flag=True, help="Cancel the code that is shown now.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each change.")
 def pair(
     words: tuple[str, ...], name: str, ttl: int | None, scope: str, user: str, cancel: bool, as_json: bool
@@ -89,7 +89,7 @@ def pair(
     daemon = ControlClient(Home.here())
     if cancel:
         daemon.delete("/devices/window")
-        print_status("good", "No QR code is shown now.")
+        print_status("good", "The code is cancelled.")
         return
     body: Row = {"name": name, "scope": scope, "user": "" if user == "shared" else user}
     row = daemon.post("/devices/window", {**body, **({"ttl": ttl} if ttl else {})})
@@ -97,6 +97,9 @@ def pair(
         _follow(daemon, row, as_json=as_json)
     except (KeyboardInterrupt, click.Abort):
         daemon.delete("/devices/window")
+        if not as_json:
+            print_err()
+            print_status("note", "The code is void; no phone joined.", "rappd pair", stream=sys.stderr)
         raise
 
 
@@ -159,7 +162,7 @@ def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
                 return row
             if "remaining" in row and not as_json:
                 minutes, seconds = divmod(int(row["remaining"]), 60)
-                what = "Waiting for the phone" if known == "open" else "Now tap Yes on the phone"
+                what = "Waiting for the phone" if known == "open" else "Now tap “Same number” on the phone"
                 line(f"{what}. Closes in {minutes}:{seconds:02}")
             if (
                 known == "open"

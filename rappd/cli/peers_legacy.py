@@ -28,7 +28,7 @@ _TALK = "HELP.brainstem"
 
 @click.group(cls=SuggestingGroup)
 def legacy() -> None:
-    """A unencrypted listener for published brainstems: open, show, close."""
+    """An unencrypted listener for published brainstems: open, show, close."""
 
 
 @legacy.command("open")

@@ -226,6 +226,7 @@ def rename(thread: str, title: tuple[str, ...], as_json: bool) -> None:
 def search(words: tuple[str, ...], as_json: bool) -> None:
     """Conversations of yours in which something with all WORDS was said, the latest first."""
     from rappd.control_client import ControlClient
+    from rappd.transcript.excerpts import excerpt as narrowed
 
     client, below = ControlClient(Home.here()), None
     found: list[dict[str, Any]] = []
@@ -245,7 +246,10 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
         print_out(f"{one['conversation']['id'][:8]}  {strip_control(one['conversation']['title'])}")
         for excerpt in one["excerpts"]:
             lead = f"{'':10}{'you' if excerpt['yours'] else 'they':<6}"
-            print_out(dim(f"{lead}{beginning(strip_control(excerpt['text']), terminal_width() - len(lead))}"))
+            room = terminal_width() - len(lead)
+            text = strip_control(excerpt["text"])
+            shown = narrowed(text, answer["words"], room - 4) if len(text) > room else text
+            print_out(dim(f"{lead}{beginning(shown, room)}"))
 
 
 threads.add_command(verify)

@@ -34,9 +34,7 @@ _PARTLY = 7
 
 @click.command()
 @click.argument("name", required=False, default="", shell_complete=twin_names)
-@click.option(
-    "--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; may be given again."
-)
+@click.option("--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; repeatable.")
 @_REASON
 @_YES
 @_JSON

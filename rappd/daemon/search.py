@@ -33,7 +33,8 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
     """Returns ``{kind, title, detail, key}`` for what holds all words of ``text``; of each kind the best six.
 
     Others than the operator find agents alone. ``key`` names the thing to the routes of its kind; a memory's is its
-    twin's, "" for the brainstem, and behind a ``/`` the user's whose own it is.
+    twin's, "" for the brainstem, and behind a ``/`` the user's whose own it is. A conversation also has ``with`` and
+    ``at``, and where a sentence was found its ``turn`` and whether it is ``yours``.
     """
     words = text[:MOST_CHARACTERS].casefold().split()[:_MOST_WORDS]
     if not words:
@@ -54,8 +55,14 @@ async def _conversations(daemon: Daemon, text: str) -> list[dict[str, Any]]:
     said = ConversationOperations(daemon.store, DEFAULT_USER_GUID)
     rows = []
     for one in (await said.search(text, limit=MOST_OF_A_KIND))["found"]:
-        excerpt = next((each["text"] for each in one["excerpts"]), "")
-        rows.append(_row("conversation", one["conversation"]["title"], excerpt, one["conversation"]["id"]))
+        conversation, excerpts = one["conversation"], one["excerpts"]
+        row = _row("conversation", conversation["title"], "", conversation["id"])
+        row |= {"with": conversation["with"], "at": conversation["updated"]}
+        if excerpts:
+            shown = excerpts[0]
+            row |= {"detail": one_line(shown["text"])}
+            row |= {name: shown[name] for name in ("turn", "at", "yours")}
+        rows.append(row)
     return rows
 
 

@@ -190,7 +190,7 @@ class CallOperations:
         return {"retried": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.retry(id))}
 
     async def drop(self, id: str) -> dict[str, Any]:
-        """Nobody wants one any more."""
+        """Cancels a waiting call."""
         return {"dropped": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.drop(id))}
 
     async def _legacy(self, selector: str) -> Entry | None:

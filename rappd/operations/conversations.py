@@ -31,6 +31,7 @@ from rappd.store.conversation_table import (
 )
 from rappd.store.records import Event, ThreadRow
 from rappd.store.store import Store
+from rappd.transcript.excerpts import excerpt
 from rappd.transcript.exchanges import exchanges
 from rappd.transcript.turns import PathTurn, is_turn, shown_path, turn_row
 
@@ -44,7 +45,6 @@ THREAD_EVENTS = 400
 MOST_TURNS = 1000
 BEFORE_WANTED = 5
 _EXCERPTS = 3
-_BEFORE, _AFTER = 60, 120
 
 
 class ConversationOperations:
@@ -133,8 +133,8 @@ class ConversationOperations:
                 if excerpts is None and len(found) >= limit:
                     place = one.seq
                     break
-                if (excerpts is None or len(excerpts) < _EXCERPTS) and (excerpt := _excerpt(one, words)):
-                    found.setdefault(one.thread, []).append(excerpt)
+                if (excerpts is None or len(excerpts) < _EXCERPTS) and (shown := _excerpt(one, words)):
+                    found.setdefault(one.thread, []).append(shown)
         return {
             "found": [
                 {"conversation": conversation_view(await self.find(id)), "excerpts": excerpts}
@@ -263,7 +263,7 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def _excerpt(one: Said, words: list[str]) -> dict[str, Any] | None:
-    """The words of a sentence or an answer around the first one found; None where it does not hold all of them."""
+    """The text around the words found in a sentence or an answer; None where it does not hold all of them."""
     try:
         data = orjson.loads(one.body)["data"]
         text = data["user_input"] if one.verb == "HELP" else data["response"]
@@ -271,13 +271,9 @@ def _excerpt(one: Said, words: list[str]) -> dict[str, Any] | None:
         return None
     if not isinstance(text, str) or not _has(text, words):
         return None
-    low = text.lower()
-    at = min(low.find(word) for word in words)
-    start, end = max(0, at - _BEFORE), at + _AFTER
-    shown = " ".join(text[start:end].split())
     return {
         "turn": one.id,
         "at": one.at,
         "yours": one.verb == "HELP",
-        "text": f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}",
+        "text": excerpt(text, words),
     }

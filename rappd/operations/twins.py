@@ -66,7 +66,7 @@ class TwinOperations:
         twin = await asyncio.to_thread(
             mint, self._places, name, owner=self._owner, kind=kind or DEFAULT_KIND, soul=soul
         )
-        return {**await self._newcomer(twin), "message": f"{twin.name} is born."}
+        return {**await self._newcomer(twin), "message": f"{twin.name} is created."}
 
     async def rename(self, selector: str, name: str) -> dict[str, Any]:
         """Another name; identity and folder stay."""

@@ -20,7 +20,7 @@ WORDING = {
     "soul_path": Wording("Soul file", "The file whose text shapes how answers sound."),
     "agents_path": Wording("Folder of agents", "Where agent files lie."),
     "voice_mode": Wording("Voice mode", "Answers also carry a short form to be read aloud."),
-    "twin_mode": Wording("Twin's comment", "Below each answer, what your twin would add."),
+    "twin_mode": Wording("Twin's comment", "Show your twin's comment under each answer."),
     "voice_zip_password": Wording("Password of voice.zip", "Opens the file with your voice."),
     "provider.use": Wording("Where answers come from", "By itself: the first that is set up, of a server, Azure, this computer and Copilot.",
         {"auto": "By itself", "server": "A model server", "azure": "Azure OpenAI", "local": "This computer",

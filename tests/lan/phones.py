@@ -117,7 +117,7 @@ class Phone:
         digits = self.shows_digits(window["links"][0])
         shown = self.daemon.ask("GET", "/devices/window")
         assert (shown["state"], shown["digits"]) == ("compare", digits)
-        self.page.get_by_role("button", name="Yes").click()
+        self.page.get_by_role("button", name="Same number").click()
         self.daemon.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
         self.page.get_by_role("button", name="Start talking").click()
         self.is_connected()

@@ -142,9 +142,9 @@ def test_phone_pairing_stops_at_one_no(place: Place, who: str) -> None:
     phone = Phone(place.browser, place.desk)
     phone.shows_digits(window["links"][0])
     if who == "phone":
-        phone.page.get_by_role("button", name="No").click()
+        phone.page.get_by_role("button", name="Different").click()
     else:
-        phone.page.get_by_role("button", name="Yes").click()
+        phone.page.get_by_role("button", name="Same number").click()
         place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": False})
     phone.page.get_by_text("Stopped: the numbers differ.").wait_for()
     place.desk.wait_for(lambda: place.desk.ask("GET", "/devices/window")["state"] == "differs", 5)
@@ -155,7 +155,7 @@ def test_phone_with_a_used_code_is_told_it_expired(place: Place) -> None:
     window = place.desk.ask("POST", "/devices/window", {})
     phone = Phone(place.browser, place.desk)
     phone.shows_digits(window["links"][0])
-    phone.page.get_by_role("button", name="Yes").click()
+    phone.page.get_by_role("button", name="Same number").click()
     place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
     other = Phone(place.browser, place.desk)
     other.page.goto(window["links"][0])
@@ -240,7 +240,7 @@ def test_phone_without_udp_asks_before_a_websocket_then_talks(place: Place) -> N
     digits = phone.page.inner_text(".digits")
     assert place.desk.ask("GET", "/devices/window")["digits"] == digits
     assert same_weight(phone.page, "Yes", "No")
-    phone.page.get_by_role("button", name="Yes").click()
+    phone.page.get_by_role("button", name="Same number").click()
     place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
     phone.page.get_by_text("Keep it on the home screen").wait_for()
     phone.page.get_by_role("button", name="Start talking").click()

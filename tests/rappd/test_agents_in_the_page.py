@@ -108,7 +108,7 @@ def test_new_agent_is_made_changed_tested_and_run_by_keyboard(opened: Open, daem
     editor(page).focus()
     page.keyboard.press("Control+End")
     page.keyboard.type("# g/?")
-    expect(page.locator(".editor-state")).to_contain_text("Not saved yet")
+    expect(page.locator(".editor-state")).to_contain_text("Not saved")
     page.keyboard.press("Control+s")
     expect(page.locator(".editor-state")).to_contain_text("Saved at")
     assert (daemon.agents / "rain_gauge_agent.py").read_text().rstrip().endswith("# g/?")

@@ -99,7 +99,7 @@ def ask_to_pair(desk: Page, pi: Page, at: str, name: str = "pi") -> tuple[Locato
 
 def say_same(dialog: Locator, whose: str) -> None:
     dialog.get_by_label(whose).check()
-    dialog.get_by_role("button", name="They match").click()
+    dialog.get_by_role("button", name="Same words").click()
 
 
 def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) -> None:
@@ -159,7 +159,7 @@ def test_pairing_words_differ_pairs_neither_machine(make: Make, opened: Open) ->
     one, other = opened(desk), opened(pi)
     here, there = ask_to_pair(one, other, address(pi))
     say_same(here, "Mine")
-    there.get_by_role("button", name="They don't match").click()
+    there.get_by_role("button", name="Different").click()
     for dialog in (here, there):
         expect(dialog).to_contain_text("The words differ; nothing was paired")
         expect(dialog).to_contain_text(re.compile("retry once, then change network", re.IGNORECASE))

@@ -77,6 +77,23 @@ def test_corrected_memory_is_what_the_agent_recalls(daemon: RunningDaemon) -> No
     assert empty.status == 422
 
 
+def test_owner_adds_a_memory_that_the_agent_recalls(daemon: RunningDaemon) -> None:
+    body = {"message": " The kettle whistles. ", "tags": ["kitchen", " "], "theme": "insight"}
+    made = daemon.post("/memories", body, control=True).json()["memory"]
+    assert (made["message"], made["theme"], made["tags"]) == ("The kettle whistles.", "insight", ["kitchen"])
+    assert texts(memories(daemon, query="kettle")) == ["The kettle whistles."]
+    found = daemon.post(
+        "/agents/run", {"agent": "ContextMemory", "args": {"keywords": ["kettle"]}}, control=True
+    )
+    assert "The kettle whistles." in found.json()["result"]
+    cleo = "33333333-2222-4333-8444-555555555555"
+    assert daemon.post("/memories", {"message": "Cleo's own.", "user_guid": cleo}, control=True).status == 200
+    assert texts(memories(daemon, cleo)) == ["Cleo's own."]
+    assert daemon.post("/memories", {"message": " "}, control=True).status == 422
+    assert daemon.post("/memories", {"tags": []}, control=True).status == 422
+    assert daemon.post("/memories", {"message": "x"}).status == 403
+
+
 def test_deleted_memory_comes_back_by_undo(daemon: RunningDaemon) -> None:
     remember(daemon, "The safe opens to the left.")
     one = memories(daemon, query="safe opens")["memories"][0]

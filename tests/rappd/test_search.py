@@ -194,7 +194,13 @@ def test_search_at_320_px_is_a_button_and_fits(daemon: RunningDaemon, page: Page
 
 
 @pytest.mark.browser
-def test_found_setting_and_conversation_are_opened(daemon: RunningDaemon, page: Page) -> None:
+def test_found_setting_and_conversation_are_opened_at_the_hit(daemon: RunningDaemon, page: Page) -> None:
+    text = f"{'It was late. ' * 30}Then we came to the pumpkins."
+    for sentence in (text, *("Let us talk. " * 20 for _ in range(5))):
+        daemon.post("/chat", {"user_input": sentence, "session_id": ADA}, control=True)
+    [hit] = [row for row in found(daemon, "pumpkins") if row["kind"] == "conversation"]
+    assert "pumpkins" in hit["detail"]
+    assert (hit["yours"], hit["with"], bool(hit["turn"]), bool(hit["at"])) == (False, "brainstem", True, True)
     page.goto(daemon.post("/operator/key", control=True).json()["url"])
     page.locator(".search-open:not([aria-disabled])").wait_for()  # drawn by what listens to the keys
     page.keyboard.press("Control+k")
@@ -204,10 +210,13 @@ def test_found_setting_and_conversation_are_opened(daemon: RunningDaemon, page: 
     expect(page.locator("[id='setting-notify.command']")).to_be_focused()
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox")).to_be_focused()
-    page.keyboard.type("grow tomatoes")
+    page.keyboard.type("pumpkins")
+    expect(page.get_by_role("option", selected=True).locator("mark")).to_have_text("pumpkins")
     page.keyboard.press("Enter")
-    expect(page.locator("#main")).to_contain_text("fake-llm: Where do tomatoes grow?")
-    assert "#/chat/conversation/" in page.url
+    expect(page.locator(".turn.shown-now .written")).to_contain_text(text)
+    expect(page.locator(".turn.shown-now .written")).to_be_in_viewport()
+    marked = "[...CSS.highlights.get('found-words') ?? []].map(String)"
+    assert page.evaluate(marked) == ["pumpkins", "pumpkins"], "in the sentence and in its answer"
 
 
 @pytest.mark.browser

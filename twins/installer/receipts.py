@@ -108,7 +108,7 @@ class Receipt(msgspec.Struct):
             "kind": self.kind,
             "hatched_at": self.hatched_at,
             "workspace": self.workspace,
-            "files": sum(not file.record for file in self.files),
+            "files": len(self.files),
             "rolled_back_at": self.rolled_back_at,
         }
 

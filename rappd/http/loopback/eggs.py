@@ -25,9 +25,11 @@ from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.egg_packing import PackRequest
+from rappd.operations.packed_eggs import packed_eggs
 from rappd.operations.uploaded_eggs import new_file
 from twins.installer.errors import from_disk
 from twins.work_progress import Progress
+from twins.workspace.workspace import TwinLayout
 
 routes = web.RouteTableDef()
 
@@ -166,6 +168,14 @@ async def pack(request: web.Request) -> web.StreamResponse:
         return {**done, "link": _link(Path(done["packed"]["path"]), public)}
 
     return await answering(request, work)
+
+
+@routes.get("/eggs/laid")
+@operator_only
+async def packed_here(request: web.Request) -> web.Response:
+    """Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside."""
+    places = TwinLayout(request.app[DAEMON].home.root)
+    return ok({"eggs": await asyncio.to_thread(packed_eggs, places)})
 
 
 @routes.get("/eggs/laid/{folder}/{name}")

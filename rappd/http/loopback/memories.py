@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -50,6 +51,18 @@ async def people(request: web.Request) -> web.Response:
             ]
         }
     )
+
+
+@routes.post("/memories")
+@operator_only
+async def add(request: web.Request) -> web.Response:
+    """Adds a memory: `message`, perhaps a `theme` and `tags`. Whose: `user_guid`, else the shared ones."""
+    body = await json_object(request)
+    guid, fields = _whose(request, body), _checked(checked_fields, body)
+    if "message" not in fields:
+        raise InvalidFieldError("message is required", do='Send {"message": "…"}.')
+    now = datetime.now().astimezone()
+    return ok({"memory": await in_file_pool(_store(request).add, guid, fields, now)})
 
 
 @routes.put("/users/{user}/memories/{key:.+}")

@@ -211,7 +211,7 @@ async def retry(request: web.Request) -> web.Response:
 @routes.delete("/outbox/{id}")
 @operator_only
 async def drop(request: web.Request) -> web.Response:
-    """Nobody wants one any more."""
+    """Cancels a waiting call."""
     return ok(await request.app[DAEMON].calls.drop(request.match_info["id"]))
 
 

@@ -15,7 +15,7 @@ export function chat(session, machine, { onLeave }) {
   const state = element("span", { className: "state", role: "status" });
   const notice = element("p", { className: "notice", role: "status" });
   const here = element("p", { className: "here", role: "status" });
-  const clear = element("button", { type: "button", onclick: () => session.clear() }, "Clear everybody's screen");
+  const clear = element("button", { type: "button", onclick: () => session.clear() }, "Clear the conversation for everyone");
   const to = element("select", { ariaLabel: "Whom to ask" });
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
   const send = element("button", { type: "submit", className: "main" }, "Send");
@@ -37,7 +37,7 @@ export function chat(session, machine, { onLeave }) {
     element("summary", { ariaLabel: "More" }, "⋯"),
     element("div", {},
       unprotected, explained,
-      aloud?.button ?? "", carried.menu, clear, element("button", { type: "button", onclick: leave }, "Leave on this phone")));
+      aloud?.button ?? "", carried.menu, clear, element("button", { type: "button", onclick: leave }, "Disconnect this phone")));
   const view = element("section", { className: "chat" },
     element("header", {}, element("h1", {}, machine), state, menu), here, owners.list, steps.pill, steps.list, carried.waiting, carried.line, list, notice, form);
 

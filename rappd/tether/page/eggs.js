@@ -64,7 +64,7 @@ function ask(line, words, go) {
   }
   line.hidden = false;
   line.replaceChildren(
-    element("p", { role: "alert" }, `${words}: eggs cross this Wi-Fi unprotected. Others on it could read along.`),
+    element("p", { role: "alert" }, `${words}: files are not encrypted on this Wi-Fi; others on it could read them.`),
     element("div", { className: "buttons" },
       element("button", { type: "button", onclick: () => { line.hidden = true; } }, "Stop"),
       element("button", { type: "button", onclick: () => go(ended) }, "Send anyway")));
@@ -109,7 +109,7 @@ function sendEgg(file, token, moved, signal) {
     request.onerror = () => reject(new Error("It did not get through. Try again."));
     request.onabort = () => reject(new DOMException("", "AbortError"));
     request.onload = () => {
-      if (request.status < 400) resolve(`${file.name} is on the computer. Its owner decides about it.`);
+      if (request.status < 400) resolve(`${file.name} is sent. It waits for approval on the computer.`);
       else reject(new Error(wordsOf(JSON.parse(request.responseText))));
     };
     signal.onabort = () => request.abort();

@@ -8,6 +8,7 @@ import { whyNotSecure } from "./not-secure.js";
 import { Session } from "./session.js";
 import { forget, isBlocked } from "./storage.js";
 import { askUnprotected, StoppedError } from "./unprotected.js";
+import { phoneName } from "./phone-name.js";
 
 const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
@@ -35,8 +36,8 @@ function compare(digits, machine) {
   return new Promise((resolve) => {
     show("Does the computer show this number?", number,
       element("div", { className: "buttons" },
-        button("No", () => resolve(false), ""), // of equal weight: neither is suggested
-        button("Yes", () => {
+        button("Different", () => resolve(false), ""), // of equal weight: neither is suggested
+        button("Same number", () => {
           show(`Now say yes on ${machine || "the computer"}.`, number); // it is still compared there
           resolve(true);
         }, "")));
@@ -61,11 +62,6 @@ function talkAnyway() {
 function stopped(again) {
   show("Stopped. Nothing was shared.", element("p", { className: "hint" }, "Another Wi-Fi may have a private line."),
     button("Try again", again));
-}
-
-function phoneName() {
-  const agent = navigator.userAgent;
-  return ["iPhone", "iPad", "Android", "Windows", "Mac", "Linux"].find((word) => agent.includes(word)) ?? "phone";
 }
 
 function askForCode(problem = "") {

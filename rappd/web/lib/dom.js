@@ -39,6 +39,12 @@ export function withCode(text) {
     .map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
 
+/** A name that may break after its signs and between its words, `Slow_archivist` and `HackerNews`, so never inside a word. */
+export const breakable = (name) =>
+  String(name ?? "")
+    .split(/(?<=[_\-./@:])(?=[^_\-./@:\s])|(?<=\p{Ll})(?=\p{Lu})/u)
+    .flatMap((part, index) => (index ? [h("wbr"), part] : [part]));
+
 /** Text that only screen readers get. */
 export const visuallyHidden = (text) => h("span", { class: "visually-hidden" }, text);
 

@@ -82,3 +82,9 @@ export function joinNames(names, most = 3) {
   const more = names.length - most;
   return more > 0 ? `${names.slice(0, most).join(", ")} and ${more} more` : names.join(", ");
 }
+
+/** The first sentence of a description: a model is told more of an agent than a list needs. */
+export function firstSentence(text) {
+  const line = String(text ?? "").trim().split("\n")[0];
+  return /^.*?[.!?](?=\s|$)/.exec(line)?.[0] ?? line;
+}

@@ -1,7 +1,7 @@
 /**
  * Chat with the brainstem, with a twin (`#/chat/<key>`), or in a session with phones (`#/chat/session/<id>`); a recorded
- * conversation, perhaps at a turn (`#/chat/conversation/<thread>/<turn>`), and the list of them where it does not fit
- * beside the chat (`#/chat/conversations`); the replay of a session egg (`#/chat/replay/<id>`).
+ * conversation, perhaps at a turn and words in it (`#/chat/conversation/<thread>/<turn>/<words>`), and the list of them
+ * where it does not fit beside the chat (`#/chat/conversations`); the replay of a session egg (`#/chat/replay/<id>`).
  */
 
 import { chatView } from "../components/chat/chat-view.js";
@@ -40,7 +40,7 @@ export function mount(main, { tryIt }) {
     shown = chatView(main, key);
     if (document.activeElement === document.body) main.querySelector("h1").focus({ preventScroll: true });
   };
-  const openRecorded = async (id, at = "") => {
+  const openRecorded = async (id, at = "", words = "") => {
     const mine = address;
     const known = at ? null : allConversations().find(({ thread, turns }) => thread === id && turns.length);
     if (known) talk(known.key);
@@ -55,7 +55,7 @@ export function mount(main, { tryIt }) {
     }
     if (found === null || mine !== address) return;
     talk(found);
-    if (at) shown.reveal(at);
+    if (at) shown.reveal(at, { words: words.split(" ").filter(Boolean) });
   };
   const show = (...inside) => {
     leave();
@@ -89,7 +89,7 @@ export function mount(main, { tryIt }) {
           () => import("../components/conversations/conversations-view.js"),
           ({ conversationsView }) => conversationsView(main, chatTarget.key),
         );
-      else if (rest[0] === CONVERSATION && rest[1]) openRecorded(rest[1], rest[2]);
+      else if (rest[0] === CONVERSATION && rest[1]) openRecorded(rest[1], rest[2], rest[3]);
       else talk(rest[0] ?? "");
     },
     drops: () => ({

@@ -75,6 +75,8 @@ async def test_one_fault_does_not_hide_the_others(collection: Any) -> None:
     assert tests["has_basic_agent"] == (False, "faulty_syntax_agent.py line 5: expected ':'")
     assert tests["instantiation"] == (False, "Skipped — the file does not load")
     assert tests["perform_returns_str"] == (False, "Skipped — no instance")
+    assert tests["has_docstring"] == (False, "Skipped — the file does not load")
+    assert tests["standalone_execution"] == (False, "Skipped — the file does not load")
     assert tests["no_hardcoded_secrets"] == (True, "")
 
 

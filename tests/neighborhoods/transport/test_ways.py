@@ -233,3 +233,22 @@ async def test_where_nobody_is_it_is_away(desk_and_pi: Pair, moving: Moving) -> 
     moving.addresses = ["127.0.0.1:9", "127.0.0.1:19", "no such host.invalid:7443"]
     with pytest.raises(PeerOfflineError):
         await moving.carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
+
+
+@pytest.mark.usefixtures("patient")
+async def test_round_trip_leaves_out_the_first_handshake(
+    desk_and_pi: Pair, moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, pi = desk_and_pi
+    await pi.serve(line=greeting)
+    moving.addresses = [pi.address]
+    opened = moving.carrier._line
+
+    async def slowly(peer: Any) -> Any:
+        await asyncio.sleep(0.5)  # as a handshake may take
+        return await opened(peer)
+
+    monkeypatch.setattr(moving.carrier, "_line", slowly)
+    assert moving.carrier.round_trip(pi.key.fingerprint) == 0.0
+    await moving.carrier.probe(pi.peer(), hello(desk, pi), wait=3600)
+    assert 0 < moving.carrier.round_trip(pi.key.fingerprint) < 0.5

@@ -248,3 +248,14 @@ def test_long_work_shows_a_line_on_a_terminal_only(idle: RunningDaemon, up: bool
     assert words not in seen.text, "and it is gone in the end"
     assert seen.lines[-1].endswith(last)
     assert idle.cli(*verb).stderr == ""
+
+
+def test_one_fault_of_a_file_is_one_cross(idle: RunningDaemon, tmp_path: Path) -> None:
+    faulty = tmp_path / "faulty_agent.py"
+    faulty.write_text("class Faulty(\n")
+    lines = idle.cli("agents", "test", faulty).stdout.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("✗")] == ["has_basic_agent"]
+    assert [line.split()[1] for line in lines if line.startswith("–")] == [
+        "manifest_fields", "name_format", "instantiation", "runtime_name_is_tool_safe", "perform_returns_str",
+        "standalone_execution", "has_docstring",
+    ]  # fmt: skip

@@ -131,7 +131,7 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         sent(site, "GET", "/devices/window", 200, window(visited=True))
         await expect(dialog).to_contain_text("A phone opened the page.")
         sent(site, "GET", "/devices/window", 200, window("compare"))
-        await expect(dialog).to_contain_text("Android is here. Does it show the same number?")
+        await expect(dialog).to_contain_text("Android is here. Does the phone show this number?")
         await expect(dialog.locator(".six-digits")).to_contain_text("482 913")
         await expect(dialog.locator(".dialog-inside [aria-live=polite]")).to_contain_text("4 8 2 9 1 3")
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
@@ -139,7 +139,7 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await expect(dialog.get_by_role("button", name="Same")).to_be_enabled()
         assert await dialog.locator(".verdicts button").evaluate_all(EQUAL) == 1
         await dialog.get_by_role("button", name="Same").click()
-        await expect(dialog).to_contain_text("Now tap Yes on Android.")
+        await expect(dialog).to_contain_text("Now tap “Same number” on Android.")
         shown(site, phone("Android"), pairing=window("paired", device=phone("Android")))
         await expect(dialog.locator(".outcome")).to_have_text("✓ Android joined.")
         await expect(dialog).to_contain_text("It may talk and listen.")
@@ -169,7 +169,7 @@ async def test_phone_with_another_number_is_refused(site: Any) -> None:
         await page.get_by_role("button", name="Add a phone").click()
         await expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
         sent(site, "GET", "/devices/window", 200, window("compare"))
-        await page.get_by_role("button", name="They differ").click()
+        await page.get_by_role("button", name="Different").click()
         dialog = page.locator("dialog")
         await expect(dialog).to_contain_text("✗ Stopped: the numbers differ. Nothing was shared.")
         await expect(dialog).to_contain_text("Try a new QR code; if it happens again, change the Wi-Fi.")
@@ -190,9 +190,9 @@ async def test_phone_that_waits_survives_a_reload(site: Any) -> None:
         await expect(card).to_contain_text("Android wants to join.")
         await card.get_by_role("button", name="Compare").click()
         await page.get_by_role("button", name="Same").click()
-        await expect(page.locator("dialog")).to_contain_text("Now tap Yes on Android.")
+        await expect(page.locator("dialog")).to_contain_text("Now tap “Same number” on Android.")
         await page.reload()
-        await expect(page.locator("dialog")).to_contain_text("Now tap Yes on Android.")
+        await expect(page.locator("dialog")).to_contain_text("Now tap “Same number” on Android.")
 
 
 async def test_phone_that_asks_is_told_on_every_page(site: Any) -> None:
@@ -230,7 +230,7 @@ async def test_dialog_closed_takes_its_code_back(site: Any) -> None:
 
 @pytest.mark.parametrize(
     ("state", "says"),
-    [("expired", "✗ The QR code has expired."), ("closed", "✗ The QR code was taken back.")],
+    [("expired", "✗ The QR code has expired."), ("closed", "✗ The code was cancelled.")],
 )
 async def test_code_that_ends_says_why(site: Any, state: str, says: str) -> None:
     begins(site)
@@ -273,16 +273,21 @@ async def test_code_without_qrcode_shows_link_and_advice(site: Any) -> None:
 async def test_code_nobody_scans_names_wifi_and_port(site: Any) -> None:
     begins(site)
     script = (
-        "const now = performance.now.bind(performance); performance.now = () => now() * (window.faster || 1);"
+        "const now = performance.now.bind(performance); performance.now = () => now() + (window.later || 0);"
     )
     async with site.opened("#/devices", script) as page:
         await page.get_by_role("button", name="Add a phone").click()
         await expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
         await expect(page.locator(".dialog-inside [role=status]")).to_have_text("")
-        await page.evaluate("window.faster = 1000")
+        await page.evaluate("window.later = 30_000")
         await expect(page.locator("dialog")).to_contain_text("Nobody came yet.")
         await expect(page.locator("dialog")).to_contain_text("mobile data")
         await expect(page.locator("dialog")).to_contain_text("block port 7072?")
+        sent(
+            site, "GET", "/devices/window", 200, window("open") | {"id": "another", "code": "NEW1-2345-6789"}
+        )
+        await expect(page.locator("dialog")).to_contain_text("NEW1-2345-6789")
+        await expect(page.locator(".dialog-inside [role=status]")).to_have_text("")
 
 
 async def test_device_is_renamed_restricted_and_removed(site: Any) -> None:
@@ -350,7 +355,12 @@ async def test_devices_have_no_faults_of_accessibility(site: Any, scheme: str, w
             await faultless(page)
 
 
-SAYS = {"compare": "same number?", "waiting": "Now tap Yes", "differs": "differ.", "expired": "expired."}
+SAYS = {
+    "compare": "show this number?",
+    "waiting": "Now tap “Same number”",
+    "differs": "differ.",
+    "expired": "expired.",
+}
 
 
 async def faultless(page: Page) -> None:

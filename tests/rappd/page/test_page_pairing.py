@@ -49,9 +49,7 @@ async def test_pairing_shows_four_words_without_default_owner(site: Any) -> None
             await dialog.get_by_role("radio").evaluate_all("all => all.some(({checked}) => checked)") is False
         )
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
-        differ, same = (
-            dialog.get_by_role("button", name=name) for name in ("They don't match", "They match")
-        )
+        differ, same = (dialog.get_by_role("button", name=name) for name in ("Different", "Same words"))
         looks = """it => {
             const {width, height} = it.getBoundingClientRect();
             const {backgroundColor, color, fontWeight} = getComputedStyle(it);
@@ -86,7 +84,7 @@ async def test_words_that_differ_pair_nothing(site: Any) -> None:
     site.daemon.scripted[f"POST /pairings/{ATTEMPT}"] = [ended("differ", *says)]
     async with site.opened("#/machines") as page:
         await page.get_by_role("button", name="Pair with kitchen").click()
-        await page.get_by_role("button", name="They don't match").click()
+        await page.get_by_role("button", name="Different").click()
         await expect(page.locator("dialog")).to_contain_text("✗ The words differ; nothing was paired.")
         await expect(page.locator("dialog")).to_contain_text("→ Retry once, then change network.")
         await expect(page.locator(".dialog-inside [aria-live=polite]")).to_contain_text("The words differ")

@@ -103,7 +103,7 @@ async def test_without_a_twin_it_says_what_to_do(site: Any) -> None:
         await expect(page.locator("dialog .problem")).to_contain_text("It cannot be.")
         await expect(page.get_by_label("Name")).to_have_value("Rose")
         await expect(page.locator(".toast")).to_have_count(0)
-        born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is born.", "namesakes": 0}
+        born = {"key": "rose-7e18", "name": "Rose", "message": "Rose is created.", "namesakes": 0}
         site.daemon.scripted["POST /twins"] = [(200, born)]
         await page.get_by_role("button", name="Create").click()
         await page.click(".toast >> text=Chat")
@@ -142,7 +142,7 @@ async def test_what_fails_on_a_card_is_told_on_that_card(site: Any) -> None:
     site.daemon.scripted["POST /twins/fern-91c3/boot"] = [(409, away)]
     async with site.opened("#/twins") as page:
         await page.get_by_role("button", name=re.compile("More for Fern")).click()
-        await page.get_by_role("menuitem", name="Start on a port").click()
+        await page.get_by_role("menuitem", name="Let programs reach it (own port)").click()
         await expect(page.locator("[data-key='fern-91c3'] .problem")).to_contain_text("All ports are taken.")
         await expect(page.locator(".problem")).to_have_count(1)
 

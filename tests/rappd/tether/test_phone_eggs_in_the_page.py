@@ -28,7 +28,7 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.set_default_timeout(20_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         page.goto(window["links"][0])
-        page.get_by_role("button", name="Yes").click()
+        page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         page.get_by_role("button", name="Start talking").click()
         desk.post("/devices/Anna", {"eggs": True}, control=True)

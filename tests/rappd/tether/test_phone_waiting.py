@@ -86,7 +86,7 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         page.set_default_timeout(20_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         page.goto(window["links"][0])
-        page.get_by_role("button", name="Yes").click()
+        page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         page.get_by_role("button", name="Start talking").click()
         desk.post("/devices/Anna", {"notices": True}, control=True)

@@ -85,7 +85,8 @@ class EggContents:
         """Takes in everything below ``start`` that ``verdict`` lets travel, under the names that ``rename`` makes of the paths."""
         for path, size, why in tree.walk(start, verdict):
             if why is not None:
-                self.leave(path, why)
+                if not _holds_nothing(tree, path):
+                    self.leave(path, why)
                 continue
             content = partial(tree.open, path)
             self.members.append(Member(rename(path), path, size, content, tree.folder / path))
@@ -143,6 +144,14 @@ class EggContents:
     def size(self) -> int:
         """Bytes in all, as far as they are known."""
         return sum(member.size for member in self.members)
+
+
+def _holds_nothing(tree: SourceTree, path: str) -> bool:
+    """Nobody misses an empty folder or file, which rappd makes in every workspace."""
+    try:
+        return tree.is_bare(path)
+    except (OSError, BadFileError):
+        return False
 
 
 def _unless_held(member: Member, held: IsHeld) -> Content | None:

@@ -24,6 +24,8 @@ Verdict = Callable[[str], ExclusionReason | None]
 """A path below the root, to why it stays behind; None lets it travel."""
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """It went away meanwhile, or became a link."""
+_BARE = (b"", b"{}", b"[]")
+_BARE_BYTES = 4
 
 
 class SourceFile(NamedTuple):
@@ -77,6 +79,15 @@ class SourceTree:
                 yield SourceFile(path, status.st_size, verdict(path) or _no_file(status))
         yield from refused
 
+    def is_bare(self, path: str) -> bool:
+        """True for a folder without files, and for a file that holds nothing, as rappd makes them in every workspace."""
+        found = self._files.find(path)
+        if found.kind is FileKind.FOLDER:
+            below = self._files.walk(path, enters=lambda _: True, failed=_fails)
+            return all(stat.S_ISDIR(status.st_mode) for _, status in below)
+        content = self.read(path, _BARE_BYTES) if self.size(path) in range(_BARE_BYTES + 1) else None
+        return content is not None and content.strip() in _BARE
+
     def size(self, path: str) -> int | None:
         """The bytes of a regular file; None when there is none of that name, or only a link of either kind."""
         try:
@@ -125,6 +136,10 @@ class SourceTree:
                 f"{shown(folder or self.folder.name)} cannot be read: {error.strerror}",
                 do="Look at the folder.",
             ) from error
+
+
+def _fails(_: str, error: OSError) -> None:
+    raise error
 
 
 def _no_file(status: os.stat_result) -> ExclusionReason | None:

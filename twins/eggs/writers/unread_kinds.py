@@ -60,8 +60,8 @@ _KINDS = {
 _BY_ENDING = {ending: kind for kind, endings in _KINDS.items() for ending in endings}
 _MANY = {"sound or video": "sound and video files", "encrypted file": "encrypted files"}
 NEVER_READ = (
-    "The look for secrets does not see into pictures, sound, large archives and those but gzip, bz2, xz, zip and tar, "
-    "documents, encrypted files and binary databases (SQLite it reads), and knows what sentences tell in English and German only."
+    "The secret scan cannot read pictures, sound, documents, encrypted files and most archives and databases; "
+    "it understands English and German."
 )
 """The kinds that stay out of reach, as one sentence for people."""
 

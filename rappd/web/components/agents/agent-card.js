@@ -4,6 +4,7 @@ import { download, remove } from "../../lib/api.js";
 import { openHere } from "../cartridges/cartridge-opening.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
+import { firstSentence } from "../../lib/format.js";
 import { agentsChanged, undo } from "./agent-import.js";
 import { editPath } from "../editor/edit-path.js";
 import { attemptIn } from "../ui/problem.js";
@@ -199,11 +200,4 @@ function removeButton(file, card, errorPlace, key) {
       "Remove",
     )
   );
-}
-
-function firstSentence(text) {
-  const line = String(text ?? "")
-    .trim()
-    .split("\n")[0];
-  return /^.*?[.?!](?=\s|$)/.exec(line)?.[0] ?? line;
 }

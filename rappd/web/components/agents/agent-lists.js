@@ -42,7 +42,7 @@ export function agentLists({ files, rapps, held = [], drafts = [] }, tryIt) {
       ),
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     rapps.length > 0 && [h("h2", {}, "Apps"), h("ul", { class: "cards" }, rapps.map(rapplicationCard))],
-    shipped.length > 0 && folded(`Came with rappd, ${shipped.length}`, cards(shipped)),
+    shipped.length > 0 && folded(`Built in (${shipped.length})`, cards(shipped)),
   ];
 }
 

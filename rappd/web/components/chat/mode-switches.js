@@ -12,7 +12,7 @@ const MODES = {
     title: "Voice mode",
     help: "Answers are read aloud. What you say is sent when you pause.",
   },
-  twin: { key: "twin_mode", title: "Twin's comment", help: "Below each answer, what your twin would add." },
+  twin: { key: "twin_mode", title: "Twin's comment", help: "Show your twin's comment under each answer." },
 };
 
 /** The switch of a mode. */

@@ -3,6 +3,7 @@
 import { conversationRow, withWhom } from "./conversation-row.js";
 import { conversations, removed, search } from "./conversations-state.js";
 import { fill, h } from "../../lib/dom.js";
+import { wordParts } from "../../lib/found-words.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { count, timeOrDay } from "../../lib/format.js";
 import { problemView } from "../ui/problem.js";
@@ -154,11 +155,11 @@ function result({ conversation, excerpts }, words) {
       h("span", { class: "conversation-title" }, marked(conversation.title, words)),
       h("span", { class: "soft" }, `${timeOrDay(conversation.updated)}, ${withWhom(conversation)}`),
     ),
-    excerpts.map(({ turn, text, yours }) =>
+    excerpts.map(({ turn, text, yours, at }) =>
       h(
         "a",
-        { class: "excerpt", href: `${address}/${turn}` },
-        h("span", { class: "soft" }, yours ? "you: " : `${withWhom(conversation)}: `),
+        { class: "excerpt", href: `${address}/${turn}/${encodeURIComponent(words.join(" "))}` },
+        h("span", { class: "soft" }, `${yours ? "you" : withWhom(conversation)}, ${timeOrDay(at)}: `),
         marked(text, words),
       ),
     ),
@@ -192,7 +193,5 @@ function removedRow(row) {
 }
 
 /** The text with every word that was searched for marked. */
-function marked(text, words) {
-  const pattern = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu");
-  return text.split(pattern).map((part, index) => (index % 2 ? h("mark", {}, part) : part));
-}
+const marked = (text, words) =>
+  wordParts(text, words).map((part) => (part.found ? h("mark", {}, part.text) : part.text));

@@ -3,6 +3,7 @@
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { loadEarlier, openConversation } from "./conversations-state.js";
+import { markWords } from "../../lib/found-words.js";
 import { announce } from "../../lib/live-region.js";
 import { attemptIn } from "../ui/problem.js";
 import { send } from "../chat/turn-request.js";
@@ -16,7 +17,8 @@ const AHEAD = 40; // turns before the first one drawn, below which earlier ones 
 
 /**
  * Draws turns into `scroller`, whose end `end` follows: those around what is seen. `element` holds them; `draw()` shows the
- * end, `reveal(id)` a turn, `close()` when done.
+ * end, `reveal(id, {words})` a turn and
+ * the words in it, `close()` when done.
  */
 export function turnList(conversation, { scroller, end }) {
   const list = h("ol", { class: "turns" });
@@ -112,9 +114,9 @@ export function turnList(conversation, { scroller, end }) {
     const done = mine || (await attemptIn(problem, () => openConversation(conversation.thread, id)));
     if (!done) return;
     announce("Another version is shown.");
-    reveal(id, true);
+    reveal(id, { quietly: true });
   };
-  const reveal = (id, quietly = false) => {
+  const reveal = (id, { quietly = false, words = [] } = {}) => {
     const at = conversation.turns.findIndex((turn) => turn.id === id);
     if (at < 0) return; // further back than is loaded at once
     if (!drawn.has(id)) show(at - PIECE, at + FIRST);
@@ -124,6 +126,8 @@ export function turnList(conversation, { scroller, end }) {
     if (quietly) return element.querySelector(".versions button:not([disabled])")?.focus({ preventScroll: true });
     element.focus({ preventScroll: true });
     element.classList.add("shown-now");
+    const found = markWords([...element.querySelectorAll(".written, .answer")], words);
+    found?.startContainer.parentElement.scrollIntoView({ block: "center" }); // a long answer does not fit
   };
 
   const added = () => {
@@ -153,6 +157,7 @@ export function turnList(conversation, { scroller, end }) {
     draw,
     reveal,
     close() {
+      markWords([], []);
       watcher.disconnect();
       conversation.removeEventListener("added", added);
       conversation.removeEventListener("changed", changed);

@@ -34,7 +34,9 @@ export function openRenameDevice(row) {
   });
 }
 
-/** Changes whether it may talk, start workflows, carry eggs, and whose memory counts. */
+const MEMORIES = ["Shared memory (everyone)", "Own memory (this phone)"];
+
+/** Changes whether it may talk, start workflows, send and receive eggs, and whose memory counts. */
 export function openRights(row) {
   const group = `scope-${++count}`;
   const radios = SCOPES.map(([value]) => h("input", { type: "radio", name: group, value }));
@@ -45,13 +47,8 @@ export function openRights(row) {
   eggs.checked = row.eggs === true;
   const notices = h("input", { type: "checkbox", role: "switch" });
   notices.checked = row.notices === true;
-  const memory = field("Memory", {
-    value: row.user === "shared" ? "" : row.user,
-    maxlength: 64,
-    autocapitalize: "none",
-    placeholder: "shared",
-    help: "Empty: the one that everybody here shares. Or the id of a user.",
-  });
+  const shared = row.user === "shared";
+  const memory = field("Memory", { tag: "select", options: MEMORIES, value: MEMORIES[shared ? 0 : 1] });
   const dialog = formDialog({
     title: "",
     verb: "Save",
@@ -73,7 +70,7 @@ export function openRights(row) {
         workflows: workflows.checked,
         eggs: eggs.checked,
         notices: notices.checked,
-        user: memory.input.value.trim(),
+        user: memory.input.selectedIndex === 0 ? "" : shared ? crypto.randomUUID() : row.user,
       });
       devices.touch();
       toast(`${nameOf(now)} ${rights(now)}.`);

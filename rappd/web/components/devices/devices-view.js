@@ -112,12 +112,12 @@ function pairingCard(errorPlace) {
       const says = {
         open: ["A QR code is shown.", "Show it"],
         compare: [[named(now), " wants to join."], "Compare"],
-        waiting: [["Waiting for the yes on ", named(now), "."], "Look"],
+        waiting: [["Now tap “Same number” on ", named(now), "."], "Look"],
       }[now.state];
       if (!says) return;
       fill(words, says[0]);
       fill(show, says[1]);
-      fill(end, now.state === "open" ? "Take it back" : "Stop");
+      fill(end, now.state === "open" ? "Cancel the code" : "Stop");
     },
   };
 }

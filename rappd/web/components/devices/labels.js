@@ -19,7 +19,7 @@ export function presence(row) {
 /** "may talk and listen", "may only listen, and start workflows" */
 export function rights({ scope, workflows, eggs, notices }) {
   const may = scope === "talk" ? "may talk and listen" : "may only listen";
-  const more = [workflows && "start workflows", eggs && "carry eggs", notices && "see what waits for you"].filter(Boolean);
+  const more = [workflows && "start workflows", eggs && "send and receive eggs", notices && "see what waits for you"].filter(Boolean);
   return more.length ? `${may}, and ${more.join(", ")}` : may;
 }
 

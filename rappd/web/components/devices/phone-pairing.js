@@ -15,6 +15,7 @@ const LOOK_MS = 1000;
 const NOBODY_MS = 20_000;
 const CALM_MS = 600; // a click that was meant for what stood here before is no answer
 const TITLE = "Add a phone";
+const POINT = "Point the phone's camera here. The phone must be on the same Wi-Fi.";
 
 /** Shows a new QR code. Resolves when it is shown; raises `Problem`. */
 export async function addPhone() {
@@ -38,7 +39,7 @@ export function openPhonePairing({ begun = false } = {}) {
   const errorPlace = h("div", {});
   const hint = h("p", { class: "soft", role: "status" });
   const clock = countdown(speak);
-  const opened = performance.now();
+  let shown = { code: "", at: 0 }; // the code that stands here, and since when
   let drawn = "";
   const dialog = openDialog({
     title: TITLE,
@@ -84,7 +85,8 @@ export function openPhonePairing({ begun = false } = {}) {
   function tick() {
     const now = devices.pairing;
     clock.set(isLive(now) ? now.remaining : 0);
-    const nobody = now.state === "open" && !now.visited && performance.now() - opened > NOBODY_MS;
+    if (now.code !== shown.code) shown = { code: now.code, at: performance.now() };
+    const nobody = now.state === "open" && !now.visited && performance.now() - shown.at > NOBODY_MS;
     const text = nobody
       ? `Nobody came yet. Is the phone on this Wi-Fi (not mobile data, not a guest network)? Does a firewall block port ${now.port}?`
       : now.state === "open" && now.visited
@@ -98,9 +100,9 @@ export function openPhonePairing({ begun = false } = {}) {
     const picture = h("img", { class: "qr-code", alt: "QR code of the link below", width: 264, height: 264 });
     const instead = h("div", { hidden: true });
     drawCode(picture, instead);
-    speak("A QR code is shown. Point the phone's camera at it.");
+    speak(`${POINT} Or open ${now.short_links[0]} and type ${[...now.code].join(" ")}.`);
     const words = [
-      h("p", {}, "Point the phone's camera here. The phone must be on the same Wi-Fi."),
+      h("p", {}, POINT),
       h("p", { class: "soft" }, "If it asks about devices on the network, allow it: that is how it reaches this computer."),
       now.port_taken > 0 &&
         h("p", { class: "soft" }, `Port ${now.port_taken} is taken; phones use ${now.port}.`),
@@ -128,7 +130,7 @@ export function openPhonePairing({ begun = false } = {}) {
     ];
     return [
       h("div", { class: "qr-parts" }, picture, instead, h("div", { class: "pairing" }, words)),
-      buttons(button("Take it back", "secondary", stop)),
+      buttons(button("Cancel the code", "secondary", stop)),
     ];
   }
 
@@ -141,12 +143,12 @@ export function openPhonePairing({ begun = false } = {}) {
         devices.took(await post("/devices/window/answer", { id: now.id, same })),
       );
     };
-    const verdicts = [button("They differ", "secondary", say(false)), button("Same", "secondary", say(true))];
+    const verdicts = [button("Different", "secondary", say(false)), button("Same number", "secondary", say(true))];
     for (const one of verdicts) one.disabled = true;
     setTimeout(() => verdicts.forEach((one) => (one.disabled = false)), CALM_MS);
-    speak(`${nameOf(now)} is here. The number is ${now.digits.replace(/\D/g, "").split("").join(" ")}.`);
+    speak(`${nameOf(now)} is here. Does the phone show ${now.digits.replace(/\D/g, "").split("").join(" ")}?`);
     return [
-      h("p", {}, named(now), " is here. Does it show the same number?"),
+      h("p", {}, named(now), " is here. Does the phone show this number?"),
       digits(now),
       h(
         "div",
@@ -157,10 +159,10 @@ export function openPhonePairing({ begun = false } = {}) {
   }
 
   function waiting(now) {
-    speak(`Now tap Yes on ${nameOf(now)}.`);
+    speak(`Now tap “Same number” on ${nameOf(now)}.`);
     return [
       digits(now),
-      h("p", { class: "waiting" }, "Now tap Yes on ", named(now), "."),
+      h("p", { class: "waiting" }, "Now tap “Same number” on ", named(now), "."),
       buttons(button("Stop", "secondary", stop)),
     ];
   }
@@ -188,7 +190,7 @@ export function openPhonePairing({ begun = false } = {}) {
   function expired(now) {
     return now.state === "expired"
       ? ended("The QR code has expired.", "No phone joined.")
-      : ended("The QR code was taken back.", "No phone joined.");
+      : ended("The code was cancelled.", "No phone joined.");
   }
 
   function ended(text, more) {

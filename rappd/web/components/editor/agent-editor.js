@@ -106,9 +106,8 @@ class AgentEditorView {
           "div",
           { class: "editor-head" },
           h("div", { class: "editor-title" }, h("h2", { tabindex: -1 }, this.#file), this.#agentsHere),
-          this.#buttons,
+          h("div", { class: "editor-save" }, this.#state, this.#buttons),
         ),
-        this.#state,
         this.#note,
         this.#text,
         h("p", { class: "soft editor-help" }, "Ctrl-S saves. Tab indents; Esc, then Tab leaves the text."),
@@ -185,7 +184,7 @@ class AgentEditorView {
   #tellState(text = "") {
     const now = this.#readOnly
       ? "Read only"
-      : text || (this.#dirty ? "Not saved yet; this browser keeps your text." : "Saved");
+      : text || (this.#dirty ? "Not saved. This browser keeps your text." : "Saved");
     if (this.#state.textContent !== now) fill(this.#state, now);
     this.#state.classList.toggle("dirty", this.#dirty);
     if (this.#runButton) fill(this.#runButton, this.#dirty ? "Save and run" : "Run");

@@ -15,10 +15,12 @@ const WORDS = {
   name_format: "Its name fits a registry",
 };
 
-/** A list of `{test, passed, message, required}`: what failed first, what passed folded. */
+/** A list of `{test, passed, message, required, skipped}`: what failed first, what passed or was not tested folded. */
 export function testResults({ passed, tests }) {
-  const wrong = tests.filter((one) => !one.passed && one.required);
-  const advice = tests.filter((one) => !one.passed && !one.required);
+  const failed = tests.filter((one) => !one.passed && !one.skipped);
+  const wrong = failed.filter((one) => one.required);
+  const advice = failed.filter((one) => !one.required);
+  const skipped = tests.filter((one) => one.skipped);
   const fine = tests.filter((one) => one.passed);
   return h(
     "div",
@@ -33,6 +35,7 @@ export function testResults({ passed, tests }) {
     ),
     list(wrong, "bad", "✗ "),
     fold(`What passed, ${fine.length}`, list(fine, "good", "✓ "), fine.length),
+    fold(`Not tested, ${skipped.length}`, list(skipped, "soft", "– "), skipped.length),
     fold(`Not needed here, ${advice.length}`, list(advice, "soft", "– "), advice.length),
   );
 }
@@ -45,12 +48,12 @@ const list = (tests, tone, sign) =>
   h(
     "ul",
     { role: "list" },
-    tests.map(({ test, passed, message }) =>
+    tests.map(({ test, passed, message, skipped }) =>
       h(
         "li",
         {},
         h("span", { class: `sign ${tone}`, "aria-hidden": "true" }, sign),
-        passed ? (WORDS[test] ?? test) : message || `Not so: ${WORDS[test] ?? test}`,
+        skipped || passed ? (WORDS[test] ?? test) : message || `Not so: ${WORDS[test] ?? test}`,
       ),
     ),
   );

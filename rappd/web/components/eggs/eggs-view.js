@@ -1,25 +1,29 @@
-/** Twins › Eggs: what was hatched here, two eggs side by side, and whose eggs are trusted. */
+/** Twins › Eggs: those that are here, what was hatched, whose eggs are trusted, and two eggs side by side. */
 
-import { get } from "../../lib/api.js";
+import { download, get } from "../../lib/api.js";
+import { attemptIn } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
-import { clock, count, onDay } from "../../lib/format.js";
+import { bytes, clock, count, onDay } from "../../lib/format.js";
+import { canSend, openSending } from "../outbox/egg-sending.js";
 import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
-import { fill, h } from "../../lib/dom.js";
+import { breakable, fill, h } from "../../lib/dom.js";
 import { kindOf } from "./labels.js";
 import { hatchings, undoHatching } from "./hatch-notice.js";
 import { signersList } from "./signers.js";
 
 /** Fills `place`. `drops(target)` says what a drop there does; `close()` when done. */
 export function eggsView(place) {
+  const packed = h("div", {});
   const here = h("div", {});
   const signers = h("div", {});
   const compare = eggDiff();
   fill(
     place,
-    group("Compare two eggs", compare.element),
-    group("Hatched here", here, chooseEgg("Open an egg")),
+    group("Packed here", packed, chooseEgg("Open an egg")),
+    group("Hatched here", here),
     group("Trusted signers", signers),
+    group("Compare two eggs", compare.element),
   );
   const lists = [
     staleList(here, {
@@ -31,6 +35,14 @@ export function eggsView(place) {
           : h("p", { class: "soft" }, "Nothing was hatched yet. Drop an egg anywhere here."),
     }),
     signersList(signers),
+    staleList(packed, {
+      name: "packed-eggs",
+      load: async () => (await get("/eggs/laid")).eggs ?? [],
+      draw: (all) =>
+        all.length
+          ? h("ul", { class: "rows" }, all.map(packedRow))
+          : h("p", { class: "soft" }, "No egg was packed here yet. “Pack” on a twin's card makes one."),
+    }),
   ];
   hatchings.addEventListener("change", lists[0].refresh);
   return {
@@ -46,6 +58,30 @@ export function eggsView(place) {
 const group = (title, content, control = null) =>
   h("section", { class: "group" }, h("div", { class: "group-head" }, h("h2", {}, title), control), content);
 
+function packedRow({ file, folder, path, size, at }) {
+  const errorPlace = h("div", {});
+  const address = `/eggs/laid/${[folder, path.split("/").at(-1)].map(encodeURIComponent).join("/")}`;
+  const button = (label, onclick) =>
+    h("button", { type: "button", class: "quiet", "aria-label": `${label} ${file}`, onclick }, label);
+  return h(
+    "li",
+    { class: "line-row" },
+    h(
+      "div",
+      {},
+      h("p", {}, breakable(file)),
+      h("p", { class: "soft" }, `${bytes(size)}, packed ${onDay(at)} ${clock(at)}`),
+      errorPlace,
+    ),
+    h(
+      "div",
+      { class: "row-actions" },
+      button("Save", () => attemptIn(errorPlace, () => download(address, file))),
+      canSend() && button("Send", () => openSending(file, () => path, { asItIs: true })),
+    ),
+  );
+}
+
 function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: back }) {
   return h(
     "li",
@@ -53,7 +89,7 @@ function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: ba
     h(
       "div",
       {},
-      h("p", {}, name),
+      h("p", {}, breakable(name)),
       h(
         "p",
         { class: "soft" },

@@ -129,7 +129,8 @@ export function eggLine(key) {
   const draw = () => {
     element.hidden = egg.state === "none";
     line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`, { cancel: () => egg.cancel() }) : null;
-    fill(element, line ? [line.element, h("p", { class: "soft" }, NEVER_READ)] : LINES[egg.state]?.(egg));
+    if (line) toldOf ||= egg.work;
+    fill(element, line ? [line.element, toldOf === egg.work && h("p", { class: "soft" }, NEVER_READ)] : LINES[egg.state]?.(egg));
     move();
   };
   egg.addEventListener("change", draw);
@@ -145,9 +146,9 @@ export function eggLine(key) {
 }
 
 const NEVER_READ =
-  "The look for secrets does not see into pictures, sound, large archives and those but gzip, bz2, xz, zip " +
-  "and tar, documents, encrypted files and binary " +
-  "databases (SQLite it reads), and knows what sentences tell in English and German only.";
+  "The secret scan cannot read pictures, sound, documents, encrypted files and most archives and databases; " +
+  "it understands English and German.";
+let toldOf = ""; // the work whose line says so: it is said once
 
 const LINES = {
   failed: (egg) =>
@@ -176,7 +177,7 @@ const LINES = {
             `${bytes(size)}, ${count(files, "file")}, packed ${clock(egg.at)}. `,
             canDragOut ? "Drag the card to where you want it, or save it." : "",
           ),
-          kinds.length > 0 && h("p", { class: "soft" }, `Not looked into for secrets: ${kinds.join(", ")}.`),
+          kinds.length > 0 && h("p", { class: "soft" }, `Not scanned for secrets: ${kinds.join(", ")}.`),
           left.length > 0 &&
             h("p", { class: "soft" }, `Left out: ${joinNames(left.map(({ path }) => path))}.`),
         ),

@@ -8,8 +8,7 @@ export function viewLinks(page, views, current, notes = {}) {
     h(
       "a",
       { href: `#/${page}${path && `/${path}`}`, "aria-current": path === current ? "page" : null },
-      title,
-      notes[path] && ` ${notes[path]}`,
+      h("span", { "data-title": `${title}${notes[path] ? ` ${notes[path]}` : ""}` }, title, notes[path] && ` ${notes[path]}`),
     ),
   );
 }

@@ -1,7 +1,7 @@
 /** Labels of other machines. Text from another machine loses control characters and is isolated from ours. */
 
 import { ago, clock, count, timeOrDay } from "../../lib/format.js";
-import { h, visuallyHidden } from "../../lib/dom.js";
+import { breakable, h, visuallyHidden } from "../../lib/dom.js";
 
 /** Characters that change direction, break lines, or are invisible. */
 const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
@@ -27,7 +27,7 @@ export function nameOf(row) {
 }
 
 /** The name as an element of its own, so that its direction of writing stays in it. */
-export const named = (row) => h("bdi", {}, nameOf(row));
+export const named = (row) => h("bdi", {}, breakable(nameOf(row)));
 
 /** "192.168.1.12" of "192.168.1.12:7443" */
 export const hostOf = ({ address }) =>

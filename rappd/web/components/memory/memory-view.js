@@ -11,7 +11,7 @@ import { routesOf, twins } from "../twins/twins-state.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { memoryRow } from "./memory-row.js";
-import { openMemory } from "./memory-dialog.js";
+import { openMemory, openNewMemory } from "./memory-dialog.js";
 
 const HOST = "brainstem"; // in an address that names a person
 const SEARCH_MS = 200;
@@ -40,6 +40,7 @@ class MemoryView {
   #whose = h("select", { "aria-label": "Who remembers" });
   #person = h("select", { "aria-label": "About whom", hidden: true });
   #search = h("input", { type: "search", placeholder: "Search memories", "aria-label": "Search memories" });
+  #add = h("button", { type: "button", class: "secondary", onclick: () => this.#addOne() }, "Add a memory");
   #summary = h("p", { class: "soft", role: "status" });
   #list = h("ul", { class: "memories", role: "list" });
   #more = h(
@@ -53,7 +54,7 @@ class MemoryView {
     this.#guid = person;
     fill(
       place,
-      h("div", { class: "memory-controls" }, this.#whose, this.#person, this.#search),
+      h("div", { class: "memory-controls" }, this.#whose, this.#person, this.#search, this.#add),
       this.#errorPlace,
       this.#summary,
       this.#list,
@@ -153,13 +154,21 @@ class MemoryView {
 
   #told(found, total) {
     const name = this.#whose.selectedOptions[0]?.textContent ?? daemon.name;
-    if (total === 0) return `${name} remembers nothing here yet. Say "remember that…" in Chat.`;
+    if (total === 0) return `${name} remembers nothing here yet. Say "remember that…" in Chat, or add a memory.`;
     if (!this.#search.value.trim()) return total === 1 ? "One memory" : `${total} memories, newest first`;
     return found === 0 ? "No memory has these words." : `${found} of ${total} memories`;
   }
 
   #path(memory) {
     return `${routesOf(this.#key)}/memories/${encodeURIComponent(memory.key)}`;
+  }
+
+  #addOne() {
+    openNewMemory(async (fields) => {
+      await post(`${routesOf(this.#key)}/memories`, { ...fields, ...(this.#guid && { user_guid: this.#guid }) });
+      announce("The memory is added.");
+      this.#refresh();
+    });
   }
 
   #edit(memory) {

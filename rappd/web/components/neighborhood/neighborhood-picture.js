@@ -4,11 +4,11 @@
  */
 
 import { bytes, count, joinNames } from "../../lib/format.js";
-import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
+import { breakable, fill, h, icon, visuallyHidden } from "../../lib/dom.js";
 import { nameOf, pageOf, presence, stripControl } from "../machines/labels.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "../outbox/outbox-state.js";
-import { pageOf as pageOfTwin } from "../twins/labels.js";
+import { pageOf as pageOfTwin, stateWord } from "../twins/labels.js";
 import { twins } from "../twins/twins-state.js";
 import { waiting } from "../waiting/waiting-state.js";
 import { neighborhood } from "./neighborhood-state.js";
@@ -50,7 +50,7 @@ function here(others) {
     h("p", {}, sign("●", "good"), "this machine"),
     backedUp(selfName()),
     waiting.rows.length > 0 && h("p", {}, h("a", { class: "nb-waits", href: "#/waiting" }, waits(waiting.rows.length, "for you"))),
-    twinList(twins.rows.map(({ key, name, state }) => [h("a", { href: pageOfTwin(key) }, stripControl(name)), state])),
+    twinList(twins.rows.map(({ key, name, state }) => [h("a", { href: pageOfTwin(key) }, breakable(stripControl(name))), stateWord(state)])),
   );
 }
 
@@ -120,9 +120,9 @@ function atOneGlance(others) {
 
 /** Says in words and with a mark if a snapshot can read a machine now. */
 function health(row, probe) {
-  if (probe?.reachable) return { kind: "good", mark: "✓", words: "can be read" };
+  if (probe?.reachable) return { kind: "good", mark: "✓", words: "ready for backup" };
   if (probe && machines.peer(row.fingerprint)?.presence === "away")
-    return { kind: "bad", mark: "✗", words: "cannot be read until it is here" };
+    return { kind: "bad", mark: "✗", words: "offline, cannot be backed up" };
   if (probe) return { kind: "bad", mark: "✗", words: stripControl(probe.detail) || "no answer" };
   if (neighborhood.probing) return { kind: "soft", mark: "·", words: "asking…" };
   if (row.trouble) return { kind: "bad", mark: "✗", words: stripControl(row.trouble) };
@@ -138,7 +138,7 @@ function twinList(rows) {
     rows
       .slice(0, MOST_TWINS)
       .map(([name, state]) =>
-        h("li", {}, icon("mark", "mark"), name, state && h("span", { class: "soft" }, state)),
+        h("li", {}, icon("mark", "mark"), name, state && h("span", { class: "soft nb-state" }, state)),
       ),
     more > 0 && h("li", { class: "soft" }, `and ${more} more`),
   );

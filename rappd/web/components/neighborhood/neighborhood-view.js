@@ -33,7 +33,7 @@ export function neighborhoodView(place) {
   const bars = workProgress({ cancel: () => attemptIn(workError, () => neighborhood.cancel()) });
   const archived = h("input", { type: "checkbox", id: "snapshot-archived" });
   const begin = h("button", { type: "button", class: "primary", onclick: take }, "Take a snapshot");
-  const ask = h("button", { type: "button", class: "quiet", onclick: () => probe(true) }, "Ask again");
+  const ask = h("button", { type: "button", class: "quiet", onclick: () => probe(true) }, "Refresh");
   fill(
     place,
     h(

@@ -177,7 +177,7 @@ function rowsOf(plan) {
         ),
       ),
     plan.peers.map(peerBlock),
-    plan.boot?.length > 0 && h("p", { class: "soft" }, `${count(plan.boot.length, "twin")} that were awake wake again.`),
+    plan.boot?.length > 0 && h("p", { class: "soft" }, `${count(plan.boot.length, "twin")} will be started again, as before.`),
     plan.left_archived > 0 && h("p", { class: "soft" }, `${count(plan.left_archived, "archived twin")} stay in the snapshot.`),
     plan.failed ? null : problems(plan.problems),
   ];

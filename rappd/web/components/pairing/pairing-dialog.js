@@ -130,8 +130,8 @@ export function openPairing(row) {
       h(
         "div",
         { class: "verdicts", role: "group", "aria-label": "Are the words the same?" },
-        h("button", { type: "button", class: "secondary", onclick: say(false) }, "They don't match"),
-        h("button", { type: "button", class: "secondary", onclick: say(true) }, "They match"),
+        h("button", { type: "button", class: "secondary", onclick: say(false) }, "Different"),
+        h("button", { type: "button", class: "secondary", onclick: say(true) }, "Same words"),
       ),
     ];
   }

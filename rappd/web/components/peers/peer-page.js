@@ -2,7 +2,7 @@
 
 import { get, post } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
-import { onDay } from "../../lib/format.js";
+import { firstSentence, onDay } from "../../lib/format.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import {
@@ -214,7 +214,7 @@ const nothingShared = (peer) =>
     : "They are listed when it is here.";
 
 const inBrief = (text) => {
-  const letters = [...stripControlLines(text).replace(/\s+/g, " ").trim()];
+  const letters = [...firstSentence(stripControlLines(text).replace(/\s+/g, " ").trim())];
   return letters.length > 240 ? `${letters.slice(0, 240).join("")}…` : letters.join("");
 };
 

@@ -2,6 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { fill, h, visuallyHidden } from "../../lib/dom.js";
+import { wordParts } from "../../lib/found-words.js";
 import { openDialog } from "../ui/dialog.js";
 import { problemView } from "../ui/problem.js";
 import { pageEntries } from "./page-entries.js";
@@ -79,12 +80,14 @@ export function openSearch(pages, { shortcuts }) {
     if (complete) status.textContent = none ? nothing.textContent : `${options.length} ${options.length === 1 ? "result" : "results"}`;
     mark(0);
   };
+  const marked = (text, words = []) =>
+    wordParts(text, words).map((part) => (part.found ? h("mark", {}, part.text) : part.text));
   const option = (row) => {
     const element = h(
       "div",
       { role: "option", id: `search-option-${options.length}`, class: "search-option", onclick: () => choose(row) },
-      h("bdi", {}, row.title),
-      row.detail && [visuallyHidden(", "), h("bdi", { class: "soft" }, row.detail)],
+      h("bdi", {}, marked(row.title, row.words)),
+      row.detail && [visuallyHidden(", "), h("bdi", { class: "soft" }, marked(row.detail, row.words))],
     );
     options.push({ element, row });
     return element;

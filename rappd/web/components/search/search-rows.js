@@ -1,11 +1,15 @@
 /** Rows of the search: what the daemon found, what the page has, and commands, in groups of one kind. */
 
 import { ask } from "../../lib/api.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { firstSentence, timeOrDay } from "../../lib/format.js";
+import { nameOf } from "../chat/chat-target.js";
 import { stripControl } from "../machines/labels.js";
 import { toast } from "../ui/toast.js";
 
 const COMMANDS = new URL("./commands.json", import.meta.url);
 const MOST = 6; // of a kind
+const HOST = "brainstem"; // the brainstem's name in the record
 const KINDS = {
   page: "Pages",
   action: "Do",
@@ -19,7 +23,7 @@ const KINDS = {
 };
 const part = encodeURIComponent;
 const PLACES = {
-  conversation: (key) => `#/chat/conversation/${part(key)}`,
+  conversation: (key, { turn }, words) => `#/chat/conversation/${[key, ...(turn ? [turn, words] : [])].map(part).join("/")}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
   memory: (key) => {
@@ -35,11 +39,18 @@ let commands = null; // promise of all of them, fetched with the first search
 export async function found(words, signal) {
   if (!words.trim()) return [];
   const { found: rows = [] } = await ask(`/search?words=${part(words)}`, { signal });
-  return rows.map(({ kind, title, detail, key }) => ({ kind, title, detail: firstSentence(detail), href: PLACES[kind]?.(key) ?? "#/chat" }));
+  return rows.map((row) => foundRow(row, words));
 }
 
-/** A model is told more of an agent than a list needs. */
-const firstSentence = (text) => /^.*?[.!?](?=\s|$)/.exec(text)?.[0] ?? text;
+/** A finding of the daemon as a row. Of a conversation it holds the words themselves, with who said them and when. */
+export function foundRow(row, words) {
+  const { kind, title, key } = row;
+  const href = PLACES[kind]?.(key, row, words.trim()) ?? "#/chat";
+  if (kind !== "conversation") return { kind, title, detail: firstSentence(row.detail), href };
+  const who = row.turn && row.yours ? "you" : nameOf(row.with === HOST ? "" : row.with) || daemon.name;
+  const detail = `${row.turn ? `${who}, ${timeOrDay(row.at)}: ` : `${timeOrDay(row.at)}, ${who}`}${row.detail}`;
+  return { kind, title, detail, href, words: words.trim().split(/\s+/) };
+}
 
 /** The commands of the command line; none while they cannot be fetched. */
 export function commandRows() {

@@ -5,14 +5,15 @@ import { h } from "../../lib/dom.js";
 
 export const KINDS = ["personal", "project", "place", "memorial", "pre-founder", "buddy", "custom"];
 
-const STATES = { asleep: "stopped" };
+/** A twin's state in words. */
+export const stateWord = (state) => ({ asleep: "stopped", awake: "running" })[state] ?? state;
 
 /** "● running on port 7081", "○ stopped" */
 export function state(row) {
   const awake = row.state === "awake";
   return [
     h("span", { class: awake ? "sign good" : "sign soft", "aria-hidden": "true" }, awake ? "● " : "○ "),
-    awake ? `running on port ${row.port}` : (STATES[row.state] ?? row.state),
+    awake ? `running on port ${row.port}` : stateWord(row.state),
   ];
 }
 

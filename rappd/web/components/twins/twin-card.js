@@ -1,9 +1,10 @@
 /** One twin in the list: who it is, how it is, and what can be done with it. */
 
-import { post } from "../../lib/api.js";
+import { Problem, post } from "../../lib/api.js";
 import { buddyLine } from "../cartridges/buddy.js";
-import { fill, h } from "../../lib/dom.js";
+import { breakable, fill, h } from "../../lib/dom.js";
 import { menuButton } from "../ui/menu.js";
+import { canSend, openSending } from "../outbox/egg-sending.js";
 import { dragsOut, eggLine, eggOf } from "../eggs/packed-egg.js";
 import { attemptIn } from "../ui/problem.js";
 import { openSoul } from "./soul-dialog.js";
@@ -40,7 +41,7 @@ export function twinCard(row) {
     const text = `${called}\n${row.state}\n${row.port}`;
     if (text === drawn) return; // what has the keyboard stays
     drawn = text;
-    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, called));
+    fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, breakable(called)));
     fill(now, state(row));
     fill(
       actions,
@@ -86,12 +87,22 @@ function menu(row, errorPlace) {
     { label: "Rename", run: () => openRename(row) },
     { label: "Soul", run: () => attemptIn(errorPlace, () => openSoul(row)) },
     { label: "Fork", run: () => openFork(row) },
+    canSend() && { label: "Send", run: () => openSending(row.name, () => packedPath(row)) },
     row.state === "awake"
       ? { label: "Stop", run: does("stop") }
-      : { label: "Start on a port", run: does("boot") },
+      : { label: "Let programs reach it (own port)", run: does("boot") },
     null,
     { label: "Archive", run: () => attemptIn(errorPlace, () => archive(row)) },
-  ];
+  ].filter((item) => item !== false);
+}
+
+/** The path of an egg of the twin as it is now. Raises `Problem`, as where likely secrets would travel. */
+async function packedPath(row) {
+  const egg = eggOf(row.key);
+  if (!egg.isFresh(row)) await egg.pack(row);
+  if (egg.state === "ready") return egg.packed.path;
+  if (egg.problem) throw egg.problem;
+  throw new Problem({ error: "It is not packed yet; nothing was sent.", do: "Send it once it is packed." });
 }
 
 /** Archives a twin; undo restores its state. */

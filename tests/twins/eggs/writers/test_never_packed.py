@@ -214,10 +214,13 @@ def test_names_that_only_look_alike_travel(nest: Nest) -> None:
     assert {"data/src/x", "data/game/kept/x", "agents/lib/__init__.py"} <= members
 
 
-def test_everything_left_behind_is_named_with_its_reason(nest: Nest) -> None:
+def test_everything_left_behind_is_named_with_its_reason_and_nothing_empty(nest: Nest) -> None:
     nest.put("agents/__pycache__/x.pyc")
     nest.put(".brainstem_data/api.key")
     (nest.workspace.root / "link").symlink_to("soul.md")
+    (nest.workspace.root / "logs" / "empty").mkdir(parents=True)
+    nest.put("prod.env", "")
+    nest.put("client.secret", "{}\n")
     left = dict(nest.pack().left_out)
     assert left == {
         ".brainstem_data/api.key": ExclusionReason.SECRET,
@@ -227,7 +230,6 @@ def test_everything_left_behind_is_named_with_its_reason(nest: Nest) -> None:
         ".deps": ExclusionReason.MADE_ANEW,
         ".env": ExclusionReason.SECRET,
         ".remote_agents": ExclusionReason.LOCAL,
-        "agents/__init__.py": ExclusionReason.MADE_ANEW,
         "agents/__pycache__": ExclusionReason.MADE_ANEW,
         "agents/basic_agent.py": ExclusionReason.MADE_ANEW,
         "link": ExclusionReason.LINK,

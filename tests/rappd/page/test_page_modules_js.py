@@ -1,0 +1,31 @@
+"""Modules of the page that need no layout: their tests run under ``node --test``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rappd
+
+HERE = Path(__file__).parent
+WEB = Path(rappd.__file__).parent / "web"
+PHONE = Path(rappd.__file__).parent / "tether" / "page"
+NODE = shutil.which("node")
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node")
+def test_modules_of_the_page_under_node(tmp_path: Path) -> None:
+    ignored = shutil.ignore_patterns("vendor", "icons", "css")
+    shutil.copytree(WEB, tmp_path / "web", ignore=ignored)
+    shutil.copytree(PHONE, tmp_path / "phone")
+    shutil.copytree(HERE / "node", tmp_path / "node")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    tests = sorted(map(str, (tmp_path / "node").glob("*.test.mjs")))
+    command = [str(NODE), "--import", str(tmp_path / "node" / "browser.mjs"), "--test", *tests]
+    environment = {**os.environ, "TZ": "UTC", "NODE_OPTIONS": "", "NODE_TEST_CONTEXT": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert tests and done.returncode == 0, done.stdout + done.stderr
