@@ -251,7 +251,7 @@ class PeerQueue:
             except Exception as error:  # noqa: BLE001 - it is queued again, and looked up the next time
                 _log.info("The answer to %s could not be looked up: %s", row.id, error)
                 return
-            if reply is not None and reply.id == row.id and about_fetching(reply) is None:
+            if reply is not None and reply.id.lower() == row.id.lower() and about_fetching(reply) is None:
                 found.replies[row.number] = reply
 
     async def _not_sent(self, batch: list[OutgoingEnvelope], error: Exception) -> None:
@@ -308,7 +308,7 @@ class PeerQueue:
                 return
             if reply is None:
                 await self._ledger.lost(row, "The peer did not know of it any more.")
-            elif reply.id == row.id:
+            elif reply.id.lower() == row.id.lower():
                 await self._ledger.answered(self.peer, reply)
         if len(turn) > self._pace.asked_at_once and self._asked[turn[self._pace.asked_at_once].number] < now:
             self._asks_at = now + self._pace.ask_every * self._pace.asked_at_once / len(turn)

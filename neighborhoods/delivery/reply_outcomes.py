@@ -39,7 +39,7 @@ def sort_replies(
     for row, reply in zip(batch, [*replies, *([None] * len(batch))], strict=False):
         number = row.number
         found.busy = False
-        if reply is None or reply.id != row.id or reply.verb not in (ACK, DONE, HELLO, ERROR):
+        if reply is None or reply.id.lower() != row.id.lower() or reply.verb not in (ACK, DONE, HELLO, ERROR):
             found.later[number] = now + int(pause(row.tries + 1) * 1e6)
             found.trouble[number] = "The peer left it without a reply."
             found.busy = True

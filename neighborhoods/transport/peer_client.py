@@ -144,7 +144,7 @@ class PeerClient:
             reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         finally:
             watch.cancel()
-        check_sender(peer, reply)
+        reply = check_sender(peer, reply)
         code = reply.data.get("code")
         if reply.verb == ERROR and reply.data.get("reason") == NotPairedError.code:
             raise not_trusted(peer)

@@ -6,6 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from envelopes.codecs import wire
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.emergence import MAX_BYTES, encode
@@ -85,12 +87,27 @@ def envelope_of(peer: Peer, found: Envelope | MalformedError) -> Envelope:
 
 
 def check_sender(peer: Peer, reply: Envelope) -> Envelope:
-    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailedError``."""
+    """The reply, ``readable``; one in the name of another machine than the one asked raises ``PeerFailedError``."""
     unread = reply.verb == ERROR and reply.sender == wire.NOBODY
     if not unread and not is_of(peer, reply):
         log.warning("security: %s answered as %s", peer.name, reply.sender)
         raise PeerFailedError(f"{peer.name} answered in the name of another machine.")
-    return reply
+    return readable(reply)
+
+
+def readable(reply: Envelope) -> Envelope:
+    """An ERROR of another machine in its documented shape, so that nothing that shows it meets another one."""
+    if reply.verb != ERROR:
+        return reply
+    data = dict(reply.data)
+    code = data.get("code")
+    data["code"] = code if type(code) is int and 400 <= code <= 599 else 500
+    for key, otherwise in (("msg", "It failed, and did not say why."), ("reason", "failed")):
+        if not isinstance(data.get(key), str):
+            data[key] = otherwise
+    if not isinstance(data.get("do", ""), str):
+        del data["do"]
+    return replace(reply, data=data)
 
 
 def is_of(peer: Peer, reply: Envelope) -> bool:
