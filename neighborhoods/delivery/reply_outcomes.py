@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -32,7 +32,7 @@ class ReplyOutcomes(msgspec.Struct):
 
 
 def sort_replies(
-    batch: list[OutgoingEnvelope], replies: list[Envelope], now: int, pause: Callable[[int], float]
+    batch: list[OutgoingEnvelope], replies: Sequence[Envelope | None], now: int, pause: Callable[[int], float]
 ) -> ReplyOutcomes:
     """The replies, by their places. ``pause(tries)`` is how many seconds a row that was refused waits."""
     found = ReplyOutcomes()

@@ -1,4 +1,4 @@
-"""The carrier to paired machines: calls by a line that stays open, batches and fetching by HTTPS requests."""
+"""The carrier to paired machines: calls by a line that stays open; batches and fetching by HTTPS, else by the line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import aiohttp
 
 from envelopes.codecs import wire
 from envelopes.envelope import ERROR, Envelope
-from envelopes.errors import MalformedError
+from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.auth.tls import TlsFiles, client_context
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import (
@@ -28,6 +28,7 @@ from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.exchanges import Exchange, Exchanges
 from neighborhoods.transport.http_client import session, upload, whole
+from neighborhoods.transport.line_delivery import bring
 from neighborhoods.transport.peer_connection import (
     GOING_AWAY,
     HEARTBEAT,
@@ -158,8 +159,28 @@ class PeerClient:
         with self._counted(peer):
             await (await self._line(peer)).tell(envelope)
 
-    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
-        """Several envelopes in one request, and their replies in order."""
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope | None]:
+        """Several envelopes, and their replies in order; None for what was left without one.
+
+        They go in one request to the peer's listener. Where it has none that is known or answers, they go on a
+        line that is open, whoever opened it: the peer proved its key there.
+        """
+        if self._ways.address(peer) or not self.has_line(peer.fingerprint):
+            try:
+                return [*await self._post_batch(peer, envelopes)]
+            except (PeerOfflineError, KeyChangedError, DeclinedError) as problem:
+                if not self.has_line(peer.fingerprint) or not _has_no_listener(problem):
+                    raise
+                log.debug("%s has no listener: %s", peer.name, problem)
+        return await self._bring(peer, envelopes)
+
+    async def _bring(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope | None]:
+        with self._counted(peer):
+            replies = await bring(peer, await self._line(peer), envelopes)
+        self._events.on_sign_of_life(peer.fingerprint, "")
+        return replies
+
+    async def _post_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
         body = b"[" + b",".join(envelopes) + b"]"
         status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
         if status == 401:
@@ -175,8 +196,13 @@ class PeerClient:
             raise no_envelope(peer, problem) from problem
         return [check_sender(peer, envelope_of(peer, one)) for one in found]
 
-    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
-        """Returns the state or reply of an envelope; None when the peer does not know it."""
+    async def fetch(self, peer: Peer, id: str, envelope: bytes = b"") -> Envelope | None:
+        """Returns the state or reply of an envelope; None when the peer does not know it.
+
+        A peer without a listener is sent the ``envelope`` again on its line: a known id is not performed twice.
+        """
+        if envelope and not self._ways.address(peer) and self.has_line(peer.fingerprint):
+            return (await self._bring(peer, [envelope]))[0]
         status, raw = await self._request(peer, "GET", f"/envelopes/{id}", None)
         if status == 404:
             return None
@@ -396,13 +422,21 @@ class PeerClient:
         except DeclinedError:
             raise
         except (KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError) as problem:
-            self._events.on_failed_call(peer.fingerprint, problem)
+            if not (_has_no_listener(problem) and self.has_line(peer.fingerprint)):
+                self._events.on_failed_call(peer.fingerprint, problem)
             raise
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
             self._http = session(aiohttp.TCPConnector(limit=0, limit_per_host=4, keepalive_timeout=30))
         return self._http
+
+
+def _has_no_listener(problem: ReportableError) -> bool:
+    """True where nobody of that key takes batches at the peer's addresses; its line may be open all the same."""
+    if isinstance(problem, PeerOfflineError):
+        return not problem.maybe_sent
+    return isinstance(problem, KeyChangedError) or getattr(problem, "answered", 0) in (404, 405, 426, 501)
 
 
 async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
