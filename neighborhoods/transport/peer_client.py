@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,6 +45,7 @@ from neighborhoods.transport.replies import (
     check_sender,
     envelope_of,
     no_envelope,
+    no_line,
     not_trusted,
 )
 
@@ -57,6 +59,7 @@ SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.3, 2.0
 DOUBTS_APART = 5.0
 """Seconds: work that takes long is no reason to ask more often whether somebody is there."""
 LARGEST_ANSWER = 110 << 20
+LARGEST_REFUSAL = 64 << 10
 SILENT_SECONDS = 90.0
 """A peer that copies a large twin before it sends it may say nothing for so long."""
 
@@ -338,7 +341,7 @@ class PeerClient:
                     )
                 except aiohttp.WSServerHandshakeError as error:
                     if error.status == 401:  # by a connection that is older than the end of the trust
-                        raise not_trusted(peer) from error
+                        raise await self._why_no_line(peer, address, context) from error
                     raise
 
         socket = await self._ways.first(peer, connect)
@@ -350,6 +353,17 @@ class PeerClient:
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
         return line
+
+    async def _why_no_line(self, peer: Peer, address: str, context: ssl.SSLContext) -> ReportableError:
+        """The error for a ``/line`` that answers 401: the peer ended the trust, or its own words."""
+        limits = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
+        try:
+            async with self._session().get(
+                f"https://{address}/line", ssl=context, timeout=limits
+            ) as response:
+                return no_line(peer, await whole(response, LARGEST_REFUSAL))
+        except (OSError, aiohttp.ClientError, TimeoutError):
+            return no_line(peer, b"")
 
     async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
         """Its answer by a new line, which takes the place of the one that was there."""

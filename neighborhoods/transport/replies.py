@@ -16,6 +16,7 @@ from envelopes.errors import MalformedError
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import (
     DeclinedError,
+    NotPairedError,
     NotTrustedThereError,
     PeerFailedError,
     PeerOfflineError,
@@ -118,6 +119,23 @@ def is_of(peer: Peer, reply: Envelope) -> bool:
 def no_envelope(peer: Peer, problem: MalformedError) -> PeerFailedError:
     """The error for an answer that cannot be read."""
     return PeerFailedError(f"{peer.name} answered with something that is no envelope: {problem}")
+
+
+def no_line(peer: Peer, raw: bytes) -> NotPairedError | DeclinedError:
+    """The error for a ``/line`` that was answered by 401 with this body."""
+    try:
+        found = bounded_json(raw)
+    except ValueError:
+        found = None
+    said = found if isinstance(found, dict) else {}
+    if said.get("code") == NotPairedError.code:
+        return not_trusted(peer)
+    told = str(said.get("error") or "without a reason")[:200].rstrip(".")
+    return DeclinedError(
+        f"{peer.name} lets this machine open no line (401): {told}.",
+        answered=401,
+        do=f"Ask its owner. If it forgot this machine: rappd peers pair {peer.name}",
+    )
 
 
 def not_trusted(peer: Peer) -> NotTrustedThereError:
