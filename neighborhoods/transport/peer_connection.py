@@ -210,6 +210,9 @@ class PeerConnection:
             return
         future = self._asked.get(key)
         if future is not None and envelope.verb in _REPLIES:
+            # A DONE may follow its ACK at once: it is no reply any more, but the answer that comes later.
+            del self._asked[key]
+            self._remember(key)
             if not future.done():
                 future.set_result(envelope)
             return
