@@ -1,4 +1,4 @@
-"""What waits for a peer, brought over a line that is open: the way to a peer that has no listener."""
+"""Delivery of waiting envelopes over a line that is open: the way to a peer that has no listener."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ class FederationService:
             self.spawn(self.peer_store.calls_itself(fingerprint, called))
 
     def greeting(self, fingerprint: str) -> PeerGreeting:
-        """What that peer said of itself last; an empty one before it said anything."""
+        """The last HELLO of that peer; an empty one before it said any."""
         return self.announced.get(fingerprint) or _NOTHING_SAID
 
     def agents_changed(self) -> None:

@@ -1,4 +1,4 @@
-"""What waits for a peer goes on a line that is open: the peer may have no listener, or one without batches."""
+"""Envelopes that wait for a peer go on a line that is open: the peer may have no listener, or one without batches."""
 
 from __future__ import annotations
 

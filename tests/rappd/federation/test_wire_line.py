@@ -15,7 +15,7 @@ from tests.rappd.federation.plain_machine import Json, PlainMachine
 from tests.rappd.federation.wire_page import blocks, introductions, shown, whole
 
 THEIRS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|00-[0-9a-f]{32}-[0-9a-f]{16}-01")
-"""What pi chooses by itself: ids, threads, traces."""
+"""Ids, threads and traces, which pi chooses by itself."""
 
 
 @pytest.fixture(scope="module")
