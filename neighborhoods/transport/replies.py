@@ -68,7 +68,9 @@ def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
         raise DeclinedError(
             f"{peer.name} did not take the egg: {told[:200] or status}", answered=status, reason=reason[:60]
         )
-    return kept
+    size = kept.get("size")
+    texts = {key: text[:300] for key in ("id", "name") if isinstance(text := kept.get(key), str)}
+    return {"id": "", "name": "", **texts, "size": size if type(size) is int and size >= 0 else 0}
 
 
 def _json(peer: Peer, raw: bytes) -> Any:

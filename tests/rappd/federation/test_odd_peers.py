@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from envelopes.envelope import DONE, ERROR, Envelope
-from neighborhoods.transport.replies import readable
+from neighborhoods.peer import Peer
+from neighborhoods.transport.replies import arrived, readable
 from rappd.federation.peer_greeting import read_greeting
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_connection import line_of
@@ -98,6 +99,20 @@ def test_an_error_is_read_in_its_shape(said: dict[str, Any], read: tuple[Any, ..
     found = readable(Envelope("1", "a", "b", ERROR, said)).data
     assert (found["code"], found["msg"], found["reason"], found.get("do")) == read
     assert readable(Envelope("1", "a", "b", DONE, said)).data is said
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ({"id": "ab", "name": "a.egg", "size": 5}, {"id": "ab", "name": "a.egg", "size": 5}),
+        ({"id": 5, "name": ["a"], "size": "large"}, {"id": "", "name": "", "size": 0}),
+        ({"size": -1, "more": 1}, {"id": "", "name": "", "size": 0}),
+        ({"size": True}, {"id": "", "name": "", "size": 0}),
+    ],
+)
+def test_what_a_peer_says_of_an_egg_is_read_in_its_shape(said: dict[str, Any], read: dict[str, Any]) -> None:
+    peer = Peer("a" * 64, "pi", "mine", b"", b"", "", ("*",), 1)
+    assert arrived(peer, 200, json.dumps({"arrived": said}).encode()) == read
 
 
 ODD_REPLIES = {
