@@ -255,7 +255,14 @@ class PeerClient:
             return await self._session().get(f"https://{address}{path}", ssl=context, timeout=limits)
 
         with self._counted(peer):
-            response = await self._ways.first(peer, ask)
+            try:
+                response = await self._ways.first(peer, ask)
+            except PeerOfflineError as problem:
+                if not self.has_line(peer.fingerprint):
+                    raise
+                raise DeclinedError(
+                    f"{peer.name} is here but has no listener, so nothing can be read there.", answered=404
+                ) from problem
             self._took(peer, response.status)
             if response.status == 401:
                 response.close()

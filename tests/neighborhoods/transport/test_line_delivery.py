@@ -12,7 +12,7 @@ from aiohttp import web
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import ACK, DONE, ERROR, Envelope
-from neighborhoods.errors import PeerOfflineError
+from neighborhoods.errors import DeclinedError, PeerOfflineError
 from neighborhoods.transport.peer_client import PeerClient
 from neighborhoods.transport.peer_connection import PeerConnection
 from tests.neighborhoods.transport.conftest import Machine, nothing
@@ -70,6 +70,8 @@ async def test_peer_without_listener_gets_on_its_line_what_waits(desk_and_pi: Pa
         again = await carrier.fetch(pi.peer(), many[0].id, encode(many[0]))
         assert again is not None
         assert (again.id, again.data) == (many[0].id, {"result": 0})
+        with pytest.raises(DeclinedError, match="is here but has no listener"):
+            await carrier.open_response(pi.peer(), "/snapshot")
     assert carrier._events.failed == []  # type: ignore[attr-defined]  # it was never away
     with pytest.raises(PeerOfflineError):
         await carrier.send_batch(pi.peer(), [encode(many[0])])
