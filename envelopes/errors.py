@@ -95,15 +95,20 @@ class BadTokenError(EnvelopeError):
     """A caller's token is not valid; ``reason`` is a slug that is never renamed.
 
     ``malformed algorithm signature issuer audience expired not_yet revoked binding disagree`` for any,
-    ``chain widened holder`` for capabilities that were delegated.
+    ``chain widened holder`` for capabilities that were delegated. ``what`` names the claim that is at fault.
     """
 
     code = "bad_token"
     status = 401
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(_WHY_NO_TOKEN[reason], do="Ask the owner who gave the permission for a new one.")
+    def __init__(self, reason: str, what: str = "") -> None:
+        why = _WHY_NO_TOKEN[reason]
+        super().__init__(
+            f"{why.rstrip('.')}: {what}." if what else why,
+            do="Ask the owner who gave the permission for a new one.",
+        )
         self.reason = reason
+        self.what = what
 
 
 _WHY_NO_TOKEN = {

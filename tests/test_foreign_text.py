@@ -57,6 +57,7 @@ from neighborhoods.snapshot.transports.ssh_failures import far_failure, ssh_fail
 from neighborhoods.snapshot.transports.ssh_run import SshRun
 from neighborhoods.transport.published_brainstem import _answer
 from neighborhoods.transport.replies import arrived
+from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.remote_agents import names_told, offered_agents
 from rappd.tether.framing import Assembler, FrameError
 from rappd.workflows.definition import read_workflow
@@ -213,7 +214,10 @@ def hello(raw: bytes) -> object:
     found = decoded(raw)
     with contextlib.suppress(BadNodeCardError):
         NodeCard.from_json(found.get("introduction") if isinstance(found, dict) else found).check()
-    return orjson.dumps([names_told(found), [one.name for one in offered_agents(found)]])
+    greeting = read_greeting(found if isinstance(found, dict) else {})
+    return orjson.dumps(
+        [names_told(greeting.capabilities), [one.name for one in offered_agents(greeting.agents)]]
+    )
 
 
 def estate(raw: bytes) -> object:

@@ -35,7 +35,8 @@ class NodeCard(msgspec.Struct, frozen=True):
     """A machine in its own words. Only after ``check()`` is anything in it more than a claim.
 
     ``public_key`` is raw (32 bytes), ``certificate`` DER, ``sealing_key`` an age recipient and
-    ``sealing_signature`` (64 bytes) the identity's over it; ``port`` is where its federation listener is.
+    ``sealing_signature`` (64 bytes) the identity's over it, both empty on a machine that takes no sealed eggs;
+    ``port`` is where its federation listener is, 0 on one that has none.
     """
 
     name: str
@@ -57,7 +58,8 @@ class NodeCard(msgspec.Struct, frozen=True):
             raise BadNodeCardError(str(error), do=error.do) from error
         if bound != self.public_key:
             raise _bad("its connections belong to another machine")
-        if not verify(self.public_key, self.sealing_signature, SEALING + self.sealing_key.encode()):
+        recipient = self.sealing_key
+        if recipient and not verify(self.public_key, self.sealing_signature, SEALING + recipient.encode()):
             raise _bad("it did not sign the key that eggs are sealed with")
         return self
 
@@ -95,7 +97,7 @@ class NodeCard(msgspec.Struct, frozen=True):
             public_key=_unhex(value, "public_key", 32),
             certificate=_unbase64(value, "certificate"),
             sealing_key=value["sealing_key"],
-            sealing_signature=_unhex(value, "sealing_signature", 64),
+            sealing_signature=_unhex(value, "sealing_signature", 64 if value["sealing_key"] else 0),
             port=value["port"],
         )
         _check_shape(one)
@@ -124,9 +126,11 @@ def _check_shape(one: NodeCard) -> None:
         raise _bad("its fingerprint is none")
     if not 0 < len(one.certificate) <= MOST_BYTES:
         raise _bad("its certificate is empty or too long")
-    if not _RECIPIENT.fullmatch(one.sealing_key):
+    if one.sealing_key and not _RECIPIENT.fullmatch(one.sealing_key):
         raise _bad("its sealing key is none")
-    if not 0 < one.port < 65536:
+    if bool(one.sealing_key) != bool(one.sealing_signature):
+        raise _bad("it has a sealing key without its signature, or a signature alone")
+    if not 0 <= one.port < 65536:
         raise _bad("its port is none")
 
 

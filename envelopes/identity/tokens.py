@@ -141,14 +141,18 @@ def read_token(text: str, *, key_of: Callable[[str], bytes | None], audience: st
     """
     claims = opened(text, lambda header, claims: key_of(claims.iss))
     check_window(claims, audience=audience, now=now)
-    if not claims.iat or claims.parent or claims.uses is not None or (claims.cnf and claims.cnf.kid):
-        raise BadTokenError("malformed")
+    if not claims.iat:
+        raise BadTokenError("malformed", "'iat' is missing")
+    if claims.parent or claims.uses is not None or (claims.cnf and claims.cnf.kid):
+        raise BadTokenError("malformed", "it is one for '_x_cap', not for the Authorization header")
     if claims.iss == audience:
         if claims.caps is None:
-            raise BadTokenError("malformed")
+            raise BadTokenError("malformed", "'caps' is missing")
         return claims
-    if claims.caps is not None or claims.exp - claims.iat > PEER_SECONDS:
-        raise BadTokenError("malformed")
+    if claims.caps is not None:
+        raise BadTokenError("malformed", "'caps' is for tokens that were issued here")
+    if claims.exp - claims.iat > PEER_SECONDS:
+        raise BadTokenError("malformed", f"'exp' is more than {PEER_SECONDS} s after 'iat'")
     if not claims.sub.endswith(f"_{claims.iss[:16]}"):
         raise BadTokenError("binding")
     return claims
@@ -222,8 +226,18 @@ _CLAIMS = msgspec.json.Decoder(Claims)
 def _parsed(part: str, decoder: msgspec.json.Decoder[_T]) -> _T:
     try:
         return decoder.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except msgspec.ValidationError as error:
+        raise BadTokenError("malformed", _fault_in(str(error))) from error
     except (ValueError, RecursionError) as error:
         raise BadTokenError("malformed") from error
+
+
+def _fault_in(told: str) -> str:
+    """The claim that msgspec complains of: it writes names in backticks, and a place as ``$.exp``."""
+    if (missing := re.search(r"missing required field `(\w+)`", told)) is not None:
+        return f"'{missing[1]}' is missing"
+    place = re.search(r"at `\$\.([\w.#]+)", told)
+    return f"'{place[1]}' has not its form" if place is not None else ""
 
 
 def _verify(text: str, public: bytes) -> None:

@@ -46,7 +46,7 @@ class TokenCache(Generic[_T]):
         self._most = most
         self._most_refused = most_refused
         self._kept: OrderedDict[bytes, _T] = OrderedDict()
-        self._refused: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+        self._refused: OrderedDict[bytes, tuple[float, str, str]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept) + len(self._refused)
@@ -61,15 +61,15 @@ class TokenCache(Generic[_T]):
                 return kept
             del self._kept[digest]
         if (refused := self._refused.get(digest)) is not None:
-            until, reason = refused
+            until, reason, what = refused
             if now < until:
-                raise BadTokenError(reason)
+                raise BadTokenError(reason, what)
             del self._refused[digest]
         try:
             value = verify()
         except BadTokenError as error:
             if error.reason in _FOR_GOOD:
-                self._refused[digest] = (now + REFUSED_SECONDS, error.reason)
+                self._refused[digest] = (now + REFUSED_SECONDS, error.reason, error.what)
                 _shorten(self._refused, self._most_refused)
             raise
         self._kept[digest] = value

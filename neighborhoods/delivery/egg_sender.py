@@ -37,7 +37,7 @@ class EggSender:
         finally:
             self._under_way.pop(note.id, None)
 
-    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+    async def fetch(self, peer: Peer, id: str, envelope: bytes = b"") -> Envelope | None:
         """Never needed: no egg is kept first and answered later."""
         return None
 

@@ -84,7 +84,8 @@ class PeerQueue:
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._failures = 0
+        self._failures = self._in_vain = 0
+        self._is_early = False  # the rest was ended by a sign of life
         self._failed_at = self._rests_until = float("-inf")
         self._at_work = self._heard_at_work = False
         self._misled = False  # another key answered; only the peer's own can settle that
@@ -125,14 +126,14 @@ class PeerQueue:
         if self._misled:
             self.clear()  # the impostor is gone, or not at every address
         if not self._firm:
-            self._failures = 0
-            self._rests_until = min(self._rests_until, self._failed_at + self._pace.try_gap)
+            self._end_rest_early()
         self._asks_at = min(self._asks_at, max(self._loop.time(), self._asked_at + self._pace.ask_gap))
         self._wake.set()
 
     def clear(self, *, ask: bool = False) -> None:
         """Ends what held it back: the peer is paired again, or a person wants it tried."""
         self.trouble, self.stopped, self._firm, self._failures = "", False, False, 0
+        self._in_vain, self._is_early = 0, False
         self._misled = False
         self._rests_until = float("-inf")
         if ask:
@@ -247,11 +248,11 @@ class PeerQueue:
         """A 503 to what was sent before is either "not now" or the recorded end of the work: the peer's record tells."""
         for row in rows:
             try:
-                reply = await self._context.carrier.fetch(peer, row.id)
+                reply = await self._context.carrier.fetch(peer, row.id, row.body)
             except Exception as error:  # noqa: BLE001 - it is queued again, and looked up the next time
                 _log.info("The answer to %s could not be looked up: %s", row.id, error)
                 return
-            if reply is not None and reply.id == row.id and about_fetching(reply) is None:
+            if reply is not None and reply.id.lower() == row.id.lower() and about_fetching(reply) is None:
                 found.replies[row.number] = reply
 
     async def _not_sent(self, batch: list[OutgoingEnvelope], error: Exception) -> None:
@@ -279,8 +280,14 @@ class PeerQueue:
                 _log.error("A batch for %s could not be sent.", self.peer[:4], exc_info=error)
             self._rest(trouble=str(error))
             if self._heard_at_work:
-                self._failures = 0
-                self._rests_until = self._failed_at + self._pace.try_gap
+                self._end_rest_early()
+
+    def _end_rest_early(self) -> None:
+        """After a sign of life: a try soon. Tries that fail in spite of such signs come ever later, too."""
+        gap = self._pace.try_gap * 2.0 ** min(self._in_vain, 30)
+        early = self._failed_at + min(gap, self._pace.longest_pause)
+        if early < self._rests_until:
+            self._rests_until, self._is_early = early, True
 
     async def _ask(self) -> None:
         """Fetches the answers of accepted rows, those first that were not asked for the longest."""
@@ -294,7 +301,7 @@ class PeerQueue:
             return
         for row in turn[: self._pace.asked_at_once]:
             try:
-                reply = await self._context.carrier.fetch(peer, row.id)
+                reply = await self._context.carrier.fetch(peer, row.id, row.body)
             except PeerRefusedError as error:
                 _log.warning("The answer to %s could not be fetched: %s", row.id, error)
                 self._asked[row.number] = now
@@ -308,7 +315,7 @@ class PeerQueue:
                 return
             if reply is None:
                 await self._ledger.lost(row, "The peer did not know of it any more.")
-            elif reply.id == row.id:
+            elif reply.id.lower() == row.id.lower():
                 await self._ledger.answered(self.peer, reply)
         if len(turn) > self._pace.asked_at_once and self._asked[turn[self._pace.asked_at_once].number] < now:
             self._asks_at = now + self._pace.ask_every * self._pace.asked_at_once / len(turn)
@@ -321,6 +328,8 @@ class PeerQueue:
 
     def _rest(self, asked_for: float | None = None, trouble: str = "") -> float:
         self._failures += 1
+        self._in_vain += self._is_early
+        self._is_early = False
         seconds = self._pace.pause(self._failures, self._context.random)
         self._firm = asked_for is not None
         if asked_for is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,14 +16,14 @@ RETRIABLE: frozenset[int] = frozenset({408, 425, 429, 502, 503, 504})
 class BatchTransport(Protocol):
     """The part of a carrier that a queue needs; raises like ``PeerClient``."""
 
-    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
-        """Up to 100 envelopes in one request. The replies in the same order, one for each."""
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> Sequence[Envelope | None]:
+        """Up to 100 envelopes at once. The replies in the same order, None for what was left without one."""
         ...
 
-    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+    async def fetch(self, peer: Peer, id: str, envelope: bytes = b"") -> Envelope | None:
         """The reply recorded for one of this node's envelopes; None when the peer knows of no such envelope.
 
-        ``DONE``, ``ERROR``, or an ``ACK`` while it is under way.
+        ``DONE``, ``ERROR``, or an ``ACK`` while it is under way. ``envelope`` may be sent again to ask.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -32,14 +32,14 @@ class ReplyOutcomes(msgspec.Struct):
 
 
 def sort_replies(
-    batch: list[OutgoingEnvelope], replies: list[Envelope], now: int, pause: Callable[[int], float]
+    batch: list[OutgoingEnvelope], replies: Sequence[Envelope | None], now: int, pause: Callable[[int], float]
 ) -> ReplyOutcomes:
     """The replies, by their places. ``pause(tries)`` is how many seconds a row that was refused waits."""
     found = ReplyOutcomes()
     for row, reply in zip(batch, [*replies, *([None] * len(batch))], strict=False):
         number = row.number
         found.busy = False
-        if reply is None or reply.id != row.id or reply.verb not in (ACK, DONE, HELLO, ERROR):
+        if reply is None or reply.id.lower() != row.id.lower() or reply.verb not in (ACK, DONE, HELLO, ERROR):
             found.later[number] = now + int(pause(row.tries + 1) * 1e6)
             found.trouble[number] = "The peer left it without a reply."
             found.busy = True

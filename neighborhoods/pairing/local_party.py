@@ -29,7 +29,10 @@ AGAIN: Final = (0.5, 1.0, 2.0)
 BUSY_PAUSE: Final = 5.0
 SEND_SECONDS: Final = 15.0
 
-WRONG_CODE: Final[Ending] = ("The code was wrong; nothing was paired.", "Ask for a new code.")
+WRONG_CODE: Final[Ending] = (
+    "The code was wrong; nothing was paired.",
+    "Read it again there, and type it again; after three wrong ones, show a new one.",
+)
 
 _REFUSALS: Final = {
     "": ("refused the pairing", "Update both machines, try again."),

@@ -1,9 +1,10 @@
-"""The carrier to paired machines: calls by a line that stays open, batches and fetching by HTTPS requests."""
+"""The carrier to paired machines: calls by a line that stays open; batches and fetching by HTTPS, else by the line."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,7 @@ import aiohttp
 
 from envelopes.codecs import wire
 from envelopes.envelope import ERROR, Envelope
-from envelopes.errors import MalformedError
+from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.auth.tls import TlsFiles, client_context
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import (
@@ -28,6 +29,7 @@ from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.exchanges import Exchange, Exchanges
 from neighborhoods.transport.http_client import session, upload, whole
+from neighborhoods.transport.line_delivery import bring
 from neighborhoods.transport.peer_connection import (
     GOING_AWAY,
     HEARTBEAT,
@@ -43,6 +45,7 @@ from neighborhoods.transport.replies import (
     check_sender,
     envelope_of,
     no_envelope,
+    no_line,
     not_trusted,
 )
 
@@ -56,6 +59,7 @@ SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.3, 2.0
 DOUBTS_APART = 5.0
 """Seconds: work that takes long is no reason to ask more often whether somebody is there."""
 LARGEST_ANSWER = 110 << 20
+LARGEST_REFUSAL = 64 << 10
 SILENT_SECONDS = 90.0
 """A peer that copies a large twin before it sends it may say nothing for so long."""
 
@@ -148,7 +152,7 @@ class PeerClient:
             reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         finally:
             watch.cancel()
-        check_sender(peer, reply)
+        reply = check_sender(peer, reply)
         code = reply.data.get("code")
         if reply.verb == ERROR and reply.data.get("reason") == NotPairedError.code:
             raise not_trusted(peer)
@@ -162,8 +166,28 @@ class PeerClient:
         with self._counted(peer):
             await (await self._line(peer)).tell(envelope)
 
-    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
-        """Several envelopes in one request, and their replies in order."""
+    async def send_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope | None]:
+        """Several envelopes, and their replies in order; None for what was left without one.
+
+        They go in one request to the peer's listener. Where it has none that is known or answers, they go on a
+        line that is open, whoever opened it: the peer proved its key there.
+        """
+        if self._ways.address(peer) or not self.has_line(peer.fingerprint):
+            try:
+                return [*await self._post_batch(peer, envelopes)]
+            except (PeerOfflineError, KeyChangedError, DeclinedError) as problem:
+                if not self.has_line(peer.fingerprint) or not _has_no_listener(problem):
+                    raise
+                log.debug("%s has no listener: %s", peer.name, problem)
+        return await self._bring(peer, envelopes)
+
+    async def _bring(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope | None]:
+        with self._counted(peer):
+            replies = await bring(peer, await self._line(peer), envelopes)
+        self._events.on_sign_of_life(peer.fingerprint, "")
+        return replies
+
+    async def _post_batch(self, peer: Peer, envelopes: list[bytes]) -> list[Envelope]:
         body = b"[" + b",".join(envelopes) + b"]"
         status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
         if status == 401:
@@ -179,8 +203,13 @@ class PeerClient:
             raise no_envelope(peer, problem) from problem
         return [check_sender(peer, envelope_of(peer, one)) for one in found]
 
-    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
-        """Returns the state or reply of an envelope; None when the peer does not know it."""
+    async def fetch(self, peer: Peer, id: str, envelope: bytes = b"") -> Envelope | None:
+        """Returns the state or reply of an envelope; None when the peer does not know it.
+
+        A peer without a listener is sent the ``envelope`` again on its line: a known id is not performed twice.
+        """
+        if envelope and not self._ways.address(peer) and self.has_line(peer.fingerprint):
+            return (await self._bring(peer, [envelope]))[0]
         status, raw = await self._request(peer, "GET", f"/envelopes/{id}", None)
         if status == 404:
             return None
@@ -230,7 +259,14 @@ class PeerClient:
             return await self._session().get(f"https://{address}{path}", ssl=context, timeout=limits)
 
         with self._counted(peer):
-            response = await self._ways.first(peer, ask)
+            try:
+                response = await self._ways.first(peer, ask)
+            except PeerOfflineError as problem:
+                if not self.has_line(peer.fingerprint):
+                    raise
+                raise DeclinedError(
+                    f"{peer.name} is here but has no listener, so nothing can be read there.", answered=404
+                ) from problem
             self._took(peer, response.status)
             if response.status == 401:
                 response.close()
@@ -316,7 +352,7 @@ class PeerClient:
                     )
                 except aiohttp.WSServerHandshakeError as error:
                     if error.status == 401:  # by a connection that is older than the end of the trust
-                        raise not_trusted(peer) from error
+                        raise await self._why_no_line(peer, address, context) from error
                     raise
 
         socket = await self._ways.first(peer, connect)
@@ -328,6 +364,17 @@ class PeerClient:
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
         return line
+
+    async def _why_no_line(self, peer: Peer, address: str, context: ssl.SSLContext) -> ReportableError:
+        """The error for a ``/line`` that answers 401: the peer ended the trust, or its own words."""
+        limits = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
+        try:
+            async with self._session().get(
+                f"https://{address}/line", ssl=context, timeout=limits
+            ) as response:
+                return no_line(peer, await whole(response, LARGEST_REFUSAL))
+        except (OSError, aiohttp.ClientError, TimeoutError):
+            return no_line(peer, b"")
 
     async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
         """Its answer by a new line, which takes the place of the one that was there."""
@@ -400,13 +447,21 @@ class PeerClient:
         except DeclinedError:
             raise
         except (KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError) as problem:
-            self._events.on_failed_call(peer.fingerprint, problem)
+            if not (_has_no_listener(problem) and self.has_line(peer.fingerprint)):
+                self._events.on_failed_call(peer.fingerprint, problem)
             raise
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
             self._http = session(aiohttp.TCPConnector(limit=0, limit_per_host=4, keepalive_timeout=30))
         return self._http
+
+
+def _has_no_listener(problem: ReportableError) -> bool:
+    """True where nobody of that key takes batches at the peer's addresses; its line may be open all the same."""
+    if isinstance(problem, PeerOfflineError):
+        return not problem.maybe_sent
+    return isinstance(problem, KeyChangedError) or getattr(problem, "answered", 0) in (404, 405, 426, 501)
 
 
 async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:

@@ -17,12 +17,13 @@ from typing import Any, Protocol
 
 import aiohttp
 from aiohttp import WSMsgType
+from msgspec.structs import replace
 
 from envelopes.codecs import wire
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM, Envelope
 from envelopes.errors import MalformedError, ReportableError
-from neighborhoods.errors import PeerOfflineError
+from neighborhoods.errors import PeerFailedError, PeerOfflineError
 from neighborhoods.transport.replies import StreamedReply, fitting
 
 log = logging.getLogger(__name__)
@@ -108,25 +109,31 @@ class PeerConnection:
         wait: float,
         on_stream: OnStream | None = None,
     ) -> Envelope:
-        """Sends a request and waits for its reply. ``PeerOfflineError``: the line ended, or nothing came in time."""
-        if id in self._asked:
+        """Sends a request and waits for its reply, which may write ``id`` in capitals.
+
+        Raises ``PeerOfflineError`` when the line ended or nothing came in time, ``PeerFailedError`` when what
+        came is no reply.
+        """
+        key = id.lower()
+        if key in self._asked:
             raise PeerOfflineError(f"{self._name} is being asked that already.", maybe_sent=True)
         if self._socket.closed:
             raise PeerOfflineError(f"{self._name} is away.", maybe_sent=True)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Envelope] = loop.create_future()
-        self._asked[id] = future
+        self._asked[key] = future
         if on_stream is not None:
-            self._streams[id] = on_stream
+            self._streams[key] = on_stream
         late = loop.call_later(wait, self._late, future, wait)  # asyncio.timeout takes three times as long
         try:
             self._speaking.say(envelope)
-            return await future
+            reply = await future
+            return reply if reply.id == id else replace(reply, id=id)
         finally:
             late.cancel()
-            self._asked.pop(id, None)
-            self._streams.pop(id, None)
-            self._remember(id)
+            self._asked.pop(key, None)
+            self._streams.pop(key, None)
+            self._remember(key)
 
     async def tell(self, octets: bytes) -> None:
         """Sends what needs no answer; a line that ended swallows it."""
@@ -181,26 +188,41 @@ class PeerConnection:
             found = [problem]
         for one in found:
             if isinstance(one, MalformedError):
+                self._give_up(one.id, f"{self._name} answered with something that is no envelope: {one}")
                 await self.tell(encode(wire.refusal_of(one, sender=wire.NOBODY)))
             else:
                 await self._read(one)
         if len(found) > 1:
             await asyncio.sleep(0)  # these begin before more is read
 
+    def _give_up(self, id: str, why: str) -> None:
+        """Ends the wait for a reply that came and cannot be read; the reader's refusal would be answered instead."""
+        future = self._asked.get(id.lower())
+        if future is not None and not future.done():
+            future.set_exception(PeerFailedError(why))
+            future.exception()  # nobody may be waiting any more
+
     async def _read(self, envelope: Envelope) -> None:
+        key = envelope.id.lower()
         if envelope.verb == STREAM:
-            if (listener := self._streams.get(envelope.id)) is not None:
+            if (listener := self._streams.get(key)) is not None:
                 listener(envelope)
             return
-        future = self._asked.get(envelope.id)
+        future = self._asked.get(key)
         if future is not None and envelope.verb in _REPLIES:
+            # A DONE may follow its ACK at once: it is no reply any more, but the answer that comes later.
+            del self._asked[key]
+            self._remember(key)
             if not future.done():
                 future.set_result(envelope)
             return
-        if envelope.verb == ACK or (envelope.verb == HELLO and envelope.id in self._known):
+        if future is not None and envelope.verb != CANCEL:
+            self._give_up(key, f"{self._name} answered with {envelope.verb}, which is no answer.")
+            return
+        if envelope.verb == ACK or (envelope.verb == HELLO and key in self._known):
             return  # a HELLO that answers looks like one that asks
         if envelope.verb == HELLO:
-            self._remember(envelope.id)
+            self._remember(key)
         if len(self._working) >= MOST_AT_ONCE:
             await self.tell(encode(envelope.refusal(503, "Too much is asked at once.", "busy")))
             return
@@ -232,7 +254,7 @@ class PeerConnection:
         if envelope.verb == ERROR:
             return reply.verb == ERROR
         return envelope.verb == CANCEL and any(
-            one.verb == HELP and one.id == envelope.id for one in self._working.values()
+            one.verb == HELP and one.id.lower() == envelope.id.lower() for one in self._working.values()
         )
 
     def _worked(self, task: asyncio.Task[None]) -> None:

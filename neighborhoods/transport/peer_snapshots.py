@@ -115,7 +115,10 @@ def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
     if (known := _ERRORS.get(str(said.get("code", "")))) is not None:
         return known(text or f"{peer.name} answered {status}.", do=do)
     if status in (404, 405):
-        return MemberError(f"{peer.name}'s rappd cannot be read for snapshots.", do="Update rappd there.")
+        return MemberError(
+            f"{peer.name} offers no snapshots.",
+            do="If rappd runs there, update it; another program may have none.",
+        )
     if status in (401, 403):
         return MemberRefusedError(
             f"{peer.name} does not let this machine take snapshots.",

@@ -6,6 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from envelopes.codecs import wire
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.emergence import MAX_BYTES, encode
@@ -14,6 +16,7 @@ from envelopes.errors import MalformedError
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import (
     DeclinedError,
+    NotPairedError,
     NotTrustedThereError,
     PeerFailedError,
     PeerOfflineError,
@@ -65,7 +68,9 @@ def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
         raise DeclinedError(
             f"{peer.name} did not take the egg: {told[:200] or status}", answered=status, reason=reason[:60]
         )
-    return kept
+    size = kept.get("size")
+    texts = {key: text[:300] for key in ("id", "name") if isinstance(text := kept.get(key), str)}
+    return {"id": "", "name": "", **texts, "size": size if type(size) is int and size >= 0 else 0}
 
 
 def _json(peer: Peer, raw: bytes) -> Any:
@@ -85,12 +90,27 @@ def envelope_of(peer: Peer, found: Envelope | MalformedError) -> Envelope:
 
 
 def check_sender(peer: Peer, reply: Envelope) -> Envelope:
-    """A reply is of the machine that was asked; in the name of another it is none. Raises ``PeerFailedError``."""
+    """The reply, ``readable``; one in the name of another machine than the one asked raises ``PeerFailedError``."""
     unread = reply.verb == ERROR and reply.sender == wire.NOBODY
     if not unread and not is_of(peer, reply):
         log.warning("security: %s answered as %s", peer.name, reply.sender)
         raise PeerFailedError(f"{peer.name} answered in the name of another machine.")
-    return reply
+    return readable(reply)
+
+
+def readable(reply: Envelope) -> Envelope:
+    """An ERROR of another machine in its documented shape, so that nothing that shows it meets another one."""
+    if reply.verb != ERROR:
+        return reply
+    data = dict(reply.data)
+    code = data.get("code")
+    data["code"] = code if type(code) is int and 400 <= code <= 599 else 500
+    for key, otherwise in (("msg", "It failed, and did not say why."), ("reason", "failed")):
+        if not isinstance(data.get(key), str):
+            data[key] = otherwise
+    if not isinstance(data.get("do", ""), str):
+        del data["do"]
+    return replace(reply, data=data)
 
 
 def is_of(peer: Peer, reply: Envelope) -> bool:
@@ -101,6 +121,23 @@ def is_of(peer: Peer, reply: Envelope) -> bool:
 def no_envelope(peer: Peer, problem: MalformedError) -> PeerFailedError:
     """The error for an answer that cannot be read."""
     return PeerFailedError(f"{peer.name} answered with something that is no envelope: {problem}")
+
+
+def no_line(peer: Peer, raw: bytes) -> NotPairedError | DeclinedError:
+    """The error for a ``/line`` that was answered by 401 with this body."""
+    try:
+        found = bounded_json(raw)
+    except ValueError:
+        found = None
+    said = found if isinstance(found, dict) else {}
+    if said.get("code") == NotPairedError.code:
+        return not_trusted(peer)
+    told = str(said.get("error") or "without a reason")[:200].rstrip(".")
+    return DeclinedError(
+        f"{peer.name} lets this machine open no line (401): {told}.",
+        answered=401,
+        do=f"Ask its owner. If it forgot this machine: rappd peers pair {peer.name}",
+    )
 
 
 def not_trusted(peer: Peer) -> NotTrustedThereError:

@@ -93,10 +93,12 @@ class PairingDialog:
         if self._as_json or row["state"] not in _LIVE:
             return
         who = strip_control(row["peer"])
-        if row.get("code"):
+        if row.get("code") and row["role"] == "answers":
             print_err("On the other machine type:")
             print_err("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
-            print_err("One try, within ten minutes. Ctrl-C stops it.")
+            print_err("The code is good for ten minutes and for one machine. Ctrl-C stops it.")
+        elif row.get("code"):
+            print_err(f"Trying the code that {who} shows…")
         elif row["role"] == "answers":
             print_err(f"{who} ({row['address'].rpartition(':')[0].strip('[]')}) wants to pair.")
         elif row["state"] != "waiting":

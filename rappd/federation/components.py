@@ -20,6 +20,7 @@ from neighborhoods.places.memberships import Memberships
 from rappd.daemon.home import Home
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.peer_greeting import PeerGreeting
 from rappd.settings.load import Settings
 from rappd.store.inbox_table import InboxTable
 from rappd.store.outbox_table import OutboxTable
@@ -109,7 +110,7 @@ class FederationBase:
     peer_store: PeerStore
     outgoing_eggs: OutgoingEggs
     memberships: Memberships
-    announced: dict[str, dict[str, Any]] = field(default_factory=dict)
+    announced: dict[str, PeerGreeting] = field(default_factory=dict)
     """The data of each peer's last HELLO, by fingerprint."""
 
 
@@ -248,7 +249,7 @@ async def build_components(
                 peers.get,
                 events.on_answer,
                 events.over,
-                verbs=lambda fingerprint: base.announced.get(fingerprint, {}).get("verbs", ()),
+                verbs=lambda fingerprint: found.verbs if (found := base.announced.get(fingerprint)) else (),
             ),
             OutboxTiming(clock=lambda: time.time_ns() // 1000),
             eggs=EggSender(carrier, base.outgoing_eggs.path),

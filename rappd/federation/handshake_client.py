@@ -62,7 +62,10 @@ def pairing_parts(book: PeerStore, resolver: AddressResolver) -> tuple[Send, OnP
         return found
 
     async def on_paired(introduction: NodeCard, whose: Whose, address: str) -> None:
+        if not introduction.port:
+            address = ""  # it has no listener: it opens the line
         await book.pair(introduction, whose, address)
-        resolver.learn(address, introduction.fingerprint)
+        if address:
+            resolver.learn(address, introduction.fingerprint)
 
     return send, on_paired

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from agents.contract.agent import is_structural
 from envelopes.codecs import emergence, wire
@@ -122,7 +123,7 @@ class InboundHandler:
         try:
             self._check(envelope, caller)
             inner, tenant = await self._addressing.of(envelope, caller)
-            if self._work.find(envelope.sender, envelope.id) is not None:
+            if self._work.find(inner.sender, inner.id) is not None:
                 return envelope.reply(ACK, {"state": "started"})
             if not caller.peer or CAP in envelope.extensions:
                 # What it may do is not known any more after a crash: it begins now, and not later.
@@ -150,6 +151,7 @@ class InboundHandler:
                 continue
             try:
                 inner, tenant = await self._addressing.of(envelope, caller)
+                inner = replace(inner, id=envelope.id)  # as it was recorded
             except ReportableError as problem:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
@@ -162,7 +164,7 @@ class InboundHandler:
 
     def find(self, sender: str, id: str) -> ActiveRequest | None:
         """The work of that id, if it is under way."""
-        return self._work.find(sender, id)
+        return self._work.find(sender, id.lower())
 
     async def pieces(
         self, sender: str, id: str, after: int = 0
@@ -171,7 +173,7 @@ class InboundHandler:
 
         What was said on the way is kept for some minutes, the end for good.
         """
-        work = self._work.lately(sender, id)
+        work = self._work.lately(sender, id.lower())
         if work is not None:
             asked = Envelope(id, sender, work.recipient, HELP, {}, work.claimed)
             return self._pieces(work, asked, after=after)
@@ -180,7 +182,7 @@ class InboundHandler:
 
     async def recorded(self, sender: str, id: str) -> Envelope | None:
         """The reply to a HELP of that sender, from the record, as it gets it."""
-        reply = await self._dispatcher.recorded(sender, id)
+        reply = await self._dispatcher.recorded(sender, id.lower())
         if reply is None:
             return None
         return self.outward(Envelope(id, sender, reply.sender, HELP, {}, _claimed(reply)), reply)
@@ -205,7 +207,7 @@ class InboundHandler:
         wait = _wait(envelope)
         if not (envelope.data.get("stream") is True if stream is None else stream):
             return await self._answered_within(wait, envelope, inner, tenant, caller)
-        work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
+        work = self._work.find(inner.sender, inner.id) or self._start(inner, tenant, caller)
         patience = None if stream and DEADLINE not in envelope.extensions else wait
         begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
         return StreamedReply(
@@ -227,7 +229,7 @@ class InboundHandler:
         caller: Caller,
     ) -> Envelope:
         """The reply, or an ACK when it takes longer; then the reply goes to the caller's own listener."""
-        work = self._work.find(envelope.sender, envelope.id) or self._start(inner, tenant, caller)
+        work = self._work.find(inner.sender, inner.id) or self._start(inner, tenant, caller)
         await work.over_within(wait)
         if work.task.done():
             return self._end_of(work, envelope)
@@ -296,7 +298,7 @@ class InboundHandler:
             await self._push(work.caller.peer, self._end_of(work, envelope))
 
     def _cancel(self, envelope: Envelope, caller: Caller) -> Envelope:
-        work = self._work.find(envelope.sender, envelope.id)
+        work = self.find(envelope.sender, envelope.id)
         if work is not None and work.caller.peer == caller.peer:
             work.task.cancel()
         return self._from_here(envelope, envelope.reply(ACK, {"state": "stopped" if work else "unknown"}))
@@ -385,8 +387,15 @@ class Addressing:
         self._node = node
 
     async def of(self, envelope: Envelope, caller: Caller) -> tuple[Envelope, Tenant]:
-        """The HELP as its tenant takes it. Without the capability nobody learns what exists, nor wakes it."""
-        name = envelope.recipient.rpartition("_")[0] if envelope.recipient != wire.BROADCAST else HOST
+        """The HELP as its tenant takes it. Without the capability nobody learns what exists, nor wakes it.
+
+        Its id is in lower case: a UUID that comes again in capitals is the same one (RFC 9562 section 4).
+        """
+        if envelope.recipient == wire.BROADCAST:
+            raise WrongRecipientError(
+                "A HELP is for one machine, not for everybody.", do="Send it to whom it is for."
+            )
+        name = envelope.recipient.rpartition("_")[0]
         data = envelope.data
         if "stream" in data or "twin" in data:  # what the caller sent stays as it came
             data = {key: value for key, value in data.items() if key != "stream"}
@@ -410,7 +419,7 @@ class Addressing:
         extensions = envelope.extensions
         if CAP in extensions:
             extensions = {name: value for name, value in extensions.items() if name != CAP}
-        return Envelope(envelope.id, envelope.sender, tenant.id, HELP, data, extensions), tenant
+        return Envelope(envelope.id.lower(), envelope.sender, tenant.id, HELP, data, extensions), tenant
 
     async def _key_of(self, name: str, caller: Caller) -> str:
         """The key of the twin of that name; it sleeps on. Raises ``RefusedError``, ``NotFoundError``."""

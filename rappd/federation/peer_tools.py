@@ -66,12 +66,11 @@ class PeerToolGateway:
         text = {key: value for key, value in arguments.items() if isinstance(value, str)}
         peer = self._machines.peer_store.find(text.get("peer", ""))
         given = arguments.get("arguments")
-        said = self._machines.announced.get(peer.fingerprint, {}).get("agents")
         data = call_data(
             text.get("text", ""),
             text.get("agent", ""),
             given if isinstance(given, dict) else {},
-            said if isinstance(said, list) and not text.get("twin") else [],
+            () if text.get("twin") else self._machines.greeting(peer.fingerprint).agents,
         )
         reply = await self.ask_recorded(context, peer, with_twin(data, text.get("twin", "")))
         if reply.verb == ACK:
@@ -181,10 +180,10 @@ class PeerToolGateway:
 
     def _agents_of(self, peer: Peer) -> list[RemoteAgent]:
         """Returns the agents that a peer advertised last; checked once for each HELLO."""
-        said = self._machines.announced.get(peer.fingerprint)
+        said = self._machines.greeting(peer.fingerprint)
         known = self._known.get(peer.fingerprint)
         if known is None or known[0] is not said:
-            known = self._known[peer.fingerprint] = (said, offered_agents(said))
+            known = self._known[peer.fingerprint] = (said, offered_agents(said.agents))
         return known[1]
 
     def _row(self, peer: Peer) -> dict[str, Any]:
@@ -192,7 +191,7 @@ class PeerToolGateway:
         return {
             "name": peer.name,
             "presence": m.parts.presence.presence(peer.fingerprint).state,
-            "agents": names_told(m.announced.get(peer.fingerprint)),
+            "agents": names_told(m.greeting(peer.fingerprint).capabilities),
         }
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
     """A paired machine: here or away, and how it was reached."""
     reading = m.parts.presence.presence(peer.fingerprint)
-    said = m.announced.get(peer.fingerprint, {})
     address = m.parts.carrier.address(peer) or peer.address
     return {
         **stored_peer_row(peer, waiting),
@@ -29,7 +28,7 @@ def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
         "since": _seconds(reading.since),
         "reached": m.parts.resolver.reached_by(peer.fingerprint, address) or "",
         "address": address,
-        "agents": len(said.get("capabilities", ())),
+        "agents": len(m.greeting(peer.fingerprint).capabilities),
         "trouble": m.troubles.get(peer.fingerprint) or m.parts.outbox.trouble(peer.fingerprint),
     }
 

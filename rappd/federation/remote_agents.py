@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -32,11 +33,10 @@ class RemoteAgent(msgspec.Struct, frozen=True):
     parameters: dict[str, Any]
 
 
-def offered_agents(announced: object) -> list[RemoteAgent]:
-    """The agents in a HELLO's data that can be tools; whatever is odd about one leaves that one out."""
-    rows = announced.get("agents") if isinstance(announced, dict) else None
+def offered_agents(announced: Sequence[dict[str, Any]]) -> list[RemoteAgent]:
+    """The agents of a greeting that can be tools; whatever is odd about one leaves that one out."""
     found: dict[str, RemoteAgent] = {}
-    for row in rows[:MOST_LOOKED_AT] if isinstance(rows, list) else ():
+    for row in announced[:MOST_LOOKED_AT]:
         agent = _proper(row)
         if agent is not None:
             found.setdefault(agent.name, agent)
@@ -45,11 +45,9 @@ def offered_agents(announced: object) -> list[RemoteAgent]:
     return list(found.values())
 
 
-def names_told(announced: object, most: int = 100) -> list[str]:
-    """The names of agents in a HELLO's data, for a list."""
-    said = announced.get("capabilities") if isinstance(announced, dict) else None
-    told = said[:most] if isinstance(said, list) else []
-    return [name for name in told if isinstance(name, str) and _NAME.fullmatch(name)]
+def names_told(capabilities: Sequence[str], most: int = 100) -> list[str]:
+    """The names of agents in a greeting's capabilities, for a list."""
+    return [name for name in capabilities[:most] if _NAME.fullmatch(name)]
 
 
 def tame(text: str, most: int) -> str:
@@ -57,11 +55,9 @@ def tame(text: str, most: int) -> str:
     return re.sub(_STEERING, " ", text[: 2 * most]).strip()[:most]
 
 
-def _proper(row: object) -> RemoteAgent | None:
-    if not isinstance(row, dict):
-        return None
-    name, description, parameters = (row.get(key) for key in ("name", "description", "parameters"))
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in REACHING or too_deep(parameters):
+def _proper(row: dict[str, Any]) -> RemoteAgent | None:
+    name, description, parameters = (row[key] for key in ("name", "description", "parameters"))
+    if not _NAME.fullmatch(name) or name in REACHING or too_deep(parameters):
         return None  # who wants a machine of a peer's asks that peer in words
     try:
         if len(orjson.dumps(parameters)) > MOST_PARAMETERS:
@@ -69,8 +65,7 @@ def _proper(row: object) -> RemoteAgent | None:
         proper = check_metadata(name, {"parameters": _tamed(parameters)})
     except (ContractError, _ControlCharactersError, TypeError):
         return None
-    said = tame(description, LONGEST_DESCRIPTION) if isinstance(description, str) else ""
-    return RemoteAgent(name, said, proper)
+    return RemoteAgent(name, tame(description, LONGEST_DESCRIPTION), proper)
 
 
 class _ControlCharactersError(Exception):

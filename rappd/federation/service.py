@@ -20,6 +20,7 @@ from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
 from neighborhoods.storage import EGG, WAITING
+from neighborhoods.transport.replies import readable
 from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
@@ -37,6 +38,7 @@ from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
+from rappd.federation.peer_greeting import PeerGreeting, read_greeting
 from rappd.federation.revocations import Revocations
 from rappd.federation.roster_changes import RosterChanges
 from rappd.federation.witness import AnchorWitness
@@ -63,6 +65,7 @@ PROBE_SECONDS = 4.0
 PARTING_SECONDS = 1.0
 READY_SECONDS = 30.0
 RETRY_SECONDS = 5.0
+_NOTHING_SAID = PeerGreeting()
 TIDY_SECONDS = 6 * 3600.0
 
 
@@ -290,15 +293,25 @@ class FederationService:
 
     def told(self, fingerprint: str, data: dict[str, Any]) -> None:
         """Keeps what a peer says of itself. What it is called here stays as its owner chose."""
-        peer, name = self.peer_store.get(fingerprint), data.get("name")
+        peer, greeting = self.peer_store.get(fingerprint), read_greeting(data)
         if peer is None:
             return
-        self.announced[fingerprint] = data
+        if greeting.unread and greeting.unread != self.greeting(fingerprint).unread:
+            log.warning(
+                "the HELLO of %s has no documented shape in: %s (docs/wire.md, Verbs)",
+                peer.name,
+                ", ".join(greeting.unread),
+            )
+        self.announced[fingerprint] = greeting
         if changes := self._roster_changes.heard(peer, data):
             self.spawn(changes)
-        called = tame(name) if isinstance(name, str) else ""
+        called = tame(greeting.name)
         if called not in ("", tame(peer.called)):
             self.spawn(self.peer_store.calls_itself(fingerprint, called))
+
+    def greeting(self, fingerprint: str) -> PeerGreeting:
+        """The last HELLO of that peer; an empty one before it said any."""
+        return self.announced.get(fingerprint) or _NOTHING_SAID
 
     def agents_changed(self) -> None:
         """Announces changed capabilities: at once to connected peers, to others when they ask."""
@@ -321,6 +334,7 @@ class FederationService:
 
     async def answered(self, fingerprint: str, reply: Envelope) -> bool:
         """A DONE or ERROR came to this machine's own listener."""
+        reply = readable(reply)
         waited = self.pending_replies.answered(fingerprint, reply)
         kept = await self.parts.outbox.answered(fingerprint, reply)
         return waited or kept
@@ -361,7 +375,7 @@ class FederationService:
         asking = tuple((one.id, one.state) for one in self.parts.pairings.asking())
         here = tuple(self.parts.presence.presence(peer.fingerprint).state for peer in self.peer_store.all())
         troubles = tuple(self.troubles.items())
-        said = sum(len(one.get("capabilities", ())) for one in self.announced.values())
+        said = sum(len(one.capabilities) for one in self.announced.values())
         found = hash(tuple((one.fingerprint, one.name) for one in self.parts.sightings.machines()))
         return self.peer_store.version, asking, here, troubles, said, found
 

@@ -111,8 +111,7 @@ class SessionGuests:
             raise NotPairedError("That machine is not paired any more.", do="rappd peers list")
         if self._presence(peer) == "away":
             await self._wake(peer)
-        said = m.announced.get(peer.fingerprint, {}).get("agents")
-        data = call_data(text, guest.agent, None, said if isinstance(said, list) else [])
+        data = call_data(text, guest.agent, None, m.greeting(peer.fingerprint).agents)
         try:
             reply = await self._peers.ask_recorded(context, peer, data, keep=False, wait=_WAIT)
         except PeerOfflineError:
@@ -161,7 +160,7 @@ class SessionGuests:
         return said
 
     def _agents(self, fingerprint: str) -> list[str]:
-        return names_told(self._machines.announced.get(fingerprint))
+        return names_told(self._machines.greeting(fingerprint).capabilities)
 
     def _presence(self, peer: Peer) -> str:
         if not self._machines.ready.is_set():

@@ -16,6 +16,7 @@ from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all,
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.service import PROBE_SECONDS, FederationService
 from rappd.operations.calls import LONGEST_WAIT, CallOperations, call_data, failed
 from rappd.tenants.tenant import HOST
@@ -136,8 +137,7 @@ class BroadcastOperations:
         return found
 
     def _announced(self, peer: Peer) -> list[Any]:
-        agents = self._machines.announced.get(peer.fingerprint, {}).get("agents")
-        return agents if isinstance(agents, list) else []
+        return list(self._machines.greeting(peer.fingerprint).agents)
 
     def _settled(self, heard: PeerResult, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
         """Returns the row of one peer's result and the envelope to record on its thread."""
@@ -160,14 +160,14 @@ class BroadcastOperations:
 
 def _hello_row(heard: PeerResult) -> dict[str, Any]:
     reply = heard.reply if heard.outcome == "answered" else None
-    agents = reply.data.get("agents") if reply is not None else None
+    agents = read_greeting(reply.data).agents if reply is not None else ()
     return {
         "name": heard.peer.name,
         "fingerprint": heard.peer.fingerprint,
         "short": heard.peer.short,
         "answered": reply is not None,
         "ms": round(heard.seconds * 1000, 1) if reply is not None else None,
-        "agents": len(agents) if isinstance(agents, list) else 0,
+        "agents": len(agents),
         "trouble": ""
         if reply is not None
         else (heard.trouble or f"{heard.peer.name} did not answer in time."),

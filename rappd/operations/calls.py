@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -98,7 +99,7 @@ class CallOperations:
 
     def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
         """A call as it is written down, on a thread of its own, before it is sent."""
-        m = self._machines
+        m, id = self._machines, id.lower()
         ident = id or new_id()
         trace = {TRACEPARENT: trace_of(ident)}
         asked = Envelope(ident, m.node.id, brainstem_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
@@ -124,7 +125,7 @@ class CallOperations:
         m = self._machines
         wait = min(max(0.1, wait), LONGEST_WAIT)
         outward = self._outward(asked, wait, path, trace)
-        if on_stream is not None and STREAM in m.announced.get(peer.fingerprint, {}).get("verbs", ()):
+        if on_stream is not None and STREAM in m.greeting(peer.fingerprint).verbs:
             outward = replace(outward, data={**outward.data, "stream": True})
         sent = encode(outward)
         until = time.monotonic() + wait
@@ -250,8 +251,7 @@ class CallOperations:
                 ReportableError, OSError, TimeoutError
             ):  # away: names are taken as typed
                 await m.probe(peer.fingerprint)
-        agents = m.announced.get(peer.fingerprint, {}).get("agents")
-        return agents if isinstance(agents, list) else []
+        return list(m.greeting(peer.fingerprint).agents)
 
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
         own = self._machines.node.identity.fingerprint[:16]
@@ -304,7 +304,7 @@ class CallOperations:
 
 
 def call_data(
-    text: str, agent: str, args: dict[str, Any] | None, known: list[Any] | None = None
+    text: str, agent: str, args: dict[str, Any] | None, known: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
     """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``UsageProblemError``.
 
@@ -312,7 +312,7 @@ def call_data(
     and which argument a ``text`` fills: the only required one that is text, else ``query`` and ``user_input``.
     """
     if agent:
-        card: dict[str, Any] = next((one for one in known or () if _is_called(one, agent)), {})
+        card: dict[str, Any] = next((one for one in known if _is_called(one, agent)), {})
         given = dict(args or {})
         if text and (wanted := _only_text(card.get("parameters"))):
             given.setdefault(wanted, text)
@@ -324,9 +324,8 @@ def call_data(
     return {"user_input": text}
 
 
-def _is_called(card: object, agent: str) -> bool:
-    name = card.get("name") if isinstance(card, dict) else None
-    return isinstance(name, str) and name.casefold() == agent.casefold()
+def _is_called(card: dict[str, Any], agent: str) -> bool:
+    return str(card["name"]).casefold() == agent.casefold()
 
 
 def _only_text(parameters: object) -> str:

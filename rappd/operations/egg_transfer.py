@@ -47,6 +47,7 @@ class EggTransferOperations(ReceivedEggs):
         """
         await self._machines.available()
         peer = self._machines.peer_store.find(selector)
+        _takes_eggs(peer)
         await asyncio.to_thread(self._note_handover, order, peer)
         order, target = await asyncio.to_thread(self._unsealed_order, order)
         done = await self._eggs.pack(order)
@@ -114,6 +115,7 @@ class EggTransferOperations(ReceivedEggs):
         m = self._machines
         await m.available()
         peer = m.peer_store.find(selector)
+        _takes_eggs(peer)
         if not await asyncio.to_thread(path.is_file):
             raise NotFoundError(f"There is no file {path}.", do="Look at the path.")
         sealed = await asyncio.to_thread(is_sealed_file, path)
@@ -174,3 +176,12 @@ class EggTransferOperations(ReceivedEggs):
             workspace = find_active(m.tenants.layout, order.twin).workspace
         note = f"packed by {m.node.name} {m.node.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)
+
+
+def _takes_eggs(peer: Peer) -> None:
+    """Raises ``PeerRefusedError`` for a peer that introduced itself without a key that eggs are sealed with."""
+    if not peer.sealing_key:
+        raise PeerRefusedError(
+            f"{peer.name} takes no eggs: it has no key that they could be sealed with.",
+            do="Send it to a machine with rappd.",
+        )

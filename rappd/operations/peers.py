@@ -63,11 +63,9 @@ class PeerOperations:
         peer = m.peer_store.find(selector)
         await m.parts.written.entries()  # how it is reached may stand there
         waiting = (await m.tables.outbox.peers_waiting()).get(peer.fingerprint, 0)
-        said = m.announced.get(peer.fingerprint, {})
-        agents = said.get("agents") if isinstance(said.get("agents"), list) else []
-        return {
-            "peer": {**peer_row(m, peer, waiting), "agents_here": agents, "twins_here": said.get("twins", [])}
-        }
+        said = m.greeting(peer.fingerprint)
+        told = {"agents_here": list(said.agents), "twins_here": list(said.twins)}
+        return {"peer": {**peer_row(m, peer, waiting), **told}}
 
     async def add(self, address: str) -> dict[str, Any]:
         """Writes an address down; ``http://`` ones are published brainstems. Says who answers there."""

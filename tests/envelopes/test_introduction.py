@@ -43,6 +43,13 @@ def test_it_travels_as_json_and_comes_back_checked() -> None:
         assert back.to_json() == over
 
 
+def test_a_machine_without_listener_and_without_sealed_eggs_introduces_itself() -> None:
+    over = changed(sealing_key="", sealing_signature="", port=0)
+    one = NodeCard.from_json(over).check()
+    assert (one.sealing_key, one.sealing_signature, one.port) == ("", b"", 0)
+    assert one.to_json() == over
+
+
 def test_its_form_on_the_wire() -> None:
     over = MINE.to_json()
     assert over["schema"] == "rappd-introduction/1.0"
@@ -65,7 +72,9 @@ def test_its_form_on_the_wire() -> None:
         ({"certificate": b"nothing"}, "cannot be read"),
         ({"sealing_key": OTHER_RECIPIENT}, "sealed with"),
         ({"sealing_signature": THEIRS.sealing_signature}, "sealed with"),
-        ({"port": 0}, "port"),
+        ({"port": -1}, "port"),
+        ({"sealing_key": ""}, "without its signature"),
+        ({"sealing_signature": b""}, "without its signature"),
         ({"name": ""}, "name"),
     ],
 )
@@ -106,7 +115,8 @@ def test_what_another_key_stands_behind_is_refused(fields: dict[str, Any], why: 
         {"sealing_key": RECIPIENT + "\n"},
         {"sealing_key": "age1"},
         {"sealing_signature": "00" * 63},
-        {"port": 0},
+        {"sealing_key": ""},
+        {"sealing_signature": ""},
         {"port": 65536},
         {"port": -1},
         {"port": True},
@@ -145,7 +155,7 @@ def test_whatever_comes_is_read_or_refused(value: Any, key: str) -> None:
         (THEIRS.certificate, RECIPIENT, "a", 1),
         (CERTIFICATE, "age1", "a", 1),
         (CERTIFICATE, RECIPIENT, "", 1),
-        (CERTIFICATE, RECIPIENT, "a", 0),
+        (CERTIFICATE, RECIPIENT, "a", -1),
     ],
 )
 def test_a_machine_does_not_introduce_itself_wrongly(

@@ -48,7 +48,7 @@ async def one(request: web.Request) -> web.StreamResponse:
     try:
         by = _By(request, *caller(request))
         known = by.who.peer or by.who.caps
-        envelope = wire.decode(await body_of(request, emergence.MAX_BYTES + 1 if known else FOR_STRANGERS))
+        envelope = wire.decode(await body_of(request, emergence.MAX_BYTES if known else FOR_STRANGERS))
     except ReportableError as problem:
         return _answer(_refusal(machines, problem))
     try:
@@ -60,7 +60,7 @@ async def one(request: web.Request) -> web.StreamResponse:
         return await in_pieces(request, reply.pieces(), armed)
     if not is_still(request, armed):
         return _answer(machines.parts.receiver.refuse(envelope, _ended()))
-    return _answer(reply or envelope.reply(ACK, {"state": "done"}))
+    return _answer(reply) if reply is not None else web.Response(status=204)
 
 
 @routes.post("/envelopes/batch")

@@ -287,7 +287,7 @@ class LoopbackWay:
         _, raw = await self._ask(peer, "POST", "/envelopes/batch", b"[" + b",".join(envelopes) + b"]", 30)
         return [emergence.from_object(one) for one in orjson.loads(raw)]
 
-    async def fetch(self, peer: Peer, id: str) -> Envelope | None:
+    async def fetch(self, peer: Peer, id: str, envelope: bytes = b"") -> Envelope | None:
         status, raw = await self._ask(peer, "GET", f"/envelopes/{id}", None, 30)
         return None if status == 404 else emergence.decode(raw)
 

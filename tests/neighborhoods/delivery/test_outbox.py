@@ -45,6 +45,23 @@ async def test_a_sign_of_life_ends_the_pause(far: Any, kit: Any) -> None:
     await patient.close()
 
 
+async def test_signs_of_life_do_not_keep_tries_that_fail_frequent(far: Any, kit: Any) -> None:
+    pace = msgspec.structs.replace(kit.QUICK, first_pause=600.0, longest_pause=600.0, try_gap=0.02)
+    chatty = kit.Home(far, pace)
+    await far.leave()
+    id = await chatty.put(kit.question())
+    until = asyncio.get_running_loop().time() + 1.2
+    while asyncio.get_running_loop().time() < until:
+        chatty.heard()
+        await asyncio.sleep(0.005)
+    (row,) = await chatty.outbox.listing()
+    assert 3 <= row.tries <= 8, "0.02 s, doubling; some 60 without"
+    await far.come()
+    await chatty.outbox.retry(id)
+    await kit.until(lambda: chatty.told == [(id, "done")])
+    await chatty.close()
+
+
 async def test_peers_that_nothing_waits_for_cost_nothing(home: Any, far: Any, kit: Any) -> None:
     before = asyncio.all_tasks()
     for number in range(1000):

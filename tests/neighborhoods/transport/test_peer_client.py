@@ -289,3 +289,32 @@ async def test_upload_under_way_ends_with_the_trust(
         await sending
     await ended.wait()
     assert len(got) < 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "told"),
+    [
+        (
+            {"error": "Only paired machines have a line.", "code": "not_paired"},
+            NotPairedError,
+            "does not trust",
+        ),
+        ({"error": "Sign in first.", "code": "login"}, PeerRefusedError, "no line (401): Sign in first."),
+        ({"error": ["x"]}, PeerRefusedError, "no line (401): ['x']."),
+        ([], PeerRefusedError, "no line (401): without a reason."),
+        (None, PeerRefusedError, "no line (401): without a reason."),
+    ],
+)
+async def test_a_line_that_answers_401_tells_what_happened(
+    desk_and_pi: Pair, carrier_of: Make, body: Any, error: type[NeighborhoodError], told: str
+) -> None:
+    desk, pi = desk_and_pi
+
+    async def line(request: web.Request) -> web.Response:
+        return web.Response(status=401, body=b"<html>" if body is None else orjson.dumps(body))
+
+    await pi.serve(line=line)
+    with pytest.raises(error) as found:
+        await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=5)
+    assert told in str(found.value)
+    assert "rappd peers pair pi" in found.value.do

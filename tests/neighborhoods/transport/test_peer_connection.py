@@ -56,6 +56,24 @@ async def test_single_answer_is_sent_in_the_same_iteration() -> None:
         assert len(both.ends[1].frames) == 4
 
 
+async def test_answer_right_behind_its_acknowledgment_is_taken() -> None:
+    late: list[Envelope] = []
+
+    async def takes(envelope: Envelope) -> Envelope | None:
+        late.append(envelope)
+        return envelope.reply(ACK, {"state": "done"})
+
+    async def hurries(envelope: Envelope) -> Envelope | None:
+        await both.there.tell(encode(envelope.reply(ACK, {"state": "started"})))
+        return envelope.reply(DONE, {"result": 7})
+
+    async with Both(takes, hurries) as both:
+        one = asked(n=7)
+        assert (await both.here.ask(encode(one), one.id, wait=10)).verb == ACK
+        await both.quiet()
+        assert [(reply.verb, reply.data) for reply in late] == [(DONE, {"result": 7})]
+
+
 async def test_single_answer_waits_for_room_in_order() -> None:
     async with Both(like_a_daemon, like_a_daemon) as both:
         go = asyncio.Event()

@@ -225,8 +225,12 @@ def test_right_code_pairs_after_a_wrong_one(both: Both) -> None:
     assert done.returncode == 5
     error = json.loads(done.stderr)
     assert error["error"] == "The code was wrong; nothing was paired."
+    assert error["do"].startswith("Read it again there, and type it again")
     assert desk.trusted() == pi.trusted() == set()
-    assert pi.cli("peers", "pair", "desk", "--code", code).returncode == 0
+    typed = pi.cli("peers", "pair", "desk", "--code", code)
+    assert typed.returncode == 0
+    assert "Trying the code that desk shows…" in typed.stderr
+    assert "On the other machine type" not in typed.stderr
     assert shows.to_end().code == 0
     assert (desk.trusted(), pi.trusted()) == ({"pi"}, {"desk"})
 

@@ -133,7 +133,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         "the status was {}, {}, {}, {}, {} or {}".format(*sorted(protocols.RETRIABLE)),
         f"up to {pace.batch} envelopes or {pace.batch_octets >> 10} KiB in a batch",
         f"again in {pace.first_pause:g} s, doubling to {pace.longest_pause:g} s",
-        f"A ping goes every {peer_connection.HEARTBEAT:g} s",
+        f"A ping goes after {peer_connection.HEARTBEAT:g} s in which nothing came",
         f"{peer_connection.MOST_AT_ONCE} under way at most",
         "the subprotocol `{}` or `{}`".format(*peer_connection.PROTOCOLS),
         f"with `{peer_connection.SEVERAL}` it may be an array of up to {wire.MAX_BATCH}",

@@ -11,15 +11,25 @@ import json
 import re
 from itertools import pairwise
 
+import pyrage
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from envelopes.codecs import wire
 from envelopes.errors import BadCapabilityError
-from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
+from envelopes.identity import (
+    bech32,
+    capability_tokens,
+    certificates,
+    node_card,
+    pairing_proof,
+    signatures,
+    tokens,
+)
 from envelopes.identity.capabilities import capability, check, covers
 from envelopes.identity.keys import fingerprint_of
 from envelopes.identity.node_card import NodeCard
@@ -164,3 +174,12 @@ def test_the_grammar_admits_what_the_code_does() -> None:
         with pytest.raises(BadCapabilityError):
             check(text)
     assert capability("HELP", "brainstem", "Clock") == "HELP.brainstem.Clock"
+
+
+def test_the_sealing_key_on_the_page_is_ages() -> None:
+    told = shown("vector-sealing")
+    pair = X25519PrivateKey.from_private_bytes(bytes.fromhex(told["secret"]))
+    assert pair.public_key().public_bytes_raw().hex() == told["public"]
+    assert bech32.decode(told["recipient"]) == ("age", bytes.fromhex(told["public"]))
+    assert str(pyrage.x25519.Identity.from_str(told["identity"]).to_public()) == told["recipient"]
+    assert key_of("pi").sign(b"rappd/sealing-key\n" + told["recipient"].encode()).hex() == told["signature"]

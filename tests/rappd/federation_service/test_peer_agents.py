@@ -14,6 +14,7 @@ from fixtures.running_daemon import agent_source
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.remote_agents import MOST_AGENTS, MOST_PARAMETERS, names_told, offered_agents
 
 CLOCK = agent_source("Clock", 'return "noon on pi"', "Tells the \\x1b[31mtime\\u202e there.")
@@ -235,20 +236,20 @@ def nested(levels: int) -> dict[str, Any]:
     ],
 )
 def test_an_odd_announcement_leaves_that_agent_out_and_no_other(row: Any) -> None:
-    found = offered_agents({"agents": [row, card(name="Good")]})
+    found = offered_agents(read_greeting({"agents": [row, card(name="Good")]}).agents)
     assert [agent.name for agent in found] == ["Good"]
 
 
 def test_ten_thousand_agents_are_cut_and_none_comes_twice() -> None:
     many = {"agents": [card(name=f"A{number // 2}") for number in range(10_000)]}
-    found = [agent.name for agent in offered_agents(many)]
+    found = [agent.name for agent in offered_agents(read_greeting(many).agents)]
     assert len(found) == len(set(found)) == MOST_AGENTS
 
 
 def test_prose_is_tamed_at_every_depth() -> None:
     inner = {"type": "string", "description": "a\x1b[31mb\u202ec"}
     (agent,) = offered_agents(
-        {"agents": [card(description="x\n" * 999, parameters={"type": "object", "properties": {"a": inner}})]}
+        [card(description="x\n" * 999, parameters={"type": "object", "properties": {"a": inner}})]
     )
     assert agent.parameters["properties"]["a"]["description"] == "a [31mb c"
     assert agent.description.isprintable()
@@ -264,8 +265,9 @@ JSON = st.recursive(
 
 @given(JSON | st.fixed_dictionaries({"agents": st.lists(JSON | st.builds(card, parameters=JSON, name=JSON))}))
 def test_no_announcement_does_harm(said: Any) -> None:
-    for agent in offered_agents(said):
+    greeting = read_greeting(said if isinstance(said, dict) else {})
+    for agent in offered_agents(greeting.agents):
         assert agent.name.isascii()
         assert len(orjson.dumps(agent.parameters)) <= 2 * MOST_PARAMETERS
         assert agent.parameters["type"] == "object"
-    assert all(name.isascii() for name in names_told(said))
+    assert all(name.isascii() for name in names_told(greeting.capabilities))
