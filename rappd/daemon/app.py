@@ -330,6 +330,7 @@ class Daemon:
         await self.providers.close()
         await self.anchoring.close()
         await self.notices.close()
+        await self.dispatcher.close()
         await self.store.close()
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:

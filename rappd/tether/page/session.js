@@ -29,6 +29,7 @@ export class Session {
     this.tokens = [];
     this.mayTalk = true;
     this.typing = "";
+    this.returned = ""; // words of a sentence that was refused, until the page has taken them back
     this.here = [];
     this.closed = false;
     this.upToDate = false;
@@ -196,8 +197,9 @@ export class Session {
       this.tokens.shift()?.reject(new Error(message.error));
       return;
     }
+    const returned = this.unsent.find((one) => one.event_id === message.event_id)?.text ?? "";
     this.unsent = this.unsent.filter((one) => one.event_id !== message.event_id);
-    this.change({ notice: message.error });
+    this.change({ notice: message.error, returned });
     await keep("unsent", this.unsent);
   }
 
