@@ -391,7 +391,7 @@ class Sessions:
 
 
 def _over(session: Session, id: str, asking: Asking) -> None:
-    """What ended before it was recorded was never asked."""
+    """Forgets a sentence that is over; one that ended before it was recorded was never asked."""
     del session.asking[id]
     if asking.recorded.done():
         return
