@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_call_under_way_at_a_power_cut_is_performed_once(disk: CuttableDisk, tmp
             disk.back()
             pi.start()
             asking.join(60)
-            desk.wait_for(lambda: _cut_off(desk) == number + 1, 60, "the call to be answered")
+            desk.wait_for(partial(_answered, desk, number + 1), 60, "the call to be answered")
             assert performed.count == number + 1
     finally:
         desk.stop()
@@ -81,10 +82,11 @@ def test_call_under_way_at_a_power_cut_is_performed_once(disk: CuttableDisk, tmp
         performed.server.shutdown()
 
 
-def _cut_off(desk: Machine) -> int:
-    """Calls that were answered as cut off: whether they were done is not known, and they are not done again."""
-    return sum(
+def _answered(desk: Machine, calls: int) -> bool:
+    """True once that many calls were answered as cut off: whether they were done is not known; they are not done again."""
+    cut_off = sum(
         event["verb"] == "ERROR" and event["data"].get("reason") == "interrupted"
         for thread in desk.threads()
         for event in thread
     )
+    return cut_off == calls
