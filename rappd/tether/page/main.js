@@ -63,6 +63,12 @@ function stopped(again) {
     button("Try again", again));
 }
 
+function replaced(machine, here) {
+  show(`${machine} is open in another tab of this phone.`,
+    element("p", { className: "hint" }, "Go on there, or go on here. What you wrote is kept."),
+    button("Go on here", here));
+}
+
 function phoneName() {
   const agent = navigator.userAgent;
   return ["iPhone", "iPad", "Android", "Windows", "Mac", "Linux"].find((word) => agent.includes(word)) ?? "phone";
@@ -120,6 +126,7 @@ function talk(device, frames) {
   const session = new Session(device, () => {
     if (session.state === "removed") removed();
     else if (session.state === "stopped") stopped(() => talk(device, null));
+    else if (session.state === "replaced") replaced(device.machine, () => talk(device, null));
     else view?.update();
   });
   view = chat(session, device.machine, {

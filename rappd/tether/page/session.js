@@ -58,7 +58,7 @@ export class Session {
           return;
         }
       }
-      this.change({ state: "lost" });
+      this.change({ state: this.replaced ? "replaced" : "lost" });
       if (!this.left) await this.rest();
     }
   }
@@ -147,7 +147,11 @@ export class Session {
     else if (message.type === "waiting") this.change({ waiting: message });
     else if (message.type === "egg_token") this.tokens.shift()?.resolve(message.token);
     else if (message.type === "typing") this.othersType(message.by);
-    else if (message.type === "revoked") {
+    else if (message.type === "replaced") {
+      clearTimeout(this.typingTimer);
+      this.left = true; // two pages of one phone would end each other for ever
+      this.replaced = true;
+    } else if (message.type === "revoked") {
       this.left = true;
       this.change({ state: "removed" });
     }
