@@ -34,6 +34,7 @@ FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 DO = {
     "download": "The text has Ollama's words; try again, what has arrived is kept.",
     "model_server": "The text says what is wrong with the server; nothing was saved.",
+    "unrecorded": "Do what the message says; the answer then comes by itself, and the same `turn_id` gets it.",
     "asked_elsewhere": "Ask again in the session that is open now.",
     "session_closed": "Start a new one: `rappd sessions open`.",
     "session_too_large": "Export it as lines: `rappd sessions export --format jsonl`.",

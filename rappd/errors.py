@@ -17,6 +17,11 @@ class StoreError(RappdError):
     code = "store"
     status = 503
 
+    def __init__(self, message: str, *, do: str = "", remedy: str = "") -> None:
+        """``remedy`` removes the obstacle, without the "then try again" of ``do``."""
+        super().__init__(message, do=do or (remedy and f"{remedy}, then try again."))
+        self.remedy = remedy
+
 
 class HomeUnusableError(RappdError):
     """The home folder cannot be made, read or written."""

@@ -282,7 +282,8 @@ class WorkerHandle:
         self.pid = pid
         self._leftovers = LeftoverCheck(pid)
         end, self._output_end = self._output_end, -1
-        self._output = Output(self._loop, end, lambda line: self._owner.printed(pid, line))
+        if end >= 0:  # closed where it was given up before it was known: its number may be another file's now
+            self._output = Output(self._loop, end, lambda line: self._owner.printed(pid, line))
         if self.sentence:
             self._zygote.kill(pid)
         self._begin()
@@ -436,6 +437,7 @@ class WorkerHandle:
             self._output.close()
         elif self._output_end >= 0:
             os.close(self._output_end)
+            self._output_end = -1
         calls = list(self.calls.values())
         self.calls.clear()
         if calls and self._streamed and self._reset and not self._spoke:

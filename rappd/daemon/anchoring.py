@@ -59,13 +59,13 @@ class Anchoring:
         self.trouble = ""
         """The reason why anchors cannot be written, "" for none."""
 
-    async def start(self) -> None:
-        """Checks the log against its newest anchor and signs that it is open.
+    async def start(self, *, lost: bool = False) -> None:
+        """Checks the log against its newest anchor and signs that it is open. ``lost``: see ``Anchorer.mark_lost``.
 
         Nothing may be appended before it returns. It never fails: what is wrong is in ``report`` and
         ``trouble``. The first anchor of a long log is signed afterwards.
         """
-        opened = await self._work(self._opened_if_quick)
+        opened = await self._work(partial(self._opened_if_quick, lost=lost))
         self._task = asyncio.get_running_loop().create_task(self._keep(opened=opened), name="anchoring")
 
     async def advance(self, *, settled: bool = False) -> AnchorReport:
@@ -145,7 +145,9 @@ class Anchoring:
             self._on_mismatch(report.problems[0])
         self._told = told
 
-    def _opened_if_quick(self) -> AnchorReport | None:
+    def _opened_if_quick(self, *, lost: bool) -> AnchorReport | None:
+        if lost:
+            self._opened_anchorer().mark_lost()
         return None if self._opened_anchorer().is_new else self._opened()
 
     def _opened(self) -> AnchorReport:

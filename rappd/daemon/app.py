@@ -20,7 +20,7 @@ from neighborhoods.places.memberships import Memberships
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
-from rappd.daemon.home import Home, machine_name
+from rappd.daemon.home import OPERATOR_KEY, Home, machine_name
 from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
 from rappd.daemon.model_downloads import ModelDownloads
@@ -103,7 +103,7 @@ class Daemon:
         self.activity = ActivityFeed()
         self.dispatcher.watch(self.activity.saw)
         self.notices.listeners += [self.activity.noticed, self.notify_command.tell]
-        self.operators = OperatorSessions(home.secret("operator.key"))
+        self.operators = OperatorSessions(home.secret(OPERATOR_KEY))
         self.request_signatures = RequestSignatures()
         self.failed_authentication = RateLimit(30, 60)
         self.sign_in = RateLimit(20, 60)
@@ -231,9 +231,10 @@ class Daemon:
     @classmethod
     async def open(cls, home: Home, settings: Settings) -> Daemon:
         """Opens the store and everything above it; the listeners come after."""
+        lost = home.lost_its_record()
         store = await Store.open(home.database, strict=settings.on("store.strict"))
         daemon = cls(home, settings, home.identity(), store)
-        await daemon.anchoring.start()
+        await daemon.anchoring.start(lost=lost)
         return daemon
 
     @property
@@ -331,6 +332,7 @@ class Daemon:
         await self.providers.close()
         await self.anchoring.close()
         await self.notices.close()
+        await self.dispatcher.close()
         await self.store.close()
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:

@@ -14,8 +14,10 @@ from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home_check import find_obstacle
 from rappd.errors import ConflictError, HomeUnusableError
+from rappd.store.connections import ANCHORS
 
 USUAL = ".rapp"
+OPERATOR_KEY = "operator.key"
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
 
 
@@ -115,6 +117,14 @@ class Home:
         """Raises ``HomeUnusableError`` when this account cannot use the folder. Makes nothing."""
         if (obstacle := find_obstacle(self.root)) is not None:
             raise HomeUnusableError(f"{obstacle.what}.", do=obstacle.do)
+
+    def lost_its_record(self) -> bool:
+        """True where a daemon ran here, and neither the event log nor its anchors are left.
+
+        A daemon makes the database before it makes the key of its operators.
+        """
+        left = (self.database, self.database.with_name(ANCHORS))
+        return (self.keys / OPERATOR_KEY).exists() and not any(path.exists() for path in left)
 
     def has_identity(self) -> bool:
         """False until the node's key is minted."""

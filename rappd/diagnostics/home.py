@@ -19,6 +19,7 @@ from rappd.errors import StoreError
 from rappd.settings.load import unknown_names
 from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
+from rappd.store.anchor import LOST
 from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import open_reading
@@ -101,6 +102,9 @@ def check_key(visit: CheckContext) -> Iterator[Finding]:
 
 def check_store(visit: CheckContext) -> Iterator[Finding]:
     path = visit.home.database
+    if visit.home.lost_its_record():
+        yield Finding("Record", "bad", LOST, _FROM_BACKUP)
+        return
     if not path.exists() and not path.with_name(NAME).exists():
         return
     try:

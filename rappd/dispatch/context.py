@@ -10,6 +10,7 @@ import msgspec
 from agents.providers.provider import Completion, Usage
 from envelopes.envelope import Envelope
 from envelopes.identity.capabilities import covers
+from rappd.store.records import Record, ThreadInfo
 
 Emit = Callable[[dict[str, Any]], None]
 Spend = Callable[[Envelope], Awaitable[None]]
@@ -44,7 +45,8 @@ class Caller(msgspec.Struct, frozen=True):
 class RequestContext(msgspec.Struct):
     """One record on its way through: who called, on which thread, and who listens for progress.
 
-    ``usage`` is what its agents' own model calls came to, once there was one.
+    ``usage`` is what its agents' own model calls came to, once there was one. ``records`` is what was written down
+    of it so far: it is written down anew where the event log lost it.
     """
 
     envelope: Envelope
@@ -52,6 +54,7 @@ class RequestContext(msgspec.Struct):
     workspace: str
     emit: Emit | None = None
     usage: Usage | None = None
+    records: list[Record | ThreadInfo] = []
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

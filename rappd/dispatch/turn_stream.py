@@ -25,6 +25,8 @@ class TurnStream:
         self.finished_at: float | None = None
         self.task: asyncio.Task[Any] | None = None
         self.octets = 0
+        self.settled = True
+        """False where its end is not in the record yet: a repeat asks anew then, and gets what stands there."""
         self._changed: asyncio.Event | None = None  # made for the first who listens
 
     def append(self, event: dict[str, Any]) -> None:
@@ -81,7 +83,7 @@ class TurnStreams:
         self._turns[(caller, turn_id)] = live
         task = asyncio.create_task(work, name=f"turn {turn_id}")
         live.task = task
-        task.add_done_callback(lambda _: self._finish(live))
+        task.add_done_callback(lambda _: self._finish((caller, turn_id), live))
         return live
 
     def cancel(self, turn_id: str) -> bool:
@@ -103,8 +105,10 @@ class TurnStreams:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _finish(self, live: TurnStream) -> None:
+    def _finish(self, key: tuple[str, str], live: TurnStream) -> None:
         live.finish()
+        if not live.settled and self._turns.get(key) is live:
+            del self._turns[key]
         self._forget_old()
 
     def _forget_old(self) -> None:

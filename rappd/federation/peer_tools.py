@@ -151,7 +151,7 @@ class PeerToolGateway:
         """
         m, to = self._machines, brainstem_id(peer.fingerprint)
         outer = context.envelope.extensions
-        asked = m.dispatcher.record_call(context, sender=m.node.id, recipient=to, data=data)
+        asked = await m.dispatcher.record_call_first(context, sender=m.node.id, recipient=to, data=data)
         came, begun = outer.get(PATH), context.envelope.id
         path = tuple(came) if isinstance(came, list) else ()
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)

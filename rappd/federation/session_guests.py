@@ -146,7 +146,9 @@ class SessionGuests:
         if entry is None:
             raise NotFoundError(f"{name} is not written down any more.", do="rappd peers list")
         data = {"user_input": text}
-        asked = m.dispatcher.record_call(context, sender=m.node.id, recipient=f"{name}_legacy", data=data)
+        asked = await m.dispatcher.record_call_first(
+            context, sender=m.node.id, recipient=f"{name}_legacy", data=data
+        )
         try:
             said = await self._calls.ask_published(entry, asked, wait=_WAIT)
         except ReportableError as problem:

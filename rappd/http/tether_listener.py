@@ -18,7 +18,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
-from rappd.daemon.rate_limit import AddressLimit
+from neighborhoods.discovery.addresses import network_of
+from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.http.federation_listener import listen
@@ -48,6 +49,12 @@ HEADERS = {
 }
 PHONES = web.AppKey("phones", Phones)
 OFFERS = web.AppKey("offers", AddressLimit)
+DEVICE_OFFERS = web.AppKey("device_offers", RateLimit)
+_STRANGERS, _OF_DEVICE, _MINUTE = 10, 30, 60.0
+"""Offers in a minute: of an address for those that are no registered device, and of each device.
+
+A family's phones share an address behind a hotspot. A page whose network fails comes back every 1 to 15 s.
+"""
 _HELLO_SECONDS = 10.0
 _STRANGER_SECONDS = 120.0
 """The page is read, a code is typed, and the offer goes over the same connection."""
@@ -128,14 +135,14 @@ async def offer(request: web.Request) -> web.StreamResponse:
 
     `transport` is `{ufrag, pwd, setup, fingerprint, candidates}`; no session description travels.
     """
-    request.app[OFFERS].take(request.remote or "")
-    return ok(await request.app[PHONES].offer(await _json(request), request.remote or ""))
+    body = await _json(request)
+    _count(request, body)
+    return ok(await request.app[PHONES].offer(body, request.remote or ""))
 
 
 @routes.get("/tether/v2/socket")
 async def socket(request: web.Request) -> web.StreamResponse:
     """The same protocol over a WebSocket, for networks that block UDP; the first frame is the offer without `transport`."""
-    request.app[OFFERS].take(request.remote or "")
     line = web.WebSocketResponse(max_msg_size=FRAME_BYTES, compress=False)
     await line.prepare(request)
     channel = _SocketChannel(line, request)
@@ -144,7 +151,9 @@ async def socket(request: web.Request) -> web.StreamResponse:
         async with asyncio.timeout(_HELLO_SECONDS):
             first = await line.receive_str()
         try:
-            connection, opened = request.app[PHONES].socket(_object(first), channel, request.remote or "")
+            asked = _object(first)
+            _count(request, asked)
+            connection, opened = request.app[PHONES].socket(asked, channel, request.remote or "")
         except ReportableError as found:
             channel.send(_text({"type": "stopped", "reason": found.code, **found.as_json()}))
             return line
@@ -195,6 +204,18 @@ async def take_egg(request: web.Request) -> web.StreamResponse:
     body = request.content.iter_chunked(_CHUNK)
     with phones.egg_transfer(device) as transfer:
         return ok(await phones.eggs.take_in(device, name, request.content_length, body, transfer))
+
+
+def _count(request: web.Request, offer: dict[str, Any]) -> None:
+    """Counts an offer. Raises ``RateLimitedError``.
+
+    A device is counted at each network apart: whoever names it from elsewhere keeps it out of nothing.
+    """
+    address = request.remote or ""
+    if device := request.app[PHONES].registered(offer.get("device")):
+        request.app[DEVICE_OFFERS].take(f"{device} {network_of(address)}")
+    else:
+        request.app[OFFERS].take(address)
 
 
 def _token(request: web.Request) -> str:
@@ -272,7 +293,8 @@ def _text(frame: dict[str, Any]) -> str:
 
 def _build(phones: Phones, listener: TetherListener) -> web.Application:
     app = web.Application(middlewares=[_guard], client_max_size=MOST_BYTES)
-    app[PHONES], app[LISTENER], app[OFFERS] = phones, listener, AddressLimit(10, 60)
+    app[PHONES], app[LISTENER] = phones, listener
+    app[OFFERS], app[DEVICE_OFFERS] = AddressLimit(_STRANGERS, _MINUTE), RateLimit(_OF_DEVICE, _MINUTE)
     app.add_routes(routes)
     return app
 

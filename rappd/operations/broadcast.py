@@ -62,12 +62,11 @@ class BroadcastOperations:
         await m.available()
         peers = self._peers(await self._without_neighborhoods(selectors))
         wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
-        asked = {
-            peer.fingerprint: self._calls.begin(
-                peer, call_data(text, agent, args, [] if twin else self._announced(peer)), twin=twin
-            )
-            for peer in peers
-        }
+        data = [call_data(text, agent, args, [] if twin else self._announced(peer)) for peer in peers]
+        begun = await asyncio.gather(
+            *(self._calls.begin(peer, one, twin=twin) for peer, one in zip(peers, data, strict=True))
+        )
+        asked = {peer.fingerprint: one for peer, one in zip(peers, begun, strict=True)}
         started = time.monotonic()
 
         async def ask(peer: Peer) -> Envelope:

@@ -81,7 +81,7 @@ class CallOperations:
             return await self._call_legacy(entry, text, min(max(0.1, wait), LONGEST_WAIT))
         peer = m.peer_store.find(selector)
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
-        placed = self.begin(peer, data, twin=twin, id=id)
+        placed = await self.begin(peer, data, twin=twin, id=id)
         started = time.monotonic()
         try:
             reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream)
@@ -97,15 +97,18 @@ class CallOperations:
         await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
         return self.row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
 
-    def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
-        """A call as it is written down, on a thread of its own, before it is sent."""
+    async def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
+        """A call as it stands in the record, on a thread of its own: committed, and so it may be sent.
+
+        Raises ``StoreError``.
+        """
         m, id = self._machines, id.lower()
         ident = id or new_id()
         trace = {TRACEPARENT: trace_of(ident)}
         asked = Envelope(ident, m.node.id, brainstem_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
         session = f"call {id or new_id()}"
         placed = m.dispatcher.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
-        m.dispatcher.record_outgoing(placed, HOST)
+        await m.dispatcher.record_first(placed, HOST)
         return placed
 
     async def ask(
@@ -216,7 +219,7 @@ class CallOperations:
         name = entry.name or entry.host
         asked = Envelope(new_id(), m.node.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
         placed = m.dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
-        m.dispatcher.record_outgoing(placed, HOST)
+        await m.dispatcher.record_first(placed, HOST)
         started = time.monotonic()
         try:
             said = await self.ask_published(entry, placed, wait=wait)

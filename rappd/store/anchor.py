@@ -177,6 +177,10 @@ class Anchorer:
         self._wal.close()
         self._file.close()
 
+    def mark_lost(self) -> None:
+        """Notes that the log and its anchors were gone when the database was made: told until it is accepted."""
+        self._file.mark_contradicted(LOST)
+
     def open_log(self) -> AnchorReport:
         """At start: checks the log against its newest anchor and signs that it is open.
 
@@ -293,7 +297,7 @@ class Anchorer:
             self._key,
             previous=before,
             counter=max(counter, self._file.last_counter) + 1,
-            at=time.time_ns() // 1000,
+            at=max(0, time.time_ns() // 1000),  # a clock without a battery may stand before 1970
             threads=root.threads,
             events=events,
             root=root.root(),
@@ -330,6 +334,7 @@ def _trusted(body: dict[str, Any] | None, public: bytes, report: AnchorReport) -
         return None
 
 
+LOST = "rappd.db and anchors.db are gone together; this home was used before, and what was recorded is lost"
 MADE_ANEW = "rappd.db is another file than the one that was anchored: what was recorded before is gone"
 
 

@@ -86,7 +86,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
     if is_full(error):
         return StoreError(
             f"The disk is full; {path.name} cannot grow. What was answered is kept.",
-            do=f"Free some space where {path.parent} lies, then try again.",
+            remedy=f"Free some space where {path.parent} lies",
         )
     if family in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         if path.name == ANCHORS:
@@ -107,7 +107,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
     if family in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreError(
             f"Another program has kept {path.name} locked for {BUSY_MS // 1000} s.",
-            do="Close it, then try again.",
+            remedy="Close it",
         )
     return StoreError(f"{path.name} could not be used: {error}.", do="Try again; if it stays, see the log.")
 

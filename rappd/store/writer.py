@@ -7,6 +7,7 @@ import logging
 import shutil
 import sqlite3
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,8 @@ LINGER_SECONDS = 0.02
 BATCH_ENTRIES = 1_000
 BATCH_BYTES = 8 << 20
 LOST_THREADS = 10_000
+LOST_SECONDS = 60.0
+"""So long the loss of a queued record fails ``flush``, whatever thread it was on; later it concerns that thread alone."""
 ROOM_BYTES = 4 << 20
 """Free bytes from which on a disk that was full counts as having room."""
 
@@ -49,6 +52,7 @@ class Writer:
         self._full = False
         self._closed = False
         self._lost: OrderedDict[str, StoreError] = OrderedDict()
+        self._lost_at = 0.0
         self._completions = CompletionQueue(self.group_commit)
         self.followers = Followers()
         self._transactions = TransactionWriter(path, self.followers)
@@ -196,7 +200,7 @@ class Writer:
                 failed.append((waiter, error))
             for thread in threads_of(item):
                 if waiter is None:
-                    self._lost[thread] = error
+                    self._lost[thread], self._lost_at = error, time.monotonic()
                     if len(self._lost) > LOST_THREADS:
                         self._lost.popitem(last=False)
                 else:
@@ -207,10 +211,11 @@ class Writer:
         """Returns the batch without records whose predecessors are lost; the next waiter on their thread gets the error."""
         kept: list[Entry] = []
         failed: Resolutions = []
+        lately = time.monotonic() - self._lost_at < LOST_SECONDS
         for entry in batch:
             item, waiter, waits_for_disk = entry
             lost = [thread for thread in threads_of(item) if thread in self._lost]
-            if item is None and waiter is not None and self._lost and not waits_for_disk:
+            if item is None and waiter is not None and self._lost and lately and not waits_for_disk:
                 failed.append((waiter, next(reversed(self._lost.values()))))
             elif not lost:
                 kept.append(entry)

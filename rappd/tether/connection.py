@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Coroutine
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
+from rappd.errors import StoreError
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, by_secret_alone, may_talk
@@ -18,7 +20,7 @@ from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
 from rappd.tether.sentence import Say
 from rappd.tether.session import PhoneSession
-from rappd.tether.sessions import Session, Sessions
+from rappd.tether.sessions import Asking, Session, Sessions
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +144,8 @@ class PhoneConnection:
         if message is None:
             return
         if self._phone is None:
-            self._perform_handshake(self._handshake.on_frame(message))
+            with contextlib.suppress(StoreError):  # it was told, and is over
+                self._perform_handshake(self._handshake.on_frame(message))
         else:
             self._perform(self._phone.on_frame(message, time.monotonic()))
 
@@ -151,7 +154,7 @@ class PhoneConnection:
         self.end("closed")
 
     def answer(self, same: bool) -> None:
-        """The operator compared the digits."""
+        """The operator compared the digits. Raises ``StoreError`` where the device cannot be registered."""
         self._perform_handshake(self._handshake.on_operator(same))
 
     def expire(self) -> None:
@@ -212,7 +215,13 @@ class PhoneConnection:
                 self._accepted(action.name)
 
     def _accepted(self, name: str) -> None:
-        device = self.device = self._owner.accept(self, name)
+        try:
+            device = self.device = self._owner.accept(self, name)
+        except StoreError as problem:
+            log.error("the phone %s cannot be registered: %s", name, problem)
+            self.show({"type": "stopped", "reason": "late"})  # the code is used up
+            self.end("not registered")
+            raise
         if device is None:
             self.show({"type": "revoked"})
             self.end("removed")
@@ -248,7 +257,7 @@ class PhoneConnection:
             elif self.session is None:
                 continue  # it spoke before it was told who is there
             elif isinstance(action, Say):
-                self._say(self.session, speaker, action)
+                self._spawn(self._say(self.session, speaker, action))
             elif isinstance(action, phone_side.RunWorkflow):
                 self._owner.run_workflow(self, action)
             elif isinstance(action, phone_side.EggToken):
@@ -260,15 +269,34 @@ class PhoneConnection:
                     self._spawn(self._sessions.more(self.session, self))
             elif isinstance(action, phone_side.Clear):
                 if not self.session.closed:
-                    self._sessions.clear(self.session, speaker.name)
+                    self._spawn(self._clear(self.session, speaker.name))
             else:
                 self._show_typing()
 
-    def _say(self, session: Session, device: Device, said: Say) -> None:
+    def _say(self, session: Session, device: Device, said: Say) -> Coroutine[Any, Any, None]:
+        """Asks at once, and returns what tells the phone where it was not recorded or its answer could not be."""
         try:
-            self._sessions.say(session, device, said)
+            asking = self._sessions.say(session, device, said)
         except ReportableError as problem:
-            self.show({"type": "refused", "event_id": said.event_id, "error": str(problem)})
+            self._refuse(said.event_id, problem)
+            asking = None
+        return self._hear(asking, said.event_id)
+
+    async def _hear(self, asking: Asking | None, event_id: str) -> None:
+        try:
+            if asking is not None:
+                await asyncio.shield(asking.answered)
+        except ReportableError as problem:
+            self._refuse(event_id, problem)
+
+    async def _clear(self, session: Session, by: str) -> None:
+        try:
+            await self._sessions.clear(session, by)
+        except ReportableError as problem:
+            self._refuse("", problem)
+
+    def _refuse(self, event_id: str, problem: ReportableError) -> None:
+        self.show({"type": "refused", "event_id": event_id, "error": str(problem)})
 
     def _start_joining(self, wanted: phone_side.Sync) -> None:
         if self._joining is not None:
@@ -285,7 +313,12 @@ class PhoneConnection:
     async def _join(self, wanted: phone_side.Sync) -> None:
         speaker = self.speaker
         assert speaker is not None
-        session = await self._owner.current_session()
+        try:
+            session = await self._owner.current_session()
+        except ReportableError as problem:  # it comes back, and tries again
+            self._refuse("", problem)
+            self.end(f"no session: {problem}")
+            return
         participants = await self._sessions.participants.listing(session.guests)
         if self.session is not None:
             self._sessions.leave(self.session, self)

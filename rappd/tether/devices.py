@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -12,8 +13,11 @@ import msgspec
 from agents.storage.atomic_write import write_atomically
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
+from rappd.store.connections import in_words
 from rappd.tether import proofs
 from rappd.tether.errors import NoSuchDeviceError
+
+log = logging.getLogger(__name__)
 
 SCOPES = {"talk": ("HELP.*",), "listen": ()}
 """Words for people and the capabilities that they stand for."""
@@ -125,7 +129,10 @@ class DeviceRegistry:
         return found[0]
 
     def add(self, guest_print: bytes, name: str, *, scope: str, user: str, seen_from: str) -> Device:
-        """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate."""
+        """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate.
+
+        Raises ``StoreError``: then it is not registered.
+        """
         taken = {one.name.casefold() for one in self._devices.values() if one.id != guest_print.hex()}
         taken.add(OWNER.casefold())
         free = next(
@@ -137,8 +144,15 @@ class DeviceRegistry:
             certificate=bool(guest_print), version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
             sockets_from=[] if guest_print else [seen_from],
         )  # fmt: skip
+        before = self._devices.get(device.id)
         self._devices[device.id] = device
-        self._write()
+        try:
+            self._write()
+        except StoreError:
+            del self._devices[device.id]
+            if before is not None:
+                self._devices[device.id] = before
+            raise
         return device
 
     def seen(self, device: Device, address: str, session: str) -> bool:
@@ -146,7 +160,7 @@ class DeviceRegistry:
         moved = address != device.seen_from
         if moved or session != device.session or self._clock() - device.seen_at > _SEEN_EVERY:
             device.seen_at, device.seen_from, device.session = self._clock(), address, session
-            self._write()
+            self._write_if_possible()
         return moved
 
     def seen_by_socket(self, device: Device, address: str) -> bool:
@@ -154,11 +168,11 @@ class DeviceRegistry:
         if address in device.sockets_from:
             return False
         device.sockets_from = [*device.sockets_from[1 - _ADDRESSES :], address]
-        self._write()
+        self._write_if_possible()
         return True
 
     def rename(self, device: Device, name: str) -> None:
-        """Calls it something else. Raises ``UsageProblemError``."""
+        """Calls it something else. Raises ``UsageProblemError``, ``StoreError``."""
         plain = " ".join(name.split())[:40]
         if not plain or not plain.isprintable():
             raise UsageProblemError("That is no name.", do="Use letters and digits.")
@@ -166,8 +180,7 @@ class DeviceRegistry:
             one is not device and one.name.casefold() == plain.casefold() for one in self._devices.values()
         ):
             raise UsageProblemError(f'Another device is called "{plain}".', do="Choose another name.")
-        device.name = plain
-        self._write()
+        self._change(device, name=plain)
 
     def allow(
         self,
@@ -179,22 +192,40 @@ class DeviceRegistry:
         notices: bool = False,
         user: str | None = None,
     ) -> None:
-        """Changes what it may do. Raises ``UsageProblemError``."""
-        device.scope, device.workflows = checked_scope(scope), workflows
-        device.eggs, device.notices = eggs, notices
-        device.version += 1
-        if user is not None:
-            device.user = user
-        self._write()
+        """Changes what it may do. Raises ``UsageProblemError``, ``StoreError``."""
+        self._change(
+            device, scope=checked_scope(scope), workflows=workflows, eggs=eggs, notices=notices,
+            version=device.version + 1, user=device.user if user is None else user,
+        )  # fmt: skip
 
     def remove(self, device: Device) -> None:
-        """Trusts it no more."""
+        """Trusts it no more, from this moment. Raises ``StoreError`` where that holds only until the next start."""
         del self._devices[device.id]
         self._write()
 
+    def _change(self, device: Device, **fields: object) -> None:
+        """Gives a device these fields; all as before where they cannot be written down, which raises ``StoreError``."""
+        before = {name: getattr(device, name) for name in fields}
+        for name, value in fields.items():
+            setattr(device, name, value)
+        try:
+            self._write()
+        except StoreError:
+            for name, value in before.items():
+                setattr(device, name, value)
+            raise
+
+    def _write_if_possible(self) -> None:
+        """A phone may come back while the disk is full."""
+        try:
+            self._write()
+        except StoreError as problem:
+            log.warning("it cannot be written down that a phone came: %s", problem)
+
     def _write(self) -> None:
         content = msgspec.json.encode(_Content(list(self._devices.values())))
-        write_atomically(self._path, content)
+        with in_words(self._path):
+            write_atomically(self._path, content)
 
 
 def checked_scope(scope: str) -> str:

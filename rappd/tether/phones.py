@@ -121,6 +121,10 @@ class Phones:
         connection.on_open(b"")
         return connection, {"type": "opened", **asked.shown, "machine": self._machine}
 
+    def registered(self, id: object) -> str:
+        """The id, if a device of it is registered; "" otherwise."""
+        return id if isinstance(id, str) and self._devices.get(id) is not None else ""
+
     def of(self, device: Device) -> PhoneConnection | None:
         """The device's connection, if it is here."""
         return next((one for one in self.connections if one.device is device), None)
@@ -172,6 +176,9 @@ class Phones:
             self._by_secret_alone(device, connection.address)
         for other in list(self.connections):
             if other is not connection and other.device is device:
+                other.show(
+                    {"type": "replaced"}
+                )  # a page that still shows it would come back, and end this one
                 other.end("connected anew")
         return device
 

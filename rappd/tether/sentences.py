@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher, on_thread
-from rappd.errors import ConflictError
+from rappd.errors import ConflictError, RefusedError
 from rappd.store.records import Event
 from rappd.tenants.request_handler import LOOK
 from rappd.tenants.tenant import HOST, Tenant
@@ -70,13 +70,21 @@ class Sentences:
         self._order = asyncio.Lock()
 
     async def ask(
-        self, thread: str, guests: GuestList, earlier: Sequence[Event], speaker: Speaker, said: Say
+        self,
+        thread: str,
+        guests: GuestList,
+        earlier: Sequence[Event],
+        speaker: Speaker,
+        said: Say,
+        recorded: Callable[[], None],
     ) -> None:
         """Asks and records a sentence; returns once its answer, or its refusal, is recorded.
 
         A participant of this machine gets the conversation of the ``earlier`` events with it.
 
-        Sentences are recorded in the order of the calls, and answered at the same time.
+        Sentences are recorded in the order of the calls, and answered at the same time. ``recorded`` is called once
+        this one is, before anybody is asked. Raises ``RefusedError`` and ``StoreError`` where it is not, and
+        ``UnrecordedReplyError`` where its answer is not yet.
         """
         # Who may start workflows is the owner, or carries a phone of theirs: it may look, and change nothing.
         looks = (LOOK,) if WORKFLOW in speaker.caps else ()
@@ -85,22 +93,25 @@ class Sentences:
             try:
                 found = await self._participants.answering(said.to, guests)
             except ReportableError as problem:
-                await self._refuse(_envelope(self._participants.host, speaker, said), thread, problem)
+                asked = _envelope(self._participants.host, speaker, said)
+                await self._refuse(asked, thread, problem, recorded)
                 return
             if not caller.may(self._needed(found)):
                 log.warning("security: %s may not ask %s", speaker.name, said.to[:80])
-                return
+                raise RefusedError("This phone may not ask that.", do="Ask its owner: rappd devices scopes")
             if isinstance(found, Tenant):
                 envelope = _envelope(found, speaker, said)
                 names = await self._participants.names(earlier)
                 envelope.data["conversation_history"] = history(earlier, names)
             else:  # another machine gets the sentence, nothing that was said before
                 envelope = self._for_guest(found, speaker, said)
-            asking = asyncio.ensure_future(self._dispatcher.dispatch(envelope, caller, thread=thread))
+            asking = asyncio.ensure_future(
+                self._dispatcher.dispatch(envelope, caller, thread=thread, recorded=recorded)
+            )
         try:
             await asking  # its first step records the sentence
         except ConflictError as problem:  # the participant was stopped meanwhile
-            await self._refuse(envelope, thread, problem)
+            await self._refuse(envelope, thread, problem, recorded)
 
     def _needed(self, found: Tenant | tuple[str, Guest]) -> str:
         """The capability for asking a participant."""
@@ -116,9 +127,12 @@ class Sentences:
         recipient = self._participants.gateway.recipient
         return Envelope(said.event_id, speaker.user_guid, recipient, HELP, data, {PARTICIPANT: name})
 
-    async def _refuse(self, envelope: Envelope, thread: str, problem: ReportableError) -> None:
+    async def _refuse(
+        self, envelope: Envelope, thread: str, problem: ReportableError, recorded: Callable[[], None]
+    ) -> None:
         asked = on_thread(envelope, thread)
-        self._dispatcher.record_note(asked, HOST)
+        await self._dispatcher.record_first(asked, HOST)
+        recorded()
         refused = asked.refusal(problem.status, str(problem), problem.code)
         refused.data["do"] = problem.do
         await self._dispatcher.record_reply(refused, thread, workspace=HOST)

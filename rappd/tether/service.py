@@ -190,12 +190,14 @@ class TetherService:
         }
 
     def revoke(self, device: Device) -> None:
-        """Removes a device and closes its connections at once."""
-        self.devices.remove(device)
+        """Removes a device and closes its connections at once. Raises ``StoreError``, see ``DeviceRegistry.remove``."""
         log.warning("security: the phone %s (%s) was removed", device.name, device.id[:16])
-        if self._open is not None:
-            self._open.phones.remove(device)
-            self._spawn_closing()
+        try:
+            self.devices.remove(device)
+        finally:
+            if self._open is not None:
+                self._open.phones.remove(device)
+                self._spawn_closing()
 
     def allow(
         self,

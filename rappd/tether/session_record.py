@@ -10,6 +10,7 @@ import orjson
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, THREAD, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher, now
+from rappd.dispatch.unrecorded_replies import UnrecordedReplyError
 from rappd.errors import NotFoundError
 from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.store import Store
@@ -46,9 +47,11 @@ class SessionRecord:
 
     def note(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> None:
         """Writes down an event that nobody answers."""
-        data = {"kind": kind, "by": by, "text": text, **more}
-        note = Envelope(new_id(), SESSION_CALLER, self._host, NOTE, data, {THREAD: thread})
-        self._dispatcher.record_note(note, HOST)
+        self._dispatcher.record_note(self._noted(thread, kind, by, text, more), HOST)
+
+    async def note_first(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> None:
+        """Returns once the event is committed: for what counts from then on. Raises ``StoreError``."""
+        await self._dispatcher.record_first(self._noted(thread, kind, by, text, more), HOST)
 
     async def events(
         self, thread: str, *, after: int = 0, first: int | None = None, last: int | None = None
@@ -71,12 +74,13 @@ class SessionRecord:
         await self._store.flush()
 
     async def end_interrupted(self, thread: str, records: list[Event]) -> None:
-        """Writes an ERROR for each HELP that an earlier run was asked and did not answer."""
+        """Writes an ERROR for each HELP that an earlier run was asked and did not answer; later on a full disk."""
         for asked, data in _unanswered(records):
             told = {"code": 500, "msg": "This was cut off before it was done.", "reason": "interrupted"}
             told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
             reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
-            await self._dispatcher.record_reply(reply, thread, workspace=HOST)
+            with contextlib.suppress(UnrecordedReplyError):  # a session can be read without
+                await self._dispatcher.record_reply(reply, thread, workspace=HOST)
 
     async def copy(self, parent: str, id: str, at_seq: int) -> None:
         """Begins a session with copies of a thread's events up to ``at_seq``, at the same places and moments.
@@ -100,6 +104,10 @@ class SessionRecord:
             told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
             reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
             await self._dispatcher.record_reply(reply, thread, workspace=HOST)
+
+    def _noted(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> Envelope:
+        data = {"kind": kind, "by": by, "text": text, **more}
+        return Envelope(new_id(), SESSION_CALLER, self._host, NOTE, data, {THREAD: thread})
 
 
 def page_of(records: list[Event]) -> tuple[list[Event], list[Event]]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -14,7 +15,7 @@ import orjson
 from envelopes.envelope import HELP, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.errors import NotFoundError
+from rappd.errors import NotFoundError, StoreError
 from rappd.store.records import Event
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
@@ -54,8 +55,19 @@ class Listener(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A sentence under way: ``recorded`` is done once it stands in the record, ``answered`` once its answer does.
+
+    Both raise the ``ReportableError`` because of which it does not.
+    """
+
+    recorded: asyncio.Future[None]
+    answered: asyncio.Task[None]
+
+
 class Session:
-    """One open session: its thread, and who listens. ``said`` are the ids of its sentences."""
+    """One open session: its thread, and who listens. ``said`` are the ids of its recorded sentences."""
 
     def __init__(self, id: str) -> None:
         self.id, self.thread = id, thread_of(id)
@@ -67,6 +79,8 @@ class Session:
         self.listeners: set[Listener] = set()
         self.news = asyncio.Event()
         self.said: set[str] = set()
+        self.asking: dict[str, Asking] = {}
+        """Sentences under way, by their ids: those before their place in the record, too."""
         self.guests = GuestList()
         self.closed = False
 
@@ -125,29 +139,36 @@ class Sessions:
         id = new_id()
         await self.record.copy(row.thread, id, at_seq)
         text = f"Branches from session {row.id[:8]} after event {at_seq}."
-        self.record.note(thread_of(id), BRANCH, by, text, {"parent": row.id, "at_seq": at_seq})
-        await self.record.flush()
+        await self.record.note_first(thread_of(id), BRANCH, by, text, {"parent": row.id, "at_seq": at_seq})
         return await self.open(id)
 
     def note(self, session: Session, kind: str, *, by: str, text: str, **more: Any) -> None:
         """Writes down an event that nobody answers."""
         self.record.note(session.thread, kind, by, text, more)
 
-    def opened_again(self, session: Session, by: str) -> None:
+    async def note_first(self, session: Session, kind: str, *, by: str, text: str, **more: Any) -> None:
+        """The same for what counts only once it is committed. Raises ``StoreError``."""
+        await self.record.note_first(session.thread, kind, by, text, more)
+
+    async def opened_again(self, session: Session, by: str) -> None:
         """Writes down that the owner went back to a session: it is the one that phones join, after a restart, too."""
-        self.note(session, OPENED, by=by, text="")
+        await self.note_first(session, OPENED, by=by, text="")
         self.changed()
 
-    def clear(self, session: Session, by: str) -> None:
-        """Empties all screens. The record keeps what was said. Raises ``SessionClosedError``."""
+    async def clear(self, session: Session, by: str) -> None:
+        """Empties all screens. The record keeps what was said. Raises ``SessionClosedError``, ``StoreError``."""
         self._check_open(session)
-        self.note(session, CLEAR, by=by, text=f"{by} cleared the screen.")
+        await self.note_first(session, CLEAR, by=by, text=f"{by} cleared the screen.")
 
-    def end(self, session: Session, by: str) -> None:
-        """Takes no further sentences; what was asked is still answered. Idempotent."""
+    async def end(self, session: Session, by: str) -> None:
+        """Takes no further sentences; what was asked is still answered. Idempotent. Raises ``StoreError``."""
         if not session.closed:
-            session.closed = True
-            self.note(session, SESSION_END, by=by, text="This session is closed.")
+            session.closed = True  # another call writes no second end meanwhile
+            try:
+                await self.note_first(session, SESSION_END, by=by, text="This session is closed.")
+            except StoreError:
+                session.closed = False
+                raise
             self.changed()
 
     async def invite(self, session: Session, name: str, by: str) -> None:
@@ -155,7 +176,7 @@ class Sessions:
         self._check_open(session)
         guest, shown = await self._found(name)
         if guest not in session.guests.invited:
-            self._change_guests(
+            await self._change_guests(
                 session, INVITED, by, f"{by} invited {shown}.", guest=msgspec.to_builtins(guest)
             )
 
@@ -165,7 +186,7 @@ class Sessions:
         if not isinstance(found, tuple):
             raise NotFoundError(f"{name[:60]} was not invited.", do="rappd sessions show")
         shown, guest = found
-        self._change_guests(session, LEFT, by, f"{shown} left.", guest=msgspec.to_builtins(guest))
+        await self._change_guests(session, LEFT, by, f"{shown} left.", guest=msgspec.to_builtins(guest))
 
     async def answer_by(self, session: Session, name: str, by: str) -> None:
         """Chooses who answers what is addressed to nobody: a twin, a guest, or "" for the brainstem.
@@ -175,15 +196,19 @@ class Sessions:
         self._check_open(session)
         host = self.participants.host.title
         if not name or name.casefold() == host.casefold():
-            self._change_guests(session, BACKEND, by, f"{host} answers here.", twin="")
+            await self._change_guests(session, BACKEND, by, f"{host} answers here.", twin="")
             return
         names = {row["name"].casefold(): row for row in await self.participants.listing(GuestList())}
         if (twin := names.get(name.casefold())) is not None:
-            self._change_guests(session, BACKEND, by, f"{twin['name']} answers here.", twin=twin["name"])
+            await self._change_guests(
+                session, BACKEND, by, f"{twin['name']} answers here.", twin=twin["name"]
+            )
             return
         await self.invite(session, name, by)
         guest, shown = await self._found(name)
-        self._change_guests(session, BACKEND, by, f"{shown} answers here.", guest=msgspec.to_builtins(guest))
+        await self._change_guests(
+            session, BACKEND, by, f"{shown} answers here.", guest=msgspec.to_builtins(guest)
+        )
 
     async def join(self, session: Session, listener: Listener) -> None:
         """Shows a listener everything after its ``last_seq``, a page at a time, then all that comes."""
@@ -202,24 +227,38 @@ class Sessions:
             session.listeners.discard(listener)
             self._show_presence(session)
 
-    def say(self, session: Session, speaker: Speaker, said: Say) -> asyncio.Task[None] | None:
-        """Asks a participant, beside everything else; the task ends once the answer is recorded.
+    def say(self, session: Session, speaker: Speaker, said: Say) -> Asking | None:
+        """Asks a participant, beside everything else.
 
-        None for a repeat: an event is asked once, however often it is repeated. Raises ``SessionClosedError``,
-        ``AskedElsewhereError``.
+        An event is asked once, however often it is repeated: a repeat of one under way gets that one, and None is
+        for what was asked before. What could not be recorded counts as never asked. Raises
+        ``SessionClosedError``, ``AskedElsewhereError``.
         """
-        if said.event_id in session.said:
+        id = said.event_id
+        if id in session.asking:
+            return session.asking[id]
+        if id in session.said:
             return None
         self._check_open(session)
-        if any(said.event_id in other.said for other in self._open.values()):
+        if any(id in other.said or id in other.asking for other in self._open.values()):
             raise AskedElsewhereError
-        session.said.add(said.event_id)
+        recorded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def is_recorded() -> None:
+            session.said.add(id)
+            if not recorded.done():
+                recorded.set_result(None)
 
         def speak() -> Work:
-            return self._sentences.ask(session.thread, session.guests, session.recent, speaker, said)
+            return self._sentences.ask(
+                session.thread, session.guests, session.recent, speaker, said, is_recorded
+            )
 
         interrupting = said.via == "mic" and WORKFLOW in speaker.caps
-        return self._spawn((self.interject(session, speak) if interrupting else None) or speak())
+        work = (self.interject(session, speak) if interrupting else None) or speak()
+        asking = session.asking[id] = Asking(recorded, self._spawn(work))
+        asking.answered.add_done_callback(lambda task: _over(session, id, asking))
+        return asking
 
     async def close(self) -> None:
         """Ends what is under way."""
@@ -228,20 +267,18 @@ class Sessions:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _take_up(self, session: Session) -> Session:
+        if not await self.record.events(session.thread, last=1):
+            self.record.begin(session.id)
+            await self.note_first(session, SESSION_START, by="system", text="")  # lists have it from now on
         self.record.follow(session.thread, session.on_events)
         records = await self.record.events(session.thread)
-        if records:
-            await self.record.end_interrupted(session.thread, records)
-            session.closed = await self.record.is_closed(session.thread)
-            session.said = await asyncio.to_thread(_sentences_of, records)
-            session.guests.take(records)
-            session.take(records)
-            self._look_after(session)
+        await self.record.end_interrupted(session.thread, records)
+        session.closed = await self.record.is_closed(session.thread)
+        session.said = await asyncio.to_thread(_sentences_of, records)
+        session.guests.take(records)
+        session.take(records)
+        self._look_after(session)
         self._open[session.id] = session
-        if not records:
-            self.record.begin(session.id)
-            self.note(session, SESSION_START, by="system", text="")
-            await self.record.flush()  # lists have it from now on
         self._spawn(self._show_news(session))
         self.changed()
         return session
@@ -253,9 +290,9 @@ class Sessions:
         row = self.participants.gateway.row(guest)
         return guest, str(row["name"]) if row else name
 
-    def _change_guests(self, session: Session, kind: str, by: str, text: str, **more: Any) -> None:
+    async def _change_guests(self, session: Session, kind: str, by: str, text: str, **more: Any) -> None:
+        await self.note_first(session, kind, by=by, text=text, **more)
         session.guests.apply(kind, more)
-        self.note(session, kind, by=by, text=text, **more)
         self._look_after(session)
         self._spawn(self._show_participants(session))
 
@@ -346,8 +383,24 @@ class Sessions:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, ReportableError):  # whoever waits for it is told
+            log.warning("work of a session was refused: %s", error)
+        elif error is not None:
             log.error("work of a session failed", exc_info=error)
+
+
+def _over(session: Session, id: str, asking: Asking) -> None:
+    """Forgets a sentence that is over; one that ended before it was recorded was never asked."""
+    del session.asking[id]
+    if asking.recorded.done():
+        return
+    problem = None if asking.answered.cancelled() else asking.answered.exception()
+    if problem is None:
+        asking.recorded.cancel()
+    else:
+        asking.recorded.set_exception(problem)
+        asking.recorded.exception()  # nobody may be waiting
 
 
 def _sentences_of(records: list[Event]) -> set[str]:

@@ -85,7 +85,8 @@ class Coordinator:
     ) -> dict[str, Any]:
         """Starts a workflow for the operator, or a device. ``given`` are texts in place of its files.
 
-        Raises ``NoSuchWorkflowError``, ``WorkflowError``, ``ForeignWorkflowError``, ``WorkflowStateError``, ``RefusedError``.
+        Raises ``NoSuchWorkflowError``, ``WorkflowError``, ``ForeignWorkflowError``, ``WorkflowStateError``, ``RefusedError``,
+        and ``StoreError`` where its beginning cannot be recorded: then it does not run.
         """
         file = await asyncio.to_thread(self.library.find, name)
         workflow = file.runnable()
@@ -106,10 +107,12 @@ class Coordinator:
                 )
             record = RunRecord(new_id(), file.name, session.id, file.sha256, starter, texts)
             run = _Run(session, workflow, record, RunState(len(workflow.steps)))
+            text = f"{workflow.title} starts: {len(workflow.steps)} steps."
+            self._note(run, noting.WORKFLOW, text, begun=noting.beginning(record))
+            await self._dispatcher.flush()  # it runs only once the record says so
             self._runs[session.id] = run
         finally:
             self._starting.discard(session.id)
-        self._note(run, noting.WORKFLOW, f"{workflow.title} starts: {len(workflow.steps)} steps.", begun=noting.beginning(record))  # fmt: skip
         async with run.lock:
             await self._perform(run, run.state.start()[1:])  # the beginning is written down already
         await self._dispatcher.flush()

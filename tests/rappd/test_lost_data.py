@@ -95,6 +95,35 @@ def test_lost_records_are_reported(
         daemon.cli("stop")
 
 
+def test_record_and_anchors_deleted_together_are_noticed(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    daemon.chat("hello")
+    daemon.stop()
+    for pattern in ("rappd.db*", "anchors.db*"):
+        for path in daemon.home.glob(pattern):
+            path.unlink()
+    gone = "rappd.db and anchors.db are gone together"
+    doctor = daemon.cli("doctor")
+    assert doctor.returncode == 1 and gone in doctor.stdout, doctor.stdout
+    for _ in range(2):  # and still after another start
+        start = daemon.cli("start", "--detach")
+        assert gone in start.stdout, start.stdout
+        daemon.cli("stop")
+        assert daemon.cli("threads", "verify").returncode == 1
+    assert daemon.cli("threads", "accept", "--yes").returncode == 0
+    start = daemon.cli("start", "--detach")
+    daemon.cli("stop")
+    assert gone not in start.stdout
+    assert daemon.cli("doctor").stdout.count(gone) == 0
+
+
+def test_first_start_misses_nothing(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    status = daemon.cli("status").stdout
+    daemon.stop()
+    assert "anchor" not in status, status
+
+
 def test_damaged_anchors_are_told_and_put_aside_without_loss(tmp_path: Path) -> None:
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
     daemon.chat("hello")

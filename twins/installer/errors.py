@@ -57,7 +57,7 @@ def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
     if error.errno in _FULL:
         return DiskFullError(
             f"The disk is full; {name} is not hatched, not even half.",
-            do=f"Free {format_bytes(needs)}, rerun.",
+            do=f"Free {format_bytes(needs) if needs else 'some space'}, rerun.",
         )
     where = error.filename if isinstance(error.filename, str) else ""
     reason = (error.strerror or str(error) or "it failed").lower()

@@ -15,7 +15,7 @@ from envelopes.errors import ReportableError
 from rappd.daemon.app import Daemon
 from rappd.dispatch.context import Caller
 from rappd.dispatch.turn_stream import TurnStream
-from rappd.errors import NotFoundError, UsageProblemError
+from rappd.errors import NotFoundError, StoreError, UsageProblemError
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import caller, tenant_of
 from rappd.http.request_body import check_depth
@@ -116,6 +116,7 @@ def _live_turn(daemon: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, 
             live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
             raise
         except ReportableError as found:
+            live.settled = not isinstance(found, StoreError)
             live.append({"type": "error", **found.as_json(), "status": found.status})
             return
         live.append(_last_event(tenant, reply, session))

@@ -51,7 +51,7 @@ async def reopen(request: web.Request) -> web.Response:
     """Goes back to a session: all connected phones move there, and phones that come later join it."""
     tether, row = await _found(request)
     session = await tether.sessions.open(row.id)
-    tether.sessions.opened_again(session, OWNER)
+    await tether.sessions.opened_again(session, OWNER)
     return ok(await moved(tether, session))
 
 
@@ -95,8 +95,8 @@ async def say(request: web.Request) -> web.Response:
     asked = tether.sessions.say(
         session, Owner(), Say(str(id).lower(), text, to[:80], "mic" if body.get("via") == "mic" else "")
     )
-    if body.get("wait") and asked is not None:
-        await asyncio.shield(asked)
+    if asked is not None:
+        await asyncio.shield(asked.answered if body.get("wait") else asked.recorded)
     return ok({"session": row.id, "event_id": str(id).lower()})
 
 
@@ -146,7 +146,7 @@ async def backend(request: web.Request) -> web.Response:
 async def clear(request: web.Request) -> web.Response:
     """Empties all screens; the record keeps what was said."""
     tether, row = await _found(request)
-    tether.sessions.clear(await tether.sessions.open(row.id), OWNER)
+    await tether.sessions.clear(await tether.sessions.open(row.id), OWNER)
     return await _settled(tether, row)
 
 
@@ -166,7 +166,7 @@ async def branch(request: web.Request) -> web.Response:
 async def close(request: web.Request) -> web.Response:
     """Takes no further sentences. Phones see so, and stay until another session is opened."""
     tether, row = await _found(request)
-    tether.sessions.end(await tether.sessions.open(row.id), OWNER)
+    await tether.sessions.end(await tether.sessions.open(row.id), OWNER)
     return await _settled(tether, row)
 
 

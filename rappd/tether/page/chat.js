@@ -90,6 +90,11 @@ export function chat(session, machine, { onLeave }) {
     live ||= session.upToDate;
     drawn = session.events.length;
     drawUnsent(list, session);
+    if (session.returned && !input.value) {
+      input.value = session.returned;
+      fit();
+    }
+    session.returned = "";
     const open = session.state === "connected" && session.secure === false ? ", not private" : "";
     state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}${open}`;
     state.classList.toggle("lost", session.state !== "connected");

@@ -64,6 +64,12 @@ function stopped(again) {
     button("Try again", again));
 }
 
+function replaced(machine, here) {
+  show(`${machine} is open in another tab of this phone.`,
+    element("p", { className: "hint" }, "Go on there, or go on here. What you wrote is kept."),
+    button("Go on here", here));
+}
+
 function askForCode(problem = "") {
   const input = element("input", { name: "code", autocomplete: "off", autocapitalize: "characters", spellcheck: false, ariaLabel: "Code" });
   const form = element("form", { className: "code" }, input, element("button", { type: "submit", className: "main" }, "Continue"));
@@ -116,6 +122,7 @@ function talk(device, frames) {
   const session = new Session(device, () => {
     if (session.state === "removed") removed();
     else if (session.state === "stopped") stopped(() => talk(device, null));
+    else if (session.state === "replaced") replaced(device.machine, () => talk(device, null));
     else view?.update();
   });
   view = chat(session, device.machine, {

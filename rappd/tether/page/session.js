@@ -29,6 +29,7 @@ export class Session {
     this.tokens = [];
     this.mayTalk = true;
     this.typing = "";
+    this.returned = ""; // words of a sentence that was refused, until the page has taken them back
     this.here = [];
     this.closed = false;
     this.upToDate = false;
@@ -57,7 +58,7 @@ export class Session {
           return;
         }
       }
-      this.change({ state: "lost" });
+      this.change({ state: this.replaced ? "replaced" : "lost" });
       if (!this.left) await this.rest();
     }
   }
@@ -146,7 +147,11 @@ export class Session {
     else if (message.type === "waiting") this.change({ waiting: message });
     else if (message.type === "egg_token") this.tokens.shift()?.resolve(message.token);
     else if (message.type === "typing") this.othersType(message.by);
-    else if (message.type === "revoked") {
+    else if (message.type === "replaced") {
+      clearTimeout(this.typingTimer);
+      this.left = true; // two pages of one phone would end each other for ever
+      this.replaced = true;
+    } else if (message.type === "revoked") {
       this.left = true;
       this.change({ state: "removed" });
     }
@@ -196,8 +201,9 @@ export class Session {
       this.tokens.shift()?.reject(new Error(message.error));
       return;
     }
+    const returned = this.unsent.find((one) => one.event_id === message.event_id)?.text ?? "";
     this.unsent = this.unsent.filter((one) => one.event_id !== message.event_id);
-    this.change({ notice: message.error });
+    this.change({ notice: message.error, returned });
     await keep("unsent", this.unsent);
   }
 

@@ -127,3 +127,25 @@ async def _through(data: bytes, cuts: list[int]) -> list[str]:
     os.close(into)
     output.close()
     return heard
+
+
+async def test_worker_that_starts_after_it_was_given_up_reads_nobody_elses_file(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[tuple[WorkerHandle, int]] = []
+    monkeypatch.setattr(WorkerHandle, "on_started", lambda link, pid: late.append((link, pid)))
+    asking = asyncio.ensure_future(pool.request("talk", {"lines": 1, "text": "x"}, timeout=20))
+    await until(lambda: late)
+    monkeypatch.undo()
+    link, pid = late[0]
+    number = link._output_end
+    link.give_up("It took too long.")
+    reading, writing = os.pipe()
+    os.dup2(reading, number)  # as the next file that anybody opens
+    link.on_started(pid)
+    os.write(writing, b"not for it\n")
+    await asyncio.sleep(0.1)
+    assert os.read(number, 100) == b"not for it\n"
+    for end in (reading, writing, number):
+        os.close(end)
+    await asyncio.gather(asking, return_exceptions=True)

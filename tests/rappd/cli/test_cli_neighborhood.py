@@ -75,7 +75,7 @@ def test_a_plan_settles_with_its_hatching(
     for file, kind in ((str(egg), "egg"), (str(snapshot), "neighborhood")):
         last, text = asked(kind, "plan", file)
         assert last.startswith("Nothing to do: "), "what was said is here, and the twin is awake"
-        assert "wake again" not in text
+        assert "started again" not in text
         assert "is here already; nothing had to be written." in idle.cli(kind, "hatch", file).stdout
     fresh = make_daemon(
         "fresh", LLM_FAKE="1"

@@ -1,4 +1,4 @@
-"""A reply goes to a peer once it is on the disk, also to one that offers the protocol of provisional replies."""
+"""A call begins, and its reply goes out, once it is on the disk; also for a peer that offers provisional replies."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ OFFERS = ("rappd.3", "rappd.2", "rappd.1")
 """The subprotocols that daemons offered while replies could be provisional."""
 
 
-async def test_reply_waits_for_the_disk(make: Callable[..., Node], tmp_path: Path) -> None:
+async def test_call_and_its_reply_wait_for_the_disk(make: Callable[..., Node], tmp_path: Path) -> None:
     node = make(**with_slow_disk(tmp_path / "site")).start()
     mine = node.peer("durable")
     async with line_of(mine, "rappd.2", offers=OFFERS) as line:
-        asked = mine.help("Counted", {"tell": "once"})
+        asked = mine.help("Counted", {"tell": "once", "seconds": 1.5})
         hold_up(node.daemon.home, 60)
         await line.send(asked)
+        await asyncio.sleep(0.5)
+        assert node.counted() == [], "it is not begun before its claim is on the disk"
+        hold_up(node.daemon.home, 0)
         node.daemon.wait_for(lambda: node.counted() == ["once"], 20, "the agent to run")
+        hold_up(node.daemon.home, 60)
+        node.daemon.wait_for(lambda: node.counted("ended") == ["once"], 20, "the agent to end")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(line.receive(), 0.5)
         hold_up(node.daemon.home, 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rappd.errors import StoreError
-from rappd.store import connections
+from rappd.store import connections, writer
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -82,6 +82,22 @@ async def test_no_acknowledgement_covers_a_queued_record_that_was_lost(small, pa
     assert await store.flush() == 2
     await store.close()
     assert verify(path).problems == []
+
+
+async def test_loss_on_a_thread_that_nobody_uses_does_not_fail_flushes_for_ever(
+    small, say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = small
+    store.queue(_big(A, 1_000_000))
+    with pytest.raises(StoreError, match="disk is full"):
+        await store.flush()
+    monkeypatch.setattr(writer, "LOST_SECONDS", 0.0)
+    await store.commit(say(B))
+    await store.flush()
+    with pytest.raises(StoreError, match="disk is full"):  # its own thread has a gap
+        await store.commit(say(A))
+    await store.commit(say(A, "a new turn"))
+    await store.close()
 
 
 async def test_full_disk_fails_batches_until_there_is_space(small, path: Path, say) -> None:

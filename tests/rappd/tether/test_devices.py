@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from pathlib import Path
@@ -130,3 +131,29 @@ def test_window_closes_by_time_use_or_bad_proofs() -> None:
 
 def test_window_lives_ten_minutes_at_most() -> None:
     assert PairingWindow(86_400, "talk", "", clock=Clock()).remaining == 600
+
+
+def test_registry_change_that_cannot_be_written_down_is_none(
+    registry: DeviceRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = add(registry, 1)
+    device = registry.find("Phone")
+    before = device.shown() | {"version": device.version}
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("rappd.tether.devices.write_atomically", full)
+    for change in (
+        lambda: add(registry, 2),
+        lambda: registry.rename(device, "Anna"),
+        lambda: registry.allow(device, "listen", workflows=True),
+    ):
+        with pytest.raises(StoreError, match=r"The disk is full; devices\.json cannot grow"):
+            change()
+        assert [one.id for one in registry.all()] == [id]
+        assert device.shown() | {"version": device.version} == before
+    assert registry.seen(device, "10.0.0.6", "s"), "a phone may come back all the same"
+    with pytest.raises(StoreError):
+        registry.remove(device)
+    assert registry.get(id) is None, "what is revoked is revoked at once"

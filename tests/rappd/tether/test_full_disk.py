@@ -1,0 +1,130 @@
+"""Sentences of phones while the disk is full: each is refused with the reason, or answered once there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.full_disk import FillableDisk, fillable_disk
+from fixtures.running_daemon import RunningDaemon
+from playwright.sync_api import sync_playwright
+
+from tests.rappd.tether.conftest import reachable
+from tests.rappd.tether.phone_client import PhoneClient
+
+LONG = "x" * 12_000
+
+pytestmark = pytest.mark.needs_root
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[FillableDisk]:
+    with fillable_disk(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def desk(disk: FillableDisk) -> Iterator[RunningDaemon]:
+    daemon = RunningDaemon(disk.root / "home", **reachable(), LLM_FAKE="1").start()
+    yield daemon
+    disk.empty()
+    daemon.stop()
+
+
+@pytest.fixture
+async def android(desk: RunningDaemon) -> AsyncIterator[PhoneClient]:
+    phone = await PhoneClient(desk).pair(name="Android")
+    yield phone
+    await phone.leave()
+
+
+async def told(phone: PhoneClient, id: str) -> bool:
+    """Waits until a sentence is refused or answered; True for refused."""
+    await phone.sees(lambda: id in phone.refused or phone.answers(id))
+    return id in phone.refused
+
+
+def recorded(phone: PhoneClient, id: str) -> int:
+    return sum(one["event_id"] == id and one["kind"] == "operator_input" for one in phone.events)
+
+
+async def test_sentences_on_a_full_disk_are_refused_or_answered_later(
+    desk: RunningDaemon, disk: FillableDisk, android: PhoneClient
+) -> None:
+    await android.is_answered(await android.say("before"))
+    disk.fill()
+    said: list[str] = []
+    for _ in range(400):  # the log has room of its own
+        said.append(await android.say(LONG))
+        if await told(android, said[-1]) and not recorded(android, said[-1]):
+            break
+    never = said[-1]
+    assert android.refused[never] == "The disk is full; rappd.db cannot grow. What was answered is kept."
+    late = [one for one in said[:-1] if one in android.refused]
+    for one in late:  # was asked, and its answer is kept
+        assert recorded(android, one) and android.refused[one].startswith("It was done, and the answer")
+    disk.empty()
+    for one in late:
+        assert (await android.is_answered(one))["text"] == f"fake-llm: {LONG}"
+    del android.refused[never]
+    await android.say(LONG, id=never)  # as the page does once it is connected anew
+    await android.is_answered(never)
+    for one in said:
+        assert (recorded(android, one), len(android.answers(one))) == (1, 1)
+    assert desk.cli("threads", "verify").returncode == 0
+
+
+async def test_invitation_and_end_count_only_once_recorded(
+    desk: RunningDaemon, disk: FillableDisk, android: PhoneClient
+) -> None:
+    def change(path: str) -> int:
+        return desk.post(f"/sessions/current/{path}", control=True).status
+
+    disk.fill()
+    while not await told(android, await android.say(LONG)):
+        pass
+    while await asyncio.to_thread(change, "clear") == 200:
+        pass
+    assert await asyncio.to_thread(change, "close") == 503
+    shown = await asyncio.to_thread(lambda: desk.get("/sessions/current", control=True).json())
+    assert not shown["session"]["closed"], "it is open, and would be after a restart"
+    answer = await asyncio.to_thread(lambda: desk.post("/sessions/current/say", {"text": LONG}, control=True))
+    assert answer.status == 503 and "The disk is full" in answer.json()["error"]
+    assert answer.json()["do"].endswith("then try again.")
+    disk.empty()
+    assert await asyncio.to_thread(change, "close") == 200
+    await android.sees(lambda: android.events[-1]["kind"] == "session_end")
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_phone_page_gives_the_words_back_and_says_why(desk: RunningDaemon, disk: FillableDisk) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.set_default_timeout(20_000)
+        window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
+        page.goto(window["links"][0])
+        page.get_by_role("button", name="Yes").click()
+        desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
+        page.get_by_role("button", name="Start talking").click()
+        box, notice = page.get_by_label("Message"), page.locator(".notice")
+        disk.fill()
+        while desk.post("/sessions/current/say", {"text": LONG, "wait": True}, control=True).status == 200:
+            pass
+        box.fill("Water the tomatoes " + LONG)
+        box.press("Enter")
+        notice.filter(has_text="The disk is full").wait_for()
+        assert box.input_value().startswith("Water the tomatoes"), notice.text_content()
+        assert page.locator(".unsent").count() == 0
+        if folder := os.environ.get("RAPPD_SHOTS"):
+            page.screenshot(path=f"{folder}/phone-full-disk.png")
+        disk.empty()
+        box.fill("Water the tomatoes")
+        box.press("Enter")
+        page.get_by_text("fake-llm: Water the tomatoes", exact=True).wait_for()
+        browser.close()

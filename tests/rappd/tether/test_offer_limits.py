@@ -1,0 +1,85 @@
+"""Phones of one address, and two tabs of one phone: none keeps the other out, and strangers are still counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+
+import aiohttp
+import pytest
+from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.running_daemon import RunningDaemon
+from playwright.sync_api import sync_playwright
+
+from envelopes.envelope import new_id
+from rappd.tether import proofs
+from tests.rappd.tether.conftest import MakePhone
+from tests.rappd.tether.phone_client import PhoneClient
+
+
+async def reason(phone: PhoneClient, device: str) -> str:
+    """The reason why an offer for that device is refused."""
+    host, port = phone.address
+    async with (
+        aiohttp.ClientSession() as http,
+        http.ws_connect(f"http://{host}:{port}/tether/v2/socket") as line,
+    ):
+        await line.send_str(json.dumps({"device": device, "commit": proofs.b64(secrets.token_bytes(32))}))
+        return str(json.loads((await line.receive()).data).get("reason", ""))
+
+
+async def test_phones_of_one_address_are_counted_apart_and_strangers_together(
+    desk: RunningDaemon, phone: MakePhone
+) -> None:
+    phones = [await phone(name=name) for name in ("Anna", "Ben", "Carla")]
+    for _ in range(5):  # fifteen times from one address within the minute
+        for one in phones:
+            await one.leave()
+            await one.resume()
+    answered = await phones[0].say("still here")
+    await phones[0].is_answered(answered)
+    told = [await reason(phones[0], new_id()) for _ in range(12)]
+    assert told[0] == "unknown_device" and told[-1] == "too_many", told
+    await phones[1].leave()
+    await phones[1].resume()  # the strangers' address is the phones' own
+    for _ in range(40):
+        if await reason(phones[0], phones[2].id) == "too_many":
+            break
+    else:
+        pytest.fail("one device may try without end")
+    await phones[0].leave()
+    await phones[0].resume()
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context(viewport={"width": 390, "height": 844})
+        context.set_default_timeout(20_000)
+        first = context.new_page()
+        window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
+        first.goto(window["links"][0])
+        first.get_by_role("button", name="Yes").click()
+        desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
+        first.get_by_role("button", name="Start talking").click()
+        first.get_by_text("● connected").wait_for()
+        second = context.new_page()
+        second.goto(window["links"][0].partition("#")[0])
+        second.get_by_text("● connected").wait_for()
+        first.get_by_text("desk is open in another tab of this phone.").wait_for()
+        if folder := os.environ.get("RAPPD_SHOTS"):
+            first.screenshot(path=f"{folder}/phone-two-tabs.png")
+        connected = desk.log.count("a phone's connection ended")
+        time.sleep(3)  # the first would have come back after one second
+        assert desk.log.count("a phone's connection ended") == connected
+        second.get_by_label("Message").fill("from the second")
+        second.get_by_label("Message").press("Enter")
+        second.get_by_text("fake-llm: from the second").wait_for()
+        first.get_by_role("button", name="Go on here").click()
+        first.get_by_text("fake-llm: from the second").wait_for()
+        second.get_by_text("desk is open in another tab of this phone.").wait_for()
+        browser.close()
