@@ -319,7 +319,7 @@ def test_claimed_name_stays_inside_quotes(claimed: str) -> None:
 
 
 def test_fingerprint_of_a_machine_installed_anew_says_revoke_first(both: Both, tmp_path: Path) -> None:
-    desk, pi = both
+    desk, _ = both
     former = Machine(tmp_path / "former", "shed", LLM_FAKE="1").start()
     address, port = former.address, former.environment["RAPPD_PEERS_PORT"]
     done = desk.cli("peers", "pair", address, "--mine", "--fingerprint", former.fingerprint)
