@@ -35,7 +35,9 @@ def soul(name: str, file: str, reason: str, history: bool, number: int | None, a
     elif number is not None:
         show_done(_restore(name, number), as_json)
     else:
-        found = ask(lambda daemon: daemon.get(path_of(name, "soul")), lambda verbs: verbs.soul(name))
+        found = ask(
+            lambda daemon: daemon.get(path_of(name, "soul")), lambda verbs: verbs.soul(name), reads=True
+        )
         if as_json:
             print_json({"twin": found})
         elif history:

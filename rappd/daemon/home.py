@@ -116,6 +116,10 @@ class Home:
         if (obstacle := find_obstacle(self.root)) is not None:
             raise HomeUnusableError(f"{obstacle.what}.", do=obstacle.do)
 
+    def is_read_only(self) -> bool:
+        """True for a home that is there on a disk that takes no writing: a mounted backup, say."""
+        return self.root.is_dir() and bool(os.statvfs(self.root).f_flag & os.ST_RDONLY)
+
     def has_identity(self) -> bool:
         """False until the node's key is minted."""
         return self._identity.exists()
