@@ -13,6 +13,7 @@ _COLLECT_AFTER = (50_000, 20, 20)
 def main() -> None:
     """Runs ``rappd`` with the process's arguments and exits with its code."""
     gc.set_threshold(*_COLLECT_AFTER)
+    _fill_closed_descriptors()
     _leave_current_folder_out()
     try:
         from rappd.cli.app import run
@@ -20,6 +21,19 @@ def main() -> None:
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # between two screens, or while something is imported
         sys.exit(130)
+
+
+def _fill_closed_descriptors() -> None:
+    """Opens the null device where a standard stream was closed: the next file would take its number, and be printed to."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        null = open(os.devnull, "w" if number else "r", encoding="utf-8")  # noqa: SIM115, PTH123 - for the process's life
+        setattr(sys, name, null)
 
 
 def _leave_current_folder_out() -> None:

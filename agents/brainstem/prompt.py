@@ -10,6 +10,7 @@ from agents.brainstem.senses import TWIN, VOICE, SenseOutput
 from agents.contract.agent import Agent
 from agents.providers.provider import ROSTER
 from agents.storage.safe_fs import SafeTree, in_file_pool
+from agents.storage.text_file import fault_of, readable
 
 _VOICE_TEXT = f"""\
 ## Spoken form
@@ -88,9 +89,10 @@ class Soul:
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp != self._stamp:
                 content = self._files.read(self._where, MAX_BYTES)
-                text = content.decode("utf-8", "replace")
-                self._text = text.replace("\r\n", "\n").replace("\r", "\n")
+                self._text = readable(content)
                 self._stamp = stamp
+                if (fault := fault_of(content)) is not None:
+                    log.warning("%s %s; what can be read of it is used", self.path, fault)
             self._problem = ""
         except FileNotFoundError:
             self._stamp = None

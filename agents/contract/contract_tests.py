@@ -16,6 +16,7 @@ from agents.contract.agent_contract import safe_tool_name
 from agents.contract.loading import agent_classes, execute
 from agents.contract.manifest import faults, find_manifest, missing_fields
 from agents.runtime.invoke import invoke
+from agents.storage.text_file import shown_python
 
 SCRIPT_SECONDS = 15.0
 _SECRET_NAMES = ('API_KEY = "sk-', 'password = "', 'token = "', 'secret = "', 'api_key = "')
@@ -183,7 +184,7 @@ def _text_tests(content: bytes) -> Iterator[TestOutcome]:
         yield TestOutcome("has_docstring", False, "Skipped — the file does not load", skipped=True)
     else:
         yield TestOutcome("has_docstring", documented, "" if documented else "The file has no docstring")
-    text = content.decode("utf-8", "replace")
+    text = shown_python(content)
     lines = [
         number
         for number, line in enumerate(text.splitlines(), 1)

@@ -15,6 +15,7 @@ from agents.basic_agent import BasicAgent
 from agents.contract.agent_contract import ContractError
 from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
+from agents.storage.text_file import encoding_fault
 
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
 """Names that agent files import from the daemon itself; no package of that name is ever installed."""
@@ -68,6 +69,8 @@ def execute(
         exec(code_of(path, content), module.__dict__)  # noqa: S102 - running agent files is what this room is for
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
         sys.modules.pop(module.__name__, None)
+        if isinstance(error, (SyntaxError, ValueError)) and (fault := encoding_fault(content)) is not None:
+            return None, LoadFailure(shown_as, fault.line, f"it {fault}")
         return None, _failure(error, path, shown_as)
     return module, None
 

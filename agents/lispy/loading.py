@@ -7,16 +7,17 @@ from agents.contract.file_discovery import CARTRIDGE
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe
 from agents.lispy.agent import BadLispyAgentError, LispyAgent
 from agents.lispy.cartridge import agent_of
+from agents.storage.text_file import NotUtf8Error, decode
 
 
 def load_lispy(loaded: LoadedFile, content: bytes) -> None:
     """Makes the one agent that a ``.lispy`` file or a cartridge holds; why there is none is left in ``loaded``."""
     try:
-        agent = agent_of(content) if loaded.file.endswith(CARTRIDGE) else LispyAgent(content.decode())
+        agent = agent_of(content) if loaded.file.endswith(CARTRIDGE) else LispyAgent(decode(content).text)
         loaded.descriptions.append(describe(agent))
         loaded.instances.append(agent)
-    except UnicodeDecodeError:
-        loaded.failure = LoadFailure(loaded.file, None, "it is no text in UTF-8")
+    except NotUtf8Error as error:
+        loaded.failure = LoadFailure(loaded.file, error.line, f"it {error}")
     except BadLispyAgentError as error:
         loaded.failure = LoadFailure(loaded.file, error.line, str(error))
     except ContractError as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 from agents.contract.loading import OWN_PACKAGES
 from agents.contract.manifest import find_manifest
+from agents.storage.text_file import shown_python
 
 PACKAGES = {
     "bs4": "beautifulsoup4",
@@ -76,7 +77,9 @@ def declared_requirements(source: str | bytes) -> list[str]:
     class or function, or from the file's manifest. Each is a name with perhaps extras, versions and a marker,
     never an option, an address or a path.
     """
-    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+    text = (
+        source if isinstance(source, str) else shown_python(source).replace("\r\n", "\n").replace("\r", "\n")
+    )
     found: dict[str, str] = {}
     for entry in (*_script_block(text), *_comment_lines(text), *_manifest_entries(text)):
         requirement = checked_requirement(entry)

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from agents.storage.atomic_write import write_atomically
+from agents.storage.text_file import readable
 
 
 async def read(path: Path) -> dict[str, Any] | str | None:
@@ -34,5 +35,5 @@ def _read(path: Path) -> dict[str, Any] | str | None:
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return raw.decode("utf-8", "replace").strip()
+        return readable(raw).strip()
     return found if isinstance(found, dict) else None

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from agents.storage.safe_open import open_folder, open_made_folder, open_regular, open_root, read_regular_file
+from agents.storage.sparse_file import is_sparse, read_hole
 
 MAX_BYTES = 16 << 20
 """The largest file that is read whole unless a caller says otherwise."""
@@ -206,9 +207,10 @@ class LinkFreeFolder:
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of the file at ``path``. Raises ``OSError`` when it is anything else than a file."""
-        handle, _ = self.open(path)
+        handle, status = self.open(path)
+        sparse = is_sparse(status)
         try:
-            while chunk := os.read(handle, _CHUNK):
+            while chunk := (sparse and read_hole(handle, _CHUNK)) or os.read(handle, _CHUNK):
                 yield chunk
         finally:
             os.close(handle)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from agents.storage.sparse_file import end_sparse, is_hole
+
 _PIECE = 1 << 20
 
 
@@ -42,11 +44,18 @@ class Spool:
         self, name: str, pieces: Iterable[bytes], *, mtime: int = 0, executable: bool = False
     ) -> SpooledFile:
         """Takes in one file. When ``pieces`` raises, nothing of it stays."""
-        digest, size = hashlib.sha256(), 0
+        digest, size, has_hole = hashlib.sha256(), 0, False
         try:
             for piece in pieces:
                 digest.update(piece)
-                size += self._file.write(piece)
+                size += len(piece)
+                if has_hole := is_hole(piece):
+                    self._file.seek(len(piece), os.SEEK_CUR)
+                else:
+                    self._file.write(piece)
+            if has_hole:
+                self._file.flush()
+                end_sparse(self._file.fileno())
         except BaseException:
             self._cut()
             raise

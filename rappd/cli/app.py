@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -56,6 +57,11 @@ def run(arguments: Sequence[str]) -> int:
     from rappd.cli.console import print_error
 
     as_json = "--json" in arguments
+    if odd := next((word for word in arguments if not _is_text(word)), None):
+        shown = os.fsencode(odd).decode("utf-8", "backslashreplace")
+        do = "rename the file, or type it in a terminal whose encoding is UTF-8"
+        print_error(f'"{shown[:200]}" is not UTF-8 text', do, "mistyped", as_json=as_json)
+        return 2
     try:
         result: Any = rappd.main(list(arguments), prog_name="rappd", standalone_mode=False)
         sys.stdout.flush()
@@ -76,13 +82,46 @@ def run(arguments: Sequence[str]) -> int:
         # The reader of the output is gone; nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except UnicodeError:
+        print_error(
+            "What came in on standard input is not UTF-8 text",
+            "save it as UTF-8",
+            "mistyped",
+            as_json=as_json,
+        )
+        return 2
     except OSError as error:
+        if _is_of_output(error):
+            what = f"The output could not be written: {error.strerror}"
+            print_error(what, "look where it goes", "output", as_json=as_json)
+            return 1
         where = f"{error.filename}: " if error.filename else ""
         looked = _command_path(arguments) == "rappd doctor"
         do = "look at its owner and rights" if looked else "rappd doctor"
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            do = "`ulimit -n 1024`, then again"
         print_error(f"{where}{error.strerror or error}", do, "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _is_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_of_output(error: OSError) -> bool:
+    """True when writing to stdout or stderr failed, and not to a file. What waits to be written is then dropped."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or error.filename or last.tb_frame.f_code not in (click.echo.__code__, run.__code__):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 def _command_path(arguments: Sequence[str]) -> str:

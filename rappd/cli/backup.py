@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agents.storage.text_file import NotUtf8Error, decode
 from rappd.cli.console import dim, interactive, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import count, tilde
 from rappd.cli.progress import progress
@@ -143,12 +144,12 @@ def _told_whole(manifest: dict[str, Any], *, tried: bool, as_json: bool) -> None
 def _passphrase(file: Path | None, *, new: bool) -> str:
     if file is not None:
         try:
-            text = sys.stdin.readline() if str(file) == "-" else file.read_text().partition("\n")[0]
-        except UnicodeDecodeError as error:
+            octets = sys.stdin.buffer.readline() if str(file) == "-" else file.read_bytes()
+            text = decode(octets).text.partition("\n")[0]
+        except NotUtf8Error as error:
             raise UsageProblemError(
-                f"{file.name} is no text.", do="Its first line is the passphrase."
+                f"{file.name} {error}.", do="Its first line is the passphrase."
             ) from error
-        text = text.strip("\r\n")
         if not text:  # a script whose secret did not come would otherwise leave the keys behind
             raise UsageProblemError(
                 f"{'Standard input' if str(file) == '-' else file.name} holds no passphrase.",

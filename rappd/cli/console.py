@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -36,8 +37,9 @@ def print_out(text: str = "") -> None:
 
 
 def print_err(text: str = "") -> None:
-    """Progress, a question or a hint, on stderr."""
-    click.echo(plain(text, sys.stderr), err=True, color=colours(sys.stderr))
+    """Progress, a question or a hint, on stderr. A full or closed stderr changes nothing of what is done."""
+    with contextlib.suppress(OSError):
+        click.echo(plain(text, sys.stderr), err=True, color=colours(sys.stderr))
 
 
 def print_json(body: dict[str, Any]) -> None:
@@ -62,7 +64,8 @@ def print_error(
     """An error on stderr: what happened, then what to do. ``more`` is said besides as JSON."""
     if as_json:
         body = {**(more or {}), "error": what, "do": do.replace("`", ""), "code": code}
-        click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stderr)), err=True)
+        with contextlib.suppress(OSError):
+            click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stderr)), err=True)
         return
     print_status("bad", what, do, stream=sys.stderr)
 

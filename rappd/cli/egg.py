@@ -21,6 +21,7 @@ from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, tilde
 from rappd.cli.names import twin_names
 from rappd.daemon.home import Home
+from rappd.errors import UsageProblemError
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
@@ -86,6 +87,11 @@ def pack(
         allow=frozenset(allow),
         overwrite=force,
     )
+    writes = not Home.here().is_read_only()
+    if not writes and not output:
+        raise UsageProblemError(
+            "This home lies on a disk that is read-only.", do="--output FILE, on another disk"
+        )
     if not as_json:
         print_err(dim(NEVER_READ))
     with (
@@ -94,7 +100,7 @@ def pack(
         bar(f"Packing {name or 'brainstem'}") as told,
     ):
         watched = cancellation.watching(told)
-        found = pack_for(order, peer) if peer else verbs_here().pack(order, progress=watched)
+        found = pack_for(order, peer) if peer else verbs_here(writes=writes).pack(order, progress=watched)
     if as_json:
         print_json(found)
         return

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from pathlib import Path
 
+from envelopes.codecs.picture_metadata import without_metadata
 from envelopes.codecs.pictures import MOST_BYTES, Picture, check_count, check_together, checked_picture
 from envelopes.errors import MalformedError
 from rappd.errors import NotFoundError
@@ -36,4 +37,9 @@ def _read(file: Path) -> Picture:
         raise MalformedError(f"{file} cannot be read: {error.strerror}", do="Nothing was sent.") from error
     if not content:
         raise MalformedError(f"{file.name} is empty", do="Send a PNG, JPEG, GIF or WebP picture.")
+    if len(content) <= MOST_BYTES:
+        try:
+            content = without_metadata(content)
+        except MalformedError as error:
+            raise MalformedError(f"{file.name}: {error}", do=error.do) from error
     return checked_picture({"data": base64.b64encode(content).decode(), "name": file.name}, file.name)

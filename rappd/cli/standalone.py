@@ -131,6 +131,9 @@ def _with_workers(
 @contextmanager
 def _home_or_temporary(home: Home) -> Iterator[Home]:
     """The home; one that is removed afterwards where there is none, because looking makes nothing."""
+    if home.is_read_only():
+        yield home
+        return
     home.require_usable()
     if home.root.exists():
         home.create()

@@ -17,6 +17,7 @@ from rappd.cli.console import print_status
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import print_stopped, show
 from rappd.control_client import ControlClient, ResponseError
+from rappd.daemon.file_limit import require_open_files
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, RappdError
 from rappd.settings.load import Settings
@@ -35,6 +36,7 @@ _WAIT_SECONDS = 120.0
 def start(detach: bool, as_json: bool, quiet: bool) -> None:
     """Wake this machine's brainstem."""
     home = Home.here()
+    require_open_files()
     home.require_usable()
     settings = Settings.load(home)
     refuse_unfit(settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.console import print_json, print_out, strip_control
 from rappd.cli.names import twin_names
 from rappd.cli.twin_client import Answer, ask, path_of
@@ -34,7 +35,9 @@ def soul(name: str, file: str, reason: str, history: bool, number: int | None, a
     elif number is not None:
         show_done(_restore(name, number), as_json)
     else:
-        found = ask(lambda daemon: daemon.get(path_of(name, "soul")), lambda verbs: verbs.soul(name))
+        found = ask(
+            lambda daemon: daemon.get(path_of(name, "soul")), lambda verbs: verbs.soul(name), reads=True
+        )
         if as_json:
             print_json({"twin": found})
         elif history:
@@ -72,9 +75,9 @@ def text_of(file: str) -> str:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
             raise NotFoundError(f'No file "{file}".', do="- reads it from stdin") from error
     try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise BadFileError("A soul is text in UTF-8; this is not.", do="Give Markdown in UTF-8.") from error
+        text = decode(content).text
+    except NotUtf8Error as error:
+        raise BadFileError(f"{'What came in' if file == '-' else file} {error}.", do=SAVE_AS_UTF8) from error
     if not text.strip():
         raise BadFileError("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
     return text

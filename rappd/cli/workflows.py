@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import click
 
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import (
     arrow,
@@ -197,7 +198,10 @@ def _text(option: str) -> tuple[str, str]:
         ) from None
     if len(content) > _MOST_BYTES:
         raise UsageProblemError(f"{path} is longer than 64 KiB.", do="Name a shorter file.")
-    return name, content.decode("utf-8", "replace")
+    try:
+        return name, decode(content).text
+    except NotUtf8Error as error:
+        raise UsageProblemError(f"{path} {error}.", do=SAVE_AS_UTF8) from error
 
 
 def _path(name: str) -> str:

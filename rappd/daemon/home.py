@@ -126,6 +126,10 @@ class Home:
         left = (self.database, self.database.with_name(ANCHORS))
         return (self.keys / OPERATOR_KEY).exists() and not any(path.exists() for path in left)
 
+    def is_read_only(self) -> bool:
+        """True for a home that is there on a disk that takes no writing: a mounted backup, say."""
+        return self.root.is_dir() and bool(os.statvfs(self.root).f_flag & os.ST_RDONLY)
+
     def has_identity(self) -> bool:
         """False until the node's key is minted."""
         return self._identity.exists()

@@ -22,6 +22,8 @@ class Obstacle(NamedTuple):
 
 def find_obstacle(root: Path) -> Obstacle | None:
     """The reason why this account cannot use ``root`` as its home; None when it can. Writes nothing."""
+    if not _is_utf8(root):
+        return Obstacle(f"{_shown(root)} has a name that is not UTF-8", f"rename it, or {_ELSEWHERE}")
     nearest = next(path for path in (root, *root.parents) if os.path.lexists(path))
     if not nearest.exists():
         return Obstacle(f"{nearest} is a link to nothing", f"remove it, or {_ELSEWHERE}")
@@ -33,6 +35,8 @@ def find_obstacle(root: Path) -> Obstacle | None:
         return _closed(root, root)
     for name, mode in (*((one, os.R_OK | os.W_OK) for one in _WRITTEN), *((one, os.R_OK) for one in _READ)):
         path = root / name
+        if path.is_symlink() and not path.exists():
+            return Obstacle(f"{path} is a link to {path.readlink()}, which is not there", "remove the link")
         if os.path.lexists(path) and not os.access(path, mode | (os.X_OK if path.is_dir() else 0)):
             return _closed(path, root)
     return None
@@ -56,6 +60,15 @@ def _closed(path: Path, root: Path) -> Obstacle:
     return Obstacle(
         f"{path} may not be read and written", f"`chmod {rights} {shlex.quote(str(path))}`, or {_ELSEWHERE}"
     )
+
+
+def _is_utf8(path: Path) -> bool:
+    """True when the path's name is text: links, JSON and the tokens of phones carry it."""
+    return all(not "\udc80" <= sign <= "\udcff" for sign in str(path))
+
+
+def _shown(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _is_read_only(path: Path) -> bool:

@@ -8,12 +8,15 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agents.brainstem.prompt import MAX_BYTES as MAX_SOUL_BYTES
 from agents.contract.file_discovery import find_agent_files
 from agents.providers.urls import base_url, without_login
 from agents.runtime import programs
+from agents.storage.text_file import SAVE_AS_UTF8, encoding_fault, fault_of
 from agents.workers import landlock, seccomp
 from agents.workers.ssh_access import can_use_ssh_keys
 from rappd.cli.formatting import NOT_AS_ROOT, count, tilde
@@ -48,11 +51,16 @@ def check_agents(visit: CheckContext) -> Iterator[Finding]:
     broken = 0
     for file in files:
         try:
-            ast.parse(file.content())
+            content = file.content()
         except OSError:  # it went away, or became a link
             continue
+        try:
+            ast.parse(content)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken += 1
+            if (fault := encoding_fault(content)) is not None:
+                yield Finding("Agents", "note", f"{file.rel} {fault}", SAVE_AS_UTF8)
+                continue
             line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
             what = error.msg if isinstance(error, SyntaxError) else error
             yield Finding("Agents", "note", f"{file.rel}{line}: {what}", "fix and save")
@@ -74,6 +82,19 @@ def check_approvals(visit: CheckContext) -> Iterator[Finding]:
             what = f"{twin.name if twin else 'brainstem'}: {', '.join(paths[:_NAMED])}{more} {verb} for your approval"
             option = f" --twin {twin.key[:12]}" if twin else ""
             yield Finding("Approvals", "note", what, f"read what waits, then: rappd agents approve{option}")
+
+
+def check_souls(visit: CheckContext) -> Iterator[Finding]:
+    """Souls in another encoding: they are used as well as they can be read."""
+    home = visit.home
+    workspaces = [("brainstem", workspace_of(home, visit.settings))]
+    workspaces += [(twin.name, twin.workspace) for twin in scan(TwinLayout(home.root)).twins]
+    for name, workspace in workspaces:
+        with suppress(OSError):  # a link or a folder: the check of links names it
+            content = workspace.files.read_if_there(workspace.soul, MAX_SOUL_BYTES)
+            if (fault := fault_of(content or b"")) is not None:
+                what = f"{name}: {workspace.soul.name} {fault}; what can be read of it is used"
+                yield Finding("Soul", "note", what, SAVE_AS_UTF8)
 
 
 def check_variables(visit: CheckContext) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from rappd.diagnostics.agents import (
     check_approvals,
     check_programs,
     check_sandbox,
+    check_souls,
     check_thinking,
     check_variables,
 )
@@ -64,6 +65,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Agents", check_agents),
     ("Approvals", check_approvals),
     ("Variables", check_variables),
+    ("Soul", check_souls),
     ("Thinking", check_thinking),
     ("Workers", check_sandbox),
     ("Programs", check_programs),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.operations.cartridge_json import about_buddy, about_lispy, name_of, whose
@@ -204,12 +205,12 @@ def _source(path: Path) -> str:
     from twins.errors import NoSuchFileError
 
     try:
-        source = path.read_bytes().decode("utf-8-sig")
+        source = decode(path.read_bytes()).text
         read(source, CEILING, named=path.name)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise NoSuchFileError(f'There is no file "{path}".', do="Look at the path.") from error
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"{path.name} is no text in UTF-8.", do="Save it as UTF-8.") from error
+    except NotUtf8Error as error:
+        raise BadFileError(f"{path.name} {error}.", do=SAVE_AS_UTF8) from error
     except LispyError as fault:
         raise BadFileError(f"{path.name} cannot be read: {fault.message}.", do="Mend it.") from fault
     return source

@@ -198,10 +198,11 @@ class PeerOperations:
                 continue
             known = m.peer_store.named(selector.strip().lower())
             if known is not None and known != introduction.fingerprint:
-                raise KeyChangedError(
-                    f"{selector}'s key has changed; nothing was sent.",
-                    do=f"reinstalled? rappd peers revoke {selector}, and pair anew; else keep away",
-                )
+                raise _key_changed(selector)
+            for peer in m.peer_store.all():  # the same machine by its address, or by its new key
+                is_there = (peer.address, peer.called) == (address, introduction.name)
+                if is_there and peer.fingerprint != introduction.fingerprint:
+                    raise _key_changed(peer.name)
             return address, introduction
         raise between or NoSuchPeerError(
             f'No machine "{selector[:60]}" answers.', do="rappd peers list, or rappd peers add ADDRESS"
@@ -261,6 +262,13 @@ class PeerOperations:
 
 class IdentityMismatchError(NoSuchPeerError):
     """The machine that introduces itself is not the one that the connection leads to."""
+
+
+def _key_changed(name: str) -> KeyChangedError:
+    return KeyChangedError(
+        f"{name}'s key has changed; nothing was sent.",
+        do=f"reinstalled? rappd peers revoke {name}, and pair anew; else keep away",
+    )
 
 
 def _means(wanted: str, name: str, fingerprint: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.settings import files
 from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, OTHER_SECRETS, SETTINGS, Setting
 
 _ON = frozenset({"1", "true", "yes", "on"})
@@ -198,11 +199,10 @@ def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -
 
 def _read_toml(home: Home) -> dict[str, str]:
     try:
-        found = tomllib.loads(home.config.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageProblemError(f"{home.config} cannot be read: {_said(error)}.", do=_MEND) from error
+        found = tomllib.loads(files.read(home.config).text)
+    except tomllib.TOMLDecodeError as error:
+        said = str(error).rstrip(".")
+        raise UsageProblemError(f"{home.config} cannot be read: {said}.", do=_MEND) from error
     flat: dict[str, str] = {}
     for key, value in found.items():
         if isinstance(value, dict):
@@ -210,10 +210,6 @@ def _read_toml(home: Home) -> dict[str, str]:
         else:
             flat[key] = _as_text(value)
     return flat
-
-
-def _said(error: ValueError) -> str:
-    return "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).rstrip(".")
 
 
 def _as_text(value: Any) -> str:
@@ -227,15 +223,8 @@ def _as_text(value: Any) -> str:
 
 
 def _read_env(home: Home) -> dict[str, str]:
-    if not home.env_file.exists():
-        return {}
-    from dotenv import dotenv_values
-
-    try:
-        found = dotenv_values(home.env_file, interpolate=False)  # a secret is what it is, ${…} in it too
-    except UnicodeDecodeError as error:
-        raise UsageProblemError(f"{home.env_file} is not text in UTF-8.", do=_MEND) from error
-    return {key: text for key, text in found.items() if text is not None}
+    text = files.read(home.env_file).text
+    return files.variables(text) if text.strip() else {}
 
 
 def _by_variable(setting: Setting) -> tuple[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.storage.atomic_write import write_atomically
+from agents.storage.text_file import TextFile
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.settings.load import check
+from rappd.settings import files
+from rappd.settings.load import Settings, check
 from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, BY_VARIABLE, Setting
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def write(home: Home, name: str, text: str) -> Setting:
 
         refuse_unusable(text)
     home.create()
+    Settings.load(home)  # a file that cannot be read is named before the other one is written
     if setting.secret:
         _write_secret(home, setting, text)
     else:
@@ -65,26 +68,26 @@ def _refuse_login(setting: Setting, address: str) -> None:
 def unset(home: Home, name: str) -> tuple[Setting, list[str]]:
     """Takes one setting out of both files; returns it, and the names of the files that had it."""
     setting = find(name)
-    done = [_remove_variable(home, setting), _remove_key(home, setting)]
-    return setting, [file for file in done if file]
+    changes = [
+        (path, before, after)
+        for path, before, after in (_without_secret(home, setting), _without_key(home, setting))
+        if after != before.text
+    ]
+    for path, before, after in changes:
+        files.write(path, before, after)
+    return setting, [path.name for path, _, _ in changes]
 
 
-def _remove_variable(home: Home, setting: Setting) -> str:
-    from dotenv import dotenv_values, unset_key
-
-    if not home.env_file.exists():
-        return ""
-    there = dotenv_values(home.env_file, interpolate=False)
+def _without_secret(home: Home, setting: Setting) -> tuple[Path, TextFile, str]:
+    before = files.read(home.env_file)
+    there = files.variables(before.text) if before.text.strip() else {}
     found = [key for key in (setting.variable, setting.former_variable) if key and key in there]
-    for key in found:
-        unset_key(home.env_file, key)
-    return home.env_file.name if found else ""
+    return home.env_file, before, files.without_variables(before.text, found) if found else before.text
 
 
-def _remove_key(home: Home, setting: Setting) -> str:
-    if not home.config.exists():
-        return ""
-    document = _parsed(home)
+def _without_key(home: Home, setting: Setting) -> tuple[Path, TextFile, str]:
+    before = files.read(home.config)
+    document = _parsed(home, before)
     found = False
     for name in (setting.name, setting.former):
         table, _, key = name.rpartition(".")
@@ -92,25 +95,20 @@ def _remove_key(home: Home, setting: Setting) -> str:
         if key and isinstance(place, dict) and key in place:
             place.pop(key)
             found = True
-    if not found:
-        return ""
-    write_atomically(home.config, document.as_string().encode())
-    return home.config.name
+    return home.config, before, document.as_string() if found else before.text
 
 
 def _write_secret(home: Home, setting: Setting, text: str) -> None:
-    from dotenv import set_key
-
-    home.env_file.touch(mode=0o600)
-    home.env_file.chmod(0o600)
-    set_key(home.env_file, setting.variable, text, quote_mode="always")
+    before = files.read(home.env_file)
+    files.write(home.env_file, before, files.with_variable(before.text, setting.variable, text))
 
 
 def _write_toml(home: Home, setting: Setting, text: str) -> None:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    document = _parsed(home)
+    before = files.read(home.config)
+    document = _parsed(home, before)
     table, _, key = setting.name.rpartition(".")
     try:
         place: Any = document.setdefault(table, tomlkit.table()) if table else document
@@ -124,16 +122,16 @@ def _write_toml(home: Home, setting: Setting, text: str) -> None:
         raise UsageProblemError(
             f"{table} in {home.config} is no table.", do=f"write it as [{table}]"
         ) from error
-    write_atomically(home.config, document.as_string().encode())
+    files.write(home.config, before, document.as_string())
 
 
-def _parsed(home: Home) -> TOMLDocument:
+def _parsed(home: Home, file: TextFile) -> TOMLDocument:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
-        return tomlkit.parse(home.config.read_text(encoding="utf-8") if home.config.exists() else "")
-    except (TOMLKitError, UnicodeDecodeError) as error:
+        return tomlkit.parse(file.text)
+    except TOMLKitError as error:
         raise _unreadable(home, error) from error
 
 

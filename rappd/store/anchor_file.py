@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from envelopes.identity.anchor import Anchor
-from rappd.store.connections import ANCHORS, BUSY_MS, in_words
+from rappd.store.connections import ANCHORS, BUSY_MS, connect_reading, in_words
 
 NAME = ANCHORS
 KEPT = 32
@@ -241,13 +241,9 @@ def _open(path: Path, *, writing: bool, traceless: bool) -> sqlite3.Connection:
     if not writing:
         if path.exists():
             alone = traceless and not path.with_name(f"{path.name}-wal").exists()
-            db = _connected(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}")
-            try:
-                if _has_tables(db):
-                    return db
-            except BaseException:
-                db.close()
-                raise
+            db, is_made = connect_reading(path, _has_tables, immutable=alone)
+            if is_made:
+                return db
             db.close()
         db = _connected(":memory:")
         _create(db)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from rappd.errors import StoreError
 from rappd.store import schema
 from rappd.store.former_journal import finish_journal
+
+T = TypeVar("T")
 
 BUSY_MS = 5000
 ANCHORS = "anchors.db"
@@ -46,18 +51,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
 def open_reading(path: Path) -> sqlite3.Connection:
     """A read-only connection, whether the daemon runs or not. A missing file reads as an empty store."""
     if path.exists():
-        db = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=BUSY_MS / 1000,
-        )
-        try:
-            version = schema.version_of(db)
-        except BaseException:
-            db.close()
-            raise
+        db, version = connect_reading(path, schema.version_of)
         if version == schema.VERSION:
             return db
         db.close()
@@ -69,6 +63,44 @@ def open_reading(path: Path) -> sqlite3.Connection:
     empty = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     schema.bring_up_to_date(empty)
     return empty
+
+
+def connect_reading(
+    path: Path, look: Callable[[sqlite3.Connection], T], *, immutable: bool = False
+) -> tuple[sqlite3.Connection, T]:
+    """A read-only connection to a file that is there, and what ``look`` finds in it first.
+
+    On a disk that is read-only, too, where SQLite cannot make the index of its log. ``immutable``: nobody writes.
+    """
+    where = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}"
+    try:
+        return _looked(_connected(where), look)
+    except sqlite3.OperationalError as error:
+        no_index = _family(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+        if not no_index or os.access(path.parent, os.W_OK):
+            raise
+    log = path.with_name(f"{path.name}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return _looked(_connected(f"{path.absolute().as_uri()}?mode=ro&immutable=1"), look)
+    with tempfile.TemporaryDirectory(prefix="rappd-") as folder:  # its files stay while they are open
+        copy = Path(folder) / path.name
+        shutil.copyfile(path, copy)
+        shutil.copyfile(log, copy.with_name(log.name))
+        return _looked(_connected(copy.as_uri()), look)
+
+
+def _connected(where: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        where, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
+    )
+
+
+def _looked(db: sqlite3.Connection, look: Callable[[sqlite3.Connection], T]) -> tuple[sqlite3.Connection, T]:
+    try:
+        return db, look(db)
+    except BaseException:
+        db.close()
+        raise
 
 
 @contextmanager

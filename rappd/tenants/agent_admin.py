@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.storage.safe_fs import in_file_pool
+from agents.storage.text_file import shown_python
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
@@ -227,7 +228,7 @@ class AgentAdmin:
         is_masked = file == ENV_FILE and not with_values
         return {
             "file": file,
-            "source": masked(content) if is_masked else content.decode("utf-8", "replace"),
+            "source": masked(content) if is_masked else shown_python(content),
             "agents": [agent.name for agent in state.agents] if state else [],
             "origin": origin,
             "sha256": sha256(content),

@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.contract.file_discovery import CARTRIDGE
 from agents.storage.safe_fs import in_file_pool
+from agents.storage.text_file import shown_python
 from rappd.errors import ConflictError, RefusedError
 from rappd.tenants.staged_agent import checked, clear_disk_errors, reference
 from rappd.tenants.tenant_context import TenantContext
@@ -36,7 +37,7 @@ class ChangedOnDiskError(ConflictError):
         return {
             **super().as_json(),
             "sha256": "" if present is None else sha256(present),
-            "source": "" if present is None else present.decode("utf-8", "replace"),
+            "source": "" if present is None else shown_python(present),
         }
 
 
@@ -96,7 +97,7 @@ class AgentEditor:
     async def generation(self, filename: str, number: int) -> str:
         """The text of an earlier version. Raises ``NoSuchFileError``."""
         content = await in_file_pool(self._tenant.files.generation, filename, number)
-        return content.decode("utf-8", "replace")
+        return shown_python(content)
 
     def _refuse_changed(self, filename: str, base: str) -> None:
         files = self._tenant.files

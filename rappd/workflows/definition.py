@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.workflows.errors import WorkflowError
 
 MOST_STEPS = 100
@@ -92,10 +93,12 @@ def read_workflow(file: str, content: bytes) -> Workflow:
     if len(content) > MOST_BYTES:
         raise _bad(file, "", f"It is longer than {MOST_BYTES >> 10} KiB", "a shorter file")
     try:
-        found = msgspec.json.decode(content, type=Workflow)
+        found = msgspec.json.decode(decode(content).text, type=Workflow)
+    except NotUtf8Error as error:
+        raise WorkflowError(f"{file} {error}.", do=SAVE_AS_UTF8) from None
     except msgspec.ValidationError as error:
         raise _field_error(file, str(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _bad(file, "", f"It is no JSON: {error}", "one JSON object, as `rappd workflows show debate --json` prints") from None  # fmt: skip
     _check(file, found)
     return found

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agents.storage.safe_open import UnsafeFileError
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.workflows.definition import MOST_BYTES, Workflow, read_workflow
 from rappd.workflows.errors import (
     ForeignWorkflowError,
@@ -130,7 +131,7 @@ class WorkflowLibrary:
                     f"workflows/{path} cannot be read: {error}.",
                     do="Put a plain text of at most 64 KiB there.",
                 ) from error
-            if content is not None and (text := content.decode("utf-8", "replace").strip()):
+            if content is not None and (text := _text(f"workflows/{path}", content).strip()):
                 found[name] = text
         return found
 
@@ -165,6 +166,13 @@ class WorkflowLibrary:
         except BadFileError as problem:  # what cannot be read lets nothing run
             return str(problem), ""
         return (entry.why, entry.origin) if entry is not None else ("", "")
+
+
+def _text(file: str, content: bytes) -> str:
+    try:
+        return decode(content).text
+    except NotUtf8Error as error:
+        raise WorkflowError(f"{file} {error}.", do=SAVE_AS_UTF8) from error
 
 
 def _stems(workspace: Workspace) -> set[str]:

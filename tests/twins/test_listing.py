@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,22 @@ def test_who_mistypes_is_told_a_near_name(places: TwinLayout) -> None:
     for selector in ("", "   ", "../gardener", "x" * 1000, "\0", "🌱"):
         with pytest.raises(NoSuchTwinError):
             find(places, selector)
+
+
+def test_a_thousand_twins_are_listed_at_twice_the_cost_of_each_of_a_hundred(tmp_path: Path) -> None:
+    def seconds_each(count: int) -> float:
+        places = TwinLayout(tmp_path / str(count))
+        for number in range(count):
+            folder = places.twins / f"{number:064x}"
+            folder.mkdir(parents=True)
+            rappid = f"rappid:@rose/twin{number}:{number:064x}"
+            body = {"rappid": rappid, "name": f"twin{number}", "kind": "project"}
+            (folder / "rappid.json").write_text(json.dumps(body))
+        began = []
+        for _ in range(3):
+            start = time.process_time()
+            assert len(list_twins(places).rows) == count
+            began.append(time.process_time() - start)
+        return min(began) / count
+
+    assert seconds_each(1000) < 2 * seconds_each(100)

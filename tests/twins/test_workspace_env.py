@@ -89,7 +89,7 @@ def test_parse_too_much_is_a_clear_error(text: str, message: str) -> None:
 
 
 def test_decode_bytes_that_are_no_text_is_a_clear_error() -> None:
-    with pytest.raises(BadFileError, match="not text in UTF-8"):
+    with pytest.raises(BadFileError, match="not UTF-8 in line 1"):
         decode(b"A=\xff\xfe\n")
     assert parse(decode(b"\xef\xbb\xbfA=1\n")).taken == {"A": "1"}
 

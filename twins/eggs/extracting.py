@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 
+from agents.storage.sparse_file import end_sparse, write_sparse
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import TwinConflictError
 from twins.fs.untrusted_names import NameSet, safe_path
@@ -41,7 +42,9 @@ def lay_out(opened: ParsedEgg, into: Path) -> int:
             path = staged / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with os.fdopen(os.open(path, _FLAGS, 0o600), "wb") as file:
-                file.writelines(content)
+                for piece in content:
+                    write_sparse(file.fileno(), piece)
+                end_sparse(file.fileno())
         staged.rename(into)
     except BaseException as error:
         shutil.rmtree(staged, ignore_errors=True)

@@ -28,6 +28,7 @@ from msgspec.structs import asdict
 
 from agents.storage.atomic_write import sync_folder, write_atomically
 from agents.storage.safe_walk import FileKind, FoundFile, LinkFreeFolders, split
+from agents.storage.sparse_file import end_sparse, write_sparse
 from twins.installer.errors import PlanChangedError
 from twins.installer.quarantine import QuarantineEntry, QuarantineList
 
@@ -190,8 +191,8 @@ def _copy(source: Location, target: Location, opened: LinkFreeFolders) -> None:
         with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
             try:
                 for chunk in opened[source.base].chunks(source.path):
-                    file.write(chunk)
-                file.flush()
+                    write_sparse(file.fileno(), chunk)
+                end_sparse(file.fileno())
                 os.fsync(file.fileno())
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:

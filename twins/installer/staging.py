@@ -20,6 +20,7 @@ import orjson
 
 from agents.storage.atomic_write import sync_folder
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, split
+from agents.storage.sparse_file import end_sparse, write_sparse
 from twins.byte_sizes import format_bytes
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, BadFileError, HostileEggError
@@ -127,8 +128,9 @@ def _stage(
                     if size > part.size:
                         break
                     digest.update(chunk)
-                    _write(handle, chunk)
+                    write_sparse(handle, chunk)
                     told.add(len(chunk))
+                end_sparse(handle)
                 if size >= _LARGE and hasattr(os, "posix_fadvise"):
                     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
@@ -154,12 +156,6 @@ def hash_of(path: Path) -> StagedFile:
     """Hash and size of a staged file."""
     with path.open("rb") as file:
         return StagedFile(hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
-
-
-def _write(handle: int, chunk: bytes) -> None:
-    rest = memoryview(chunk)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
 
 
 class StagedTree(msgspec.Struct):

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from agents.storage.sparse_file import end_sparse, write_sparse
 from twins.cartridges.buddy_state import FULL
 from twins.cartridges.buddy_store import FILE as BUDDY
 from twins.cartridges.buddy_store import SHELL
@@ -276,7 +277,9 @@ class _EggMerge:
         target = self._folder.joinpath(*safe_path(path).split("/"))
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with target.open("xb") as file:
-            file.writelines(chunks)
+            for chunk in chunks:
+                write_sparse(file.fileno(), chunk)
+            end_sparse(file.fileno())
 
 
 def _labels(ours: ParsedEgg, theirs: ParsedEgg) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from agents.contract.file_discovery import CARTRIDGE, LISPY
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.safe_walk import has_other_names
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode, encoding_fault
 from twins.errors import BadFileError, NoSuchFileError
 from twins.fs.untrusted_names import other_spelling, shown, why_not_portable
 from twins.workspace.workspace import Workspace
@@ -246,6 +247,10 @@ def check_syntax(name: str, content: bytes) -> None:
     try:
         ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if (fault := encoding_fault(content)) is not None:
+            raise BadFileError(
+                f"{name} {fault}.", do=SAVE_AS_UTF8, file=name, line=fault.line, reason=f"it {fault}"
+            ) from error
         if isinstance(error, SyntaxError) and error.lineno:
             text = f"{name} line {error.lineno}: {error.msg}"
             raise BadFileError(
@@ -257,9 +262,9 @@ def check_syntax(name: str, content: bytes) -> None:
 def check_text(name: str, content: bytes) -> None:
     """Raises ``BadFileError`` when ``content`` is no text in UTF-8."""
     try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"{name} is no text in UTF-8.", do="Send a text file in UTF-8.") from error
+        text = decode(content).text
+    except NotUtf8Error as error:
+        raise BadFileError(f"{name} {error}.", do=SAVE_AS_UTF8) from error
     if "\0" in text:
         raise BadFileError(f"{name} is no text: it holds zero bytes.", do="Send a text file in UTF-8.")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from agents.storage.safe_walk import LinkFreeFolder, has_other_names
+from agents.storage.sparse_file import end_sparse, is_sparse, read_hole, write_sparse
 from twins.errors import BadFileError
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.bonds import record_event
@@ -122,13 +122,20 @@ class _ForkCopy:
                 self.left.append((path, "a hard link"))
                 return
             with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
-                shutil.copyfileobj(source, copy, _CHUNK)
+                _copy(source.fileno(), copy.fileno(), found)
                 os.fchmod(copy.fileno(), 0o700 if found.st_mode & stat.S_IXUSR else 0o600)
             os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
         except OSError as error:
             self._skip(path, error)
         else:
             self.files += 1
+
+
+def _copy(source: int, copy: int, status: os.stat_result) -> None:
+    sparse = is_sparse(status)
+    while chunk := (sparse and read_hole(source, _CHUNK)) or os.read(source, _CHUNK):
+        write_sparse(copy, chunk)
+    end_sparse(copy)
 
 
 def _free_name(places: TwinLayout, name: str) -> str:

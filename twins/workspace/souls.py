@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from agents.storage.safe_open import UnsafeFileError
+from agents.storage.text_file import NotUtf8Error, decode
 from twins.errors import BadFileError, NoSuchFileError
 from twins.workspace.identity_file import read_regular
 from twins.workspace.rappid import label
@@ -170,9 +171,11 @@ def _read(workspace: Workspace, path: Path) -> str:
     if content is None:
         return ""
     try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"{path.name} is not text in UTF-8.", do="Restore an earlier soul.") from error
+        return decode(content).text
+    except NotUtf8Error as error:
+        raise BadFileError(
+            f"{path.name} {error}.", do="Save it as UTF-8 in your editor, or restore an earlier soul."
+        ) from error
 
 
 def _moment(stamp: str) -> datetime | None:

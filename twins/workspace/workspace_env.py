@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import NamedTuple
 
+from agents.storage import text_file
 from twins.errors import BadFileError
 
 FILE = ".env"
@@ -84,9 +85,9 @@ def parse(text: str) -> WorkspaceVariables:
 def decode(content: bytes) -> str:
     """The text of a ``.env``. Raises ``BadFileError`` for bytes that are no UTF-8."""
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"{FILE} is not text in UTF-8; none of it is used.", do=_DO) from error
+        return text_file.decode(content).text
+    except text_file.NotUtf8Error as error:
+        raise BadFileError(f"{FILE} {error}; none of it is used.", do=text_file.SAVE_AS_UTF8) from error
 
 
 def is_reserved(name: str) -> bool:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agents.storage.sparse_file import is_sparse, read_hole
 from twins.errors import BadFileError
 from twins.fs.untrusted_names import shown
 
@@ -57,8 +58,11 @@ def opened(path: Path, name: str) -> tuple[int, int]:
 
 def of_file(handle: int, size: int, name: str) -> Iterator[bytes]:
     """The first ``size`` bytes of an open file. Raises ``BadFileError`` where there are fewer by now."""
+    sparse = is_sparse(os.fstat(handle))
     for at in range(0, size, PIECE):
-        yield exactly(handle, min(PIECE, size - at), name)
+        count = min(PIECE, size - at)
+        hole = read_hole(handle, count) if sparse else None
+        yield hole or exactly(handle, count, name)
 
 
 def exactly(handle: int, count: int, name: str) -> bytes:

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from agents.storage.sparse_file import end_sparse, write_sparse
 from twins.fs.untrusted_names import NameSet, safe_path
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
 from twins.zip.reader import Archive
@@ -68,9 +69,8 @@ def _write(
         for chunk in chunks:
             digest.update(chunk)
             size += len(chunk)
-            left = memoryview(chunk)
-            while left:
-                left = left[os.write(handle, left) :]
+            write_sparse(handle, chunk)
+        end_sparse(handle)
         return WrittenArchive(name, size, digest.hexdigest())
     finally:
         os.close(handle)

@@ -12,6 +12,8 @@ from neighborhoods.snapshot.transports.ssh_failures import last_line
 
 GITHUB = "https://github.com"
 _SECONDS = 600.0
+ANSWER_SECONDS = 30.0
+"""A host that says nothing for so long does not answer. git itself waits for minutes, or for ever."""
 _SAFE = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -48,10 +50,15 @@ class GitRepository:
 
     async def head(self) -> str:
         """The commit that the default branch is at. Raises ``MemberError``."""
-        return (await self.git("ls-remote", "--", self.url, "HEAD", seconds=30)).split("\t")[0].strip()
+        return (
+            (await self.git("ls-remote", "--", self.url, "HEAD", seconds=ANSWER_SECONDS))
+            .split("\t")[0]
+            .strip()
+        )
 
     async def clone(self, into: Path) -> None:
-        """Clones the last commit alone. Raises ``MemberError``."""
+        """Clones the last commit alone. Raises ``MemberError``, soon for a host that says nothing."""
+        await self.head()
         await self.git(
             "clone", "--quiet", "--depth", "1", "--no-tags", "--single-branch", "--no-recurse-submodules", "--", self.url, str(into),
         )  # fmt: skip
@@ -86,7 +93,8 @@ class GitRepository:
 
     def _environment(self) -> dict[str, str]:
         """Neither this account's settings nor the machine's; the token goes to its own host alone."""
-        settings = dict(_SAFE)
+        stalled = {"http.lowSpeedLimit": "1", "http.lowSpeedTime": str(int(ANSWER_SECONDS))}
+        settings = {**_SAFE, **stalled}
         if self._token and self.url.startswith("https://"):
             host = "/".join(self.url.split("/")[:3])
             secret = base64.b64encode(f"x-access-token:{self._token}".encode()).decode()

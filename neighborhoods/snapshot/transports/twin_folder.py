@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, has_other_names
+from agents.storage.sparse_file import end_sparse, write_sparse
 from neighborhoods.errors import UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberListing, MemberTwin, WriteOutcome
 from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
@@ -182,8 +183,9 @@ def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executabl
     above, _, name = path.rpartition("/")
     folder = files.folder(above, make=True)
     with os.fdopen(os.open(name, _FLAGS, 0o700 if executable else 0o600, dir_fd=folder), "wb") as file:
-        file.writelines(content)
-        file.flush()
+        for piece in content:
+            write_sparse(file.fileno(), piece)
+        end_sparse(file.fileno())
         os.utime(file.fileno(), (mtime, mtime))
 
 

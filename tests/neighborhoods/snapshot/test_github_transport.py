@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import NamedTuple
 import pytest
 from fixtures import member_homes as homes
 
-from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError
+from neighborhoods.errors import MemberError, MemberRefusedError, MemberUnreachableError, NoSuchMemberError
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.transports import git_clone
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
 from tests.neighborhoods.snapshot.machines import Machine
 
@@ -247,3 +249,19 @@ async def test_probe_repository_that_is_not_there_is_one_line(tmp_path: Path) ->
     assert not found.reachable
     assert "garden does not open" in found.detail
     assert "\n" not in found.detail
+
+
+async def test_a_host_that_says_nothing_is_given_up_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_clone, "ANSWER_SECONDS", 1.0)
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        repository = git_clone.GitRepository("garden", f"https://127.0.0.1:{port}/o/garden")
+        began = time.monotonic()
+        with pytest.raises(MemberUnreachableError):
+            await repository.clone(tmp_path / "clone")
+        assert time.monotonic() - began < 20
+    finally:
+        server.close()

@@ -287,9 +287,7 @@ def test_config_unset_counts_at_once_for_a_live_setting(idle: RunningDaemon) -> 
     assert "It counts from the next start" in idle.cli("config", "unset", "agents.workers").stderr
 
 
-@pytest.mark.parametrize(
-    "content", ["port = \n", "[a\n", "\xff".encode("latin-1"), 'agents = "x"\nagents.timeout = 3\n']
-)
+@pytest.mark.parametrize("content", ["port = \n", "[a\n", 'agents = "x"\nagents.timeout = 3\n'])
 def test_a_broken_settings_file_is_named_and_left_alone(idle: RunningDaemon, content: str | bytes) -> None:
     idle.home.mkdir(mode=0o700)
     raw = content if isinstance(content, bytes) else content.encode()

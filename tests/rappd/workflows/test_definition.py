@@ -32,7 +32,7 @@ def test_shipped_workflows_are_readable(file: str) -> None:
     [
         (b"{", "w.json:", "JSON"),
         (b"[]", "w.json:", "Write"),
-        (b"\xff", "w.json:", "JSON"),
+        (b"\xff", "w.json is not UTF-8 in line 1", "UTF-8"),
         (b"[" * 100_000, "w.json:", "JSON"),
         (made(name="other"), "w.json, name:", '"name": "w"'),
         (made(name=None), "w.json, name: It is missing", "name"),

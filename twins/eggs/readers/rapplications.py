@@ -18,6 +18,8 @@ from twins.eggs.readers.detected_egg import UNPLACED, DetectedEgg, PartCollector
 from twins.eggs.readers.formats import APPLICATION, BINDER, MERGED, RAPPLICATION, quoted, unknown
 from twins.eggs.readers.hash_check import HashCheck
 from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace
+from twins.errors import BadEggError
+from twins.fs.untrusted_names import shown
 
 _OWN = ("rappid.json", "soul.md")
 
@@ -92,7 +94,8 @@ def in_brainstem(
     placing = PartCollector(found, unplaced=f"{UNPLACED}/{rapp}")
     placing.put_every([name for name in found.names if name not in wholeness.wrapping], place)
     if agent_first and not placing.holds(Role.AGENT):
-        raise found.damaged("it holds no agent")
+        wholeness.settle()  # where hashes tell of an agent, it is damaged
+        raise _without_agent(found)
     if listed:
         placing.made(_listing(found, rapp))
     return plain(
@@ -102,6 +105,16 @@ def in_brainstem(
         Destination.HOST,
         rappid=lenient(found, said_by(found.manifest)),
         parts=placing.parts(),
+    )
+
+
+def _without_agent(found: DetectedEgg) -> BadEggError:
+    """Such eggs are published, whole: getting them again brings the same file."""
+    publisher = text((found.manifest, "publisher")).lstrip("@")
+    who = shown(publisher[:60]) if publisher else "its publisher"
+    return BadEggError(
+        f"{found.file} holds no agent: its publisher left it out; nothing was written.",
+        do=f"Ask {who} for an egg with its agent.",
     )
 
 

@@ -109,11 +109,14 @@ class EggContents:
         self.members = kept
 
     def settle(self) -> None:
-        """Brings the members into their order.
+        """Brings the members into their order. A file whose name is not UTF-8 stays behind alone.
 
         Raises ``BadFileError`` for a name that no egg may carry, and when two would be one file on some disk.
         """
         seen: dict[str, Member] = {}
+        for member in (one for one in self.members if not _is_utf8(one.name)):
+            self.leave(os.fsencode(member.path).decode("utf-8", "backslashreplace"), ExclusionReason.NOT_UTF8)
+        self.members = [member for member in self.members if _is_utf8(member.name)]
         for member in self.members:
             try:
                 safe_path(member.name)
@@ -152,6 +155,10 @@ def _holds_nothing(tree: SourceTree, path: str) -> bool:
         return tree.is_bare(path)
     except (OSError, BadFileError):
         return False
+
+
+def _is_utf8(name: str) -> bool:
+    return name.isascii() or not any("\udc80" <= sign <= "\udcff" for sign in name)
 
 
 def _unless_held(member: Member, held: IsHeld) -> Content | None:

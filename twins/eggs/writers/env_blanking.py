@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from io import StringIO
 
+from agents.storage.text_file import readable
 from twins.eggs.writers.secret_scan import looks_secret
 from twins.eggs.writers.source_tree import SourceTree
 from twins.workspace.workspace import Workspace
@@ -188,10 +189,7 @@ def known_values(workspace: Workspace) -> dict[bytes, str]:
         return {}
     from dotenv import dotenv_values  # most workspaces have no .env, and every packing would pay for it
 
-    try:
-        found = dotenv_values(stream=StringIO(content.decode("utf-8-sig")), interpolate=False)
-    except UnicodeDecodeError:
-        return {}
+    found = dotenv_values(stream=StringIO(readable(content)), interpolate=False)
     return {
         value.encode(): f"copy of {key[:60]}"
         for key, value in found.items()

@@ -20,6 +20,7 @@ class ExclusionReason(StrEnum):
     LINK = "is a link, and links are not followed"
     OTHER_NAMES = "has another name on this disk (a hard link); a copy of it would travel"
     NO_FILE = "is no regular file"
+    NOT_UTF8 = "has a name that is not UTF-8; rename it"
     MEMORY = "is memory, which was to stay"
     BLANKED = "goes without its secret values"
     NO_PLACE = "has no place in this kind of egg"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from agents.storage.safe_walk import MAX_DEPTH, FileKind, LinkFreeFolder, has_other_names
+from agents.storage.sparse_file import is_sparse, read_hole
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.untrusted_names import shown
@@ -116,7 +117,7 @@ class SourceTree:
             return None
         file = os.fdopen(descriptor, "rb", buffering=0)
         if status.st_size > PIECE:
-            return _large(file, path, status.st_size)
+            return _large(file, path, status)
         with file:
             return _piece(file, path, status.st_size)
 
@@ -150,11 +151,13 @@ def _no_file(status: os.stat_result) -> ExclusionReason | None:
     return None if stat.S_ISREG(status.st_mode) else ExclusionReason.NO_FILE
 
 
-def _large(file: io.FileIO, path: str, size: int) -> Iterator[bytes]:
+def _large(file: io.FileIO, path: str, status: os.stat_result) -> Iterator[bytes]:
+    size, sparse = status.st_size, is_sparse(status)
     with file:
         while size:
             wanted = min(size, PIECE)
-            yield _piece(file, path, wanted)
+            hole = read_hole(file.fileno(), wanted) if sparse else None
+            yield hole or _piece(file, path, wanted)
             size -= wanted
 
 

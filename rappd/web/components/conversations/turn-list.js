@@ -109,9 +109,17 @@ export function turnList(conversation, { scroller, end }) {
       watcher.observe(one);
     }
   };
+  let choosing = false;
   const choose = async (turn, id) => {
-    const mine = conversation.choose(turn, id);
-    const done = mine || (await attemptIn(problem, () => openConversation(conversation.thread, id)));
+    if (choosing) return; // pressed twice: the first one is being fetched
+    choosing = true;
+    let done = false;
+    try {
+      done = conversation.choose(turn, id);
+      done ||= await attemptIn(problem, () => openConversation(conversation.thread, id));
+    } finally {
+      choosing = false;
+    }
     if (!done) return;
     announce("Another version is shown.");
     reveal(id, { quietly: true });

@@ -170,6 +170,30 @@ def test_a_rapplication_without_an_agent_is_none(eggs: Any) -> None:
         open_egg(eggs.zip({"manifest.json": manifest, "rapp_ui/desk/index.html": "<p>"}))
 
 
+@pytest.mark.parametrize(("publisher", "whom"), [("@rapp-store", "rapp-store"), ("", "its publisher")])
+def test_a_published_egg_without_its_agent_is_not_damaged(eggs: Any, publisher: str, whom: str) -> None:
+    manifest = {
+        "schema": "brainstem-egg/2.2-rapplication",
+        "type": "rapplication",
+        "rapp_id": "desk",
+        "publisher": publisher,
+    }
+    with pytest.raises(BadEggError) as raised:
+        open_egg(eggs.zip({"rappid.json": {"rappid": eggs.rappid}, "manifest.json": manifest}))
+    assert str(raised.value) == ("some.egg holds no agent: its publisher left it out; nothing was written.")
+    assert raised.value.do == f"Ask {whom} for an egg with its agent."
+
+
+def test_an_egg_whose_hashes_tell_of_an_agent_that_is_missing_is_damaged(eggs: Any) -> None:
+    manifest = {
+        "schema": "brainstem-egg/2.2-rapplication",
+        "rapp_id": "desk",
+        "provenance": {"file_hashes": {"agents/desk_agent.py": sha256("x")}},
+    }
+    with pytest.raises(BadEggError, match="is damaged"):
+        open_egg(eggs.zip({"rappid.json": {"rappid": eggs.rappid}, "manifest.json": manifest}))
+
+
 def test_a_cubby_is_kept_as_data_by_its_owner(eggs: Any) -> None:
     files = [{"path": "notes/a.md", "sha256": sha256("hi")}]
     manifest = {

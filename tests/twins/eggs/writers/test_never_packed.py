@@ -426,3 +426,15 @@ def test_odd_names_of_a_home_are_packed_and_told(nest: Nest) -> None:
     assert packed.odd_names == {".brainstem_data/CON.md": "CON.md is the name of a device on Windows"}
     assert packed.unread == {"picture": 1}
     assert contents(packed.path)["data/CON.md"] == b"mine"
+
+
+def test_files_whose_names_are_not_utf8_stay_behind_alone(nest: Nest) -> None:
+    nest.put("notes/good.md")
+    notes = os.fsencode(nest.workspace.root / "notes")
+    Path(os.fsdecode(notes + b"/f\xf6lder")).mkdir()
+    for path in (b"/caf\xe9.md", b"/f\xf6lder/x.md"):
+        Path(os.fsdecode(notes + path)).write_text("x")
+    done = nest.pack()
+    assert "notes/good.md" in contents(done.path)
+    left = [one.path for one in done.left_out if one.why is ExclusionReason.NOT_UTF8]
+    assert left == ["notes/caf\\xe9.md", "notes/f\\xf6lder/x.md"]
