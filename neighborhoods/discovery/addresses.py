@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
@@ -13,6 +14,9 @@ FEDERATION_PORT = 7443
 """The federation listener's usual port."""
 LOOPBACK_PORT = 7071
 """The usual port of a brainstem on its own machine."""
+ANY = "any"
+"""The address of a listener at every address of both families."""
+ANY_HOSTS = ("0.0.0.0", "::")  # noqa: S104
 
 
 class BadAddressError(NeighborhoodError):
@@ -62,6 +66,20 @@ def is_unspecified(host: str) -> bool:
         return counts_as(host).is_unspecified
     except ValueError:
         return False
+
+
+def listening_hosts(address: str) -> tuple[str, ...]:
+    """The hosts at which a listener with that address listens: one for each family."""
+    return ANY_HOSTS if address in ("", ANY) else (address,)
+
+
+def is_listened_on(host: str, listening: Collection[str]) -> bool:
+    """True when one of the ``listening`` hosts takes what comes to ``host``, an address of this machine."""
+    found = counts_as(host, translated=False)
+    return any(
+        meant == found or (meant.is_unspecified and meant.version == found.version)
+        for meant in (counts_as(one, translated=False) for one in listening)
+    )
 
 
 def network_of(host: str) -> str:

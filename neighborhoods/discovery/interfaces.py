@@ -6,9 +6,12 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Collection
 from ipaddress import ip_address
 
 import msgspec
+
+from neighborhoods.discovery.addresses import is_listened_on
 
 
 class Interface(msgspec.Struct, frozen=True):
@@ -37,6 +40,14 @@ def interfaces(*, loopback: bool = False) -> tuple[Interface, ...]:
         if addresses and (loopback or _is_running(adapter.name)):
             found.append(Interface(adapter.name, adapter.index or 0, tuple(sorted(addresses, key=_order))))
     return tuple(sorted(found, key=lambda interface: interface.index))
+
+
+def announced_addresses(found: tuple[Interface, ...], hosts: Collection[str]) -> list[str]:
+    """The addresses of these that a listener at ``hosts`` takes, IPv4 first, at most 16."""
+    every = dict.fromkeys(one for interface in found for one in interface.addresses)
+    return sorted((one for one in every if is_listened_on(one, hosts)), key=lambda one: ":" in one)[
+        :_MOST_ANNOUNCED
+    ]
 
 
 def multicast_trouble(found: tuple[Interface, ...]) -> str:
@@ -111,3 +122,4 @@ def _ask_for_a_route(index: int, address: str) -> None:
 _SIOCGIFFLAGS = 0x8913
 _UP_AND_RUNNING = 0x1 | 0x40
 _LOOPBACK, _MULTICAST = 0x8, 0x1000
+_MOST_ANNOUNCED = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from neighborhoods.discovery.addresses import listening_hosts
 from rappd.cli.formatting import phones
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
@@ -30,7 +31,7 @@ def _library(told: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _network(visit: CheckContext) -> Iterator[Finding]:
-    if not reachable_addresses(visit.settings.text("tether.address"), 0):
+    if not reachable_addresses(listening_hosts(visit.settings.text("tether.address")), 0):
         what = "this computer is on no network that a phone could reach"
         yield Finding("Phones", "note", what, "connect it to the Wi-Fi, then: rappd pair")
 

@@ -37,6 +37,7 @@ A_SECOND = 50.0
 """New connections of one address: so many at once, and then in a second. Not of a network: strangers in it could keep
 a paired machine out, which is known only after TLS."""
 _SWEEP_SECONDS = 2.0
+_REFUSALS_LOGGED_SECONDS = 60.0
 
 Protocols = Callable[[], asyncio.BaseProtocol]
 
@@ -60,13 +61,15 @@ class ConnectionAdmission:
         is_peer: Callable[[bytes], bool] = lambda _: False,
         *,
         seconds: float = STRANGER_SECONDS,
+        admits: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """``is_peer``: whether a certificate (DER) is one of a paired machine. ``context`` None: without TLS.
 
-        ``seconds``: how long a stranger's connection lives.
+        ``seconds``: how long a stranger's connection lives. ``admits``: whether anybody at an address may come in.
         """
         self._context = context
         self._is_peer = is_peer
+        self._admits = admits
         self._seconds = seconds
         self._strangers: dict[_Connection, None] = {}  # in the order in which they came
         self._peers: dict[_Connection, bytes] = {}  # with the certificates that they showed
@@ -74,6 +77,7 @@ class ConnectionAdmission:
         self._tokens: dict[str, tuple[float, float]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._listeners: Sequence[socket.socket] = ()
+        self._refusal_logged = float("-inf")
         self.turned_away = 0
 
     def open(self, listeners: Sequence[socket.socket], protocols: Protocols) -> None:
@@ -111,17 +115,16 @@ class ConnectionAdmission:
                 await asyncio.sleep(0.1)
                 continue
             address = source_text(str(peername[0]))
-            if not self._may_come(address):
+            if self._is_admitted(str(peername[0])) and self._may_come(address):
+                visit = _Connection(address, network_of(address), time.monotonic())
+                self._strangers[visit] = None
+                visit.task = asyncio.ensure_future(self._meet(visit, connection, protocols))
+                visit.task.add_done_callback(partial(_close_unless_met, visit, connection))
+            else:
                 self.turned_away += 1
                 connection.close()
-                continue
-            visit = _Connection(address, network_of(address), time.monotonic())
-            self._strangers[visit] = None
-            visit.task = asyncio.ensure_future(self._meet(visit, connection, protocols))
-            visit.task.add_done_callback(partial(_close_unless_met, visit, connection))
-            await asyncio.sleep(
-                0
-            )  # ``sock_accept`` does not wait while others are queued: the loop would stand still
+            # ``sock_accept`` does not wait while others are queued: the loop would stand still
+            await asyncio.sleep(0)
 
     async def _meet(self, visit: _Connection, connection: socket.socket, protocols: Protocols) -> None:
         loop = asyncio.get_running_loop()
@@ -152,6 +155,21 @@ class ConnectionAdmission:
             self._by_protocol.pop(visit.protocol, None)
             self._strangers.pop(visit, None)
             self._peers[visit] = shown
+
+    def _is_admitted(self, source: str) -> bool:
+        """Tests whether anybody at the address may come in, and logs now and then that somebody may not."""
+        if self._admits(source):
+            return True
+        now = time.monotonic()
+        if now - self._refusal_logged >= _REFUSALS_LOGGED_SECONDS:
+            self._refusal_logged = now
+            log.warning(
+                "security: a connection from %s was refused: it is of none of this machine's networks. "
+                "If it is yours: rappd config set listen.networks %s",
+                source,
+                network_of(source),
+            )
+        return False
 
     def _may_come(self, address: str) -> bool:
         now = time.monotonic()

@@ -41,6 +41,7 @@ class TetherListener(Protocol):
     """The listener that serves the phone's page."""
 
     port: int
+    bound: tuple[str, ...]
 
     async def open(self, port: int) -> None:
         """Listens; raises ``TetherUnavailableError``. Idempotent."""
@@ -232,7 +233,7 @@ class TetherService:
         """``host:port`` of the listener, the address most likely to be reached first. Blocks 1 ms."""
         from rappd.tether.addresses import reachable_addresses
 
-        return reachable_addresses(self._settings().text("tether.address"), self._port)
+        return reachable_addresses(self._open.listener.bound if self._open is not None else (), self._port)
 
     async def _open_listener(self) -> _Open:
         async with self._opening:
@@ -250,6 +251,7 @@ class TetherService:
             return self._open
 
     async def _made(self) -> _Open:
+        from neighborhoods.discovery.local_networks import LocalNetworks
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs
@@ -274,6 +276,7 @@ class TetherService:
             eggs,
             waiting,
             self._notices,
+            LocalNetworks(self._settings().items("listen.networks")),
         )
         return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
 

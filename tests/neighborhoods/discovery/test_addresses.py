@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from neighborhoods.discovery.addresses import (
     BadAddressError,
+    is_listened_on,
     is_loopback,
     join,
     leads_somewhere,
@@ -101,6 +102,27 @@ def test_others_are_not(host: str) -> None:
 )
 def test_announced_addresses_that_lead_nowhere_are_known(host: str, leads: bool) -> None:
     assert leads_somewhere(host) == leads
+
+
+@pytest.mark.parametrize(
+    ("host", "listening", "taken"),
+    [
+        ("192.168.1.2", ("0.0.0.0", "::"), True),
+        ("fd77::2", ("0.0.0.0", "::"), True),
+        ("fd77::2", ("0.0.0.0",), False),
+        ("192.168.1.2", ("::",), False),
+        ("2002:c0a8:102::1", ("0.0.0.0",), False),
+        ("192.168.1.2", ("192.168.1.2",), True),
+        ("192.168.1.3", ("192.168.1.2",), False),
+        ("fe80::2", ("fe80::2%eth0",), True),
+        ("192.168.1.2", ("127.0.0.1",), False),
+        ("192.168.1.2", (), False),
+    ],
+)
+def test_own_address_is_known_to_be_listened_on_or_not(
+    host: str, listening: tuple[str, ...], taken: bool
+) -> None:
+    assert is_listened_on(host, listening) is taken
 
 
 def test_loopback_leads_somewhere_only_on_request() -> None:

@@ -88,6 +88,36 @@ def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pyte
     peer.close()
 
 
+def test_callers_that_are_not_admitted_are_closed_before_tls(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
+
+    async def go() -> None:
+        trust = ServerTrust(TlsFiles(own.pem, own.pem), [peer.der])
+        door = Echo.door = ConnectionAdmission(
+            trust.context, lambda shown: shown == peer.der, admits=lambda source: source == "127.0.0.1"
+        )
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        host, port = listener.getsockname()
+        door.open([listener], Echo)
+        for _ in range(20):  # a paired machine, even
+            with pytest.raises(OSError):
+                await asyncio.open_connection(host, port, ssl=peer.context(), local_addr=("127.0.0.9", 0))
+        assert door.turned_away == 20
+        line = await asyncio.open_connection(host, port, ssl=peer.context())
+        assert await talks(line)
+        line[1].close()
+        await door.close()
+
+    asyncio.run(go())
+    refusals = [one for one in caplog.messages if "a connection from 127.0.0.9 was refused" in one]
+    assert len(refusals) == 1, "logged now and then, whatever a flood does"
+    own.close()
+    peer.close()
+
+
 def test_machine_whose_trust_ended_is_a_stranger_again(tmp_path: Path) -> None:
     own, kept, gone = (PlainMachine(tmp_path, name) for name in ("own", "kept", "gone"))
     trusted = {kept.der, gone.der}
