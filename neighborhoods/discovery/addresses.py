@@ -44,15 +44,18 @@ def split(address: str, port: int = FEDERATION_PORT) -> tuple[str, int]:
         host, digits = found["v6"] or found["host"] or "", found["port"] or ""
     if ":" in host or text.startswith("["):
         try:
-            IPv6Address(host)
+            found_host = IPv6Address(host)
         except ValueError:
             raise _bad(address) from None
+        if found_host.scope_id and not re.fullmatch(_ZONE, found_host.scope_id):
+            raise _bad(address)
     elif len(host) > 253 or not re.fullmatch(_HOST, host):
         raise _bad(address)
     number = int(digits) if digits else port
     if not 1 <= number <= 65535:
         raise _bad(address)
-    return host.lower(), number
+    name, zone, link = host.partition("%")
+    return name.lower() + zone + link, number  # names of links are told apart by case
 
 
 def is_loopback(host: str) -> bool:
@@ -136,4 +139,6 @@ def _bad(address: str) -> BadAddressError:
 
 
 _ADDRESS = r"(?:\[(?P<v6>[^\[\]/@]+)\]|(?P<host>[^\[\]:/@\s]+))(?::(?P<port>[0-9]{1,5}))?"
+_ZONE = r"[A-Za-z0-9._-]{1,15}"
+"""A link's name (Linux has 15 bytes for it) or number. It is shown in commands: nothing that a shell would act on."""
 _HOST = r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?"

@@ -7,7 +7,7 @@ import struct
 import sys
 import time
 from collections.abc import Collection
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 import msgspec
 
@@ -48,6 +48,31 @@ def announced_addresses(found: tuple[Interface, ...], hosts: Collection[str]) ->
     return sorted((one for one in every if is_listened_on(one, hosts)), key=lambda one: ":" in one)[
         :_MOST_ANNOUNCED
     ]
+
+
+def zone_trouble(host: str) -> tuple[str, str] | None:
+    """Returns why a link-local IPv6 address leads nowhere from here, and what to do; None when it may lead somewhere."""
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return None
+    if not isinstance(found, IPv6Address) or not found.is_link_local:
+        return None
+    links = [one.name for one in interfaces()] or ["eth0"]
+    bare = host.partition("%")[0]
+    if not found.scope_id:
+        return (
+            "An address that begins with fe80 leads nowhere without its link.",
+            f"Say by which link: {bare}%{links[0]}",
+        )
+    try:
+        if found.scope_id.isdecimal():
+            socket.if_indextoname(int(found.scope_id))
+        else:
+            socket.if_nametoindex(found.scope_id)
+    except (OSError, OverflowError):
+        return f"This machine has no link {found.scope_id}.", f"It has: {', '.join(links)}"
+    return None
 
 
 def multicast_trouble(found: tuple[Interface, ...]) -> str:

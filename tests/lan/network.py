@@ -127,10 +127,10 @@ class Machine:
         """Switches IPv6 off. Before that, ``eth0`` has a link-local address."""
         self.run(["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"], check=True)
 
-    def link_local(self) -> str:
-        """The IPv6 address of ``eth0`` on its link, once it can be used, without a zone."""
+    def link_local(self, link: str = "eth0") -> str:
+        """The IPv6 address of its link, once it can be used, without a zone."""
         for _ in range(100):
-            shown = json.loads(_ip("-n", self.namespace, "-j", "-6", "address", "show", "dev", "eth0"))
+            shown = json.loads(_ip("-n", self.namespace, "-j", "-6", "address", "show", "dev", link))
             found = [one for link in shown for one in link.get("addr_info", []) if one.get("scope") == "link"]
             if found and not found[0].get("tentative"):
                 return str(found[0]["local"])

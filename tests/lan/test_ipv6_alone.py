@@ -6,6 +6,7 @@ stranger is somewhere else in the world: packets get here from there, as over a 
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,3 +103,30 @@ def test_callers_from_elsewhere_in_the_world_are_refused_until_named(place: Plac
     desk.stop()
     desk.start()
     assert reaches(place.stranger, f"{SITE}1", desk.port_for_peers) == "True"
+
+
+def test_an_address_with_a_zone_is_enough(tmp_path: Path) -> None:
+    """Nothing is announced, and neither has more than the address that IPv6 gives every link."""
+    require()
+    with Lan() as lan:
+        desk, pi = (Daemon(lan.machine(name, address=""), tmp_path) for name in ("desk", "pi"))
+        for one in (desk, pi):
+            one.environment["RAPPD_NEARBY"] = "off"
+            for words in (
+                "set eth0 down",
+                "set eth0 name Lan0",
+                "set Lan0 up",
+            ):  # links are told apart by case
+                one.machine.run(["ip", "link", *words.split()], check=True)
+            one.launch()
+        for one in (desk, pi):
+            one.wait_ready()
+            one.machine.address = f"{one.machine.link_local('Lan0')}%Lan0"
+        added = desk.cli("peers", "add", f"https://{pi.address.replace('%', '%25')}", "--json")
+        assert json.loads(added.stdout)["added"]["fingerprint"] == pi.fingerprint, added.stderr
+        pair(desk, pi)
+        for one, other in ((desk, pi), (pi, desk)):
+            assert one.call(other.name, new_key())["state"] == "done"
+        refused = desk.cli("peers", "add", pi.machine.link_local("Lan0"))
+        assert refused.returncode == 5
+        assert "Say by which link:" in refused.stderr and "%Lan0" in refused.stderr

@@ -25,6 +25,8 @@ from neighborhoods.discovery.addresses import (
         ("Pi.Local", "pi.local", 7443),
         ("pi:1", "pi", 1),
         ("[fe80::1%eth0]:7443", "fe80::1%eth0", 7443),
+        ("FE80::1%Lan0P1", "fe80::1%Lan0P1", 7443),
+        ("fe80::1%25", "fe80::1%25", 7443),
         ("[2001:db8::1]", "2001:db8::1", 7443),
         ("2001:db8::1", "2001:db8::1", 7443),
         ("my_host-2.lan.", "my_host-2.lan.", 7443),
@@ -37,7 +39,8 @@ def test_what_people_write_is_understood(written: str, host: str, port: int) -> 
 @pytest.mark.parametrize(
     "written",
     ["", " ", ":7443", "pi:", "pi:0", "pi:65536", "pi:x", "a b", "user@pi", "pi/x", "[::1", "[pi]:1", "::x", "é.lan",
-     "-pi", "a..b", "x" * 64, "a." * 130, "pi\n:1", "[fe80::1]x"],
+     "-pi", "a..b", "x" * 64, "a." * 130, "pi\n:1", "[fe80::1]x",
+     "fe80::1%", "fe80::1%a b", "fe80::1%$(id)", "fe80::1%a%b", "fe80::1%e\nth0", "fe80::1%" + "x" * 16],
 )  # fmt: skip
 def test_what_is_no_address_is_said_to_be_none(written: str) -> None:
     with pytest.raises(BadAddressError) as refused:
