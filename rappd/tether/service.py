@@ -187,6 +187,7 @@ class TetherService:
             "connected": len(self._connected()),
             "port": port,
             "port_taken": wanted if port not in (0, wanted) else 0,
+            "addresses": self.addresses() if port else [],
             "webrtc": webrtc_installed(),
         }
 
@@ -282,10 +283,11 @@ class TetherService:
 
     def _links(self, window: PairingWindow, key: HostKey) -> dict[str, Any]:
         from rappd.tether import proofs
+        from rappd.tether.addresses import one_of_each_network
 
         told, pin = self.summary(), proofs.host_pin(key.public)
         scheme = "https" if key.tls else "http"
-        pages = [f"{scheme}://{one}/t" for one in self.addresses()]
+        pages = [f"{scheme}://{one}/t" for one in one_of_each_network(self.addresses())]
         return {
             "port": told["port"],
             "port_taken": told["port_taken"],
