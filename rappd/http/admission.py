@@ -22,6 +22,7 @@ from aiohttp import web
 from envelopes.ip_addresses import source_text
 from neighborhoods.auth.tls import presented_certificate
 from neighborhoods.discovery.addresses import network_of
+from rappd.http.connection_rate import ConnectionRate
 from rappd.http.request_timeout import TimedRunner
 
 log = logging.getLogger(__name__)
@@ -32,10 +33,6 @@ STRANGER_SECONDS = 30.0
 STRANGERS = 256
 STRANGERS_OF_ONE_ADDRESS = 64
 """Of one IPv6 network, too: a machine has as many addresses there as it likes."""
-BURST = 200
-A_SECOND = 50.0
-"""New connections of one address: so many at once, and then in a second. Not of a network: strangers in it could keep
-a paired machine out, which is known only after TLS."""
 _SWEEP_SECONDS = 2.0
 _REFUSALS_LOGGED_SECONDS = 60.0
 
@@ -74,7 +71,7 @@ class ConnectionAdmission:
         self._strangers: dict[_Connection, None] = {}  # in the order in which they came
         self._peers: dict[_Connection, bytes] = {}  # with the certificates that they showed
         self._by_protocol: dict[int, _Connection] = {}
-        self._tokens: dict[str, tuple[float, float]] = {}
+        self._rate = ConnectionRate()
         self._tasks: list[asyncio.Task[None]] = []
         self._listeners: Sequence[socket.socket] = ()
         self._refusal_logged = float("-inf")
@@ -93,6 +90,7 @@ class ConnectionAdmission:
         visit = self._by_protocol.pop(id(protocol), None)
         if visit is not None:
             self._strangers.pop(visit, None)
+            self._rate.prove(visit.address)
 
     async def close(self) -> None:
         """Takes nobody any more; strangers go."""
@@ -155,6 +153,7 @@ class ConnectionAdmission:
             self._by_protocol.pop(visit.protocol, None)
             self._strangers.pop(visit, None)
             self._peers[visit] = shown
+            self._rate.prove(visit.address)
 
     def _is_admitted(self, source: str) -> bool:
         """Tests whether anybody at the address may come in, and logs now and then that somebody may not."""
@@ -172,13 +171,8 @@ class ConnectionAdmission:
         return False
 
     def _may_come(self, address: str) -> bool:
-        now = time.monotonic()
-        left, at = self._tokens.get(address, (float(BURST), now))
-        left = min(float(BURST), left + (now - at) * A_SECOND)
-        if left < 1.0:
-            self._tokens[address] = (left, now)
+        if not self._rate.take(address):
             return False
-        self._tokens[address] = (left - 1.0, now)
         if len(self._strangers) >= STRANGERS_OF_ONE_ADDRESS:
             self._forget_gone()
             network = network_of(address)
@@ -225,12 +219,7 @@ class ConnectionAdmission:
             self._distrust(now)
             for visit in [one for one in self._strangers if now - one.since > self._seconds]:
                 self._end(visit)
-            if len(self._tokens) > 1024:
-                self._tokens = {
-                    address: (left, at)
-                    for address, (left, at) in self._tokens.items()
-                    if left + (now - at) * A_SECOND < BURST
-                }
+            self._rate.forget_full()
 
 
 def _close_unless_met(visit: _Connection, connection: socket.socket, _: asyncio.Task[None]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
-from rappd.http import admission
+from rappd.http import connection_rate
 from rappd.http.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
 from tests.rappd.federation.plain_machine import PlainMachine
 
@@ -42,8 +42,8 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
 
 
 def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "BURST", 90)
-    monkeypatch.setattr(admission, "A_SECOND", 0.0)
+    monkeypatch.setattr(connection_rate, "BURST", 90)
+    monkeypatch.setattr(connection_rate, "A_SECOND", 0.0)
     own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
 
     async def go() -> None:
