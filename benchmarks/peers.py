@@ -82,14 +82,14 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         daemon = await Daemon.open(home, Settings.load(home))
         daemon.listen_on(1)
         from rappd.http.federation.app import serve
-        from rappd.http.federation_listener import listen
+        from rappd.http.listening_sockets import listen
 
         own = free_port()
-        listener = listen("127.0.0.1", own)
-        assert listener is not None
+        listeners = listen("127.0.0.1", own)
+        assert listeners
         await daemon.start()
         await daemon.federation.start(own)
-        runner = await serve(daemon.federation, listener)
+        runner = await serve(daemon.federation, listeners)
         try:
             await _pair(daemon, worker, port, own)
             settle()

@@ -34,7 +34,7 @@ def missing() -> str:
 
     if not webrtc_installed():
         return "aiortc"
-    return "" if reachable_addresses("", 1) else "a network"
+    return "" if reachable_addresses(("0.0.0.0",), 1) else "a network"
 
 
 def run() -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
@@ -13,6 +14,9 @@ FEDERATION_PORT = 7443
 """The federation listener's usual port."""
 LOOPBACK_PORT = 7071
 """The usual port of a brainstem on its own machine."""
+ANY = "any"
+"""The address of a listener at every address of both families."""
+ANY_HOSTS = ("0.0.0.0", "::")  # noqa: S104
 
 
 class BadAddressError(NeighborhoodError):
@@ -40,15 +44,18 @@ def split(address: str, port: int = FEDERATION_PORT) -> tuple[str, int]:
         host, digits = found["v6"] or found["host"] or "", found["port"] or ""
     if ":" in host or text.startswith("["):
         try:
-            IPv6Address(host)
+            found_host = IPv6Address(host)
         except ValueError:
             raise _bad(address) from None
+        if found_host.scope_id and not re.fullmatch(_ZONE, found_host.scope_id):
+            raise _bad(address)
     elif len(host) > 253 or not re.fullmatch(_HOST, host):
         raise _bad(address)
     number = int(digits) if digits else port
     if not 1 <= number <= 65535:
         raise _bad(address)
-    return host.lower(), number
+    name, zone, link = host.partition("%")
+    return name.lower() + zone + link, number  # names of links are told apart by case
 
 
 def is_loopback(host: str) -> bool:
@@ -62,6 +69,20 @@ def is_unspecified(host: str) -> bool:
         return counts_as(host).is_unspecified
     except ValueError:
         return False
+
+
+def listening_hosts(address: str) -> tuple[str, ...]:
+    """The hosts at which a listener with that address listens: one for each family."""
+    return ANY_HOSTS if address in ("", ANY) else (address,)
+
+
+def is_listened_on(host: str, listening: Collection[str]) -> bool:
+    """True when one of the ``listening`` hosts takes what comes to ``host``, an address of this machine."""
+    found = counts_as(host, translated=False)
+    return any(
+        meant == found or (meant.is_unspecified and meant.version == found.version)
+        for meant in (counts_as(one, translated=False) for one in listening)
+    )
 
 
 def network_of(host: str) -> str:
@@ -118,4 +139,6 @@ def _bad(address: str) -> BadAddressError:
 
 
 _ADDRESS = r"(?:\[(?P<v6>[^\[\]/@]+)\]|(?P<host>[^\[\]:/@\s]+))(?::(?P<port>[0-9]{1,5}))?"
+_ZONE = r"[A-Za-z0-9._-]{1,15}"
+"""A link's name (Linux has 15 bytes for it) or number. It is shown in commands: nothing that a shell would act on."""
 _HOST = r"(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?"

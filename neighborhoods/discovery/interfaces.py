@@ -6,9 +6,12 @@ import socket
 import struct
 import sys
 import time
-from ipaddress import ip_address
+from collections.abc import Collection
+from ipaddress import IPv6Address, ip_address
 
 import msgspec
+
+from neighborhoods.discovery.addresses import is_listened_on
 
 
 class Interface(msgspec.Struct, frozen=True):
@@ -37,6 +40,39 @@ def interfaces(*, loopback: bool = False) -> tuple[Interface, ...]:
         if addresses and (loopback or _is_running(adapter.name)):
             found.append(Interface(adapter.name, adapter.index or 0, tuple(sorted(addresses, key=_order))))
     return tuple(sorted(found, key=lambda interface: interface.index))
+
+
+def announced_addresses(found: tuple[Interface, ...], hosts: Collection[str]) -> list[str]:
+    """The addresses of these that a listener at ``hosts`` takes, IPv4 first, at most 16."""
+    every = dict.fromkeys(one for interface in found for one in interface.addresses)
+    return sorted((one for one in every if is_listened_on(one, hosts)), key=lambda one: ":" in one)[
+        :_MOST_ANNOUNCED
+    ]
+
+
+def zone_trouble(host: str) -> tuple[str, str] | None:
+    """Returns why a link-local IPv6 address leads nowhere from here, and what to do; None when it may lead somewhere."""
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return None
+    if not isinstance(found, IPv6Address) or not found.is_link_local:
+        return None
+    links = [one.name for one in interfaces()] or ["eth0"]
+    bare = host.partition("%")[0]
+    if not found.scope_id:
+        return (
+            "An address that begins with fe80 leads nowhere without its link.",
+            f"Say by which link: {bare}%{links[0]}",
+        )
+    try:
+        if found.scope_id.isdecimal():
+            socket.if_indextoname(int(found.scope_id))
+        else:
+            socket.if_nametoindex(found.scope_id)
+    except (OSError, OverflowError):
+        return f"This machine has no link {found.scope_id}.", f"It has: {', '.join(links)}"
+    return None
 
 
 def multicast_trouble(found: tuple[Interface, ...]) -> str:
@@ -111,3 +147,4 @@ def _ask_for_a_route(index: int, address: str) -> None:
 _SIOCGIFFLAGS = 0x8913
 _UP_AND_RUNNING = 0x1 | 0x40
 _LOOPBACK, _MULTICAST = 0x8, 0x1000
+_MOST_ANNOUNCED = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from typing import Any, Protocol
 
 from zeroconf import (
@@ -20,7 +20,7 @@ from zeroconf import (
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from neighborhoods.discovery.announcement import SERVICE, Announcement
-from neighborhoods.discovery.interfaces import Interface
+from neighborhoods.discovery.interfaces import Interface, announced_addresses
 
 logging.getLogger("zeroconf").setLevel(logging.ERROR)  # its warnings are told as the source's trouble
 
@@ -44,12 +44,17 @@ class MdnsListener(Protocol):
 class MdnsClient:
     """Open sockets for multicast on some interfaces: browses at once, announces when asked."""
 
-    def __init__(self, hearer: MdnsListener, interfaces: tuple[Interface, ...]) -> None:
-        """Opens. Raises ``OSError`` or ``RuntimeError`` where that is impossible."""
-        self._hearer = hearer
+    def __init__(
+        self, hearer: MdnsListener, interfaces: tuple[Interface, ...], hosts: Collection[str]
+    ) -> None:
+        """Opens. ``hosts``: where this machine listens; no other address is announced.
+
+        Raises ``OSError`` or ``RuntimeError`` where that is impossible.
+        """
+        self._hearer, self._hosts = hearer, hosts
         choice, version = _choice(interfaces)
         self._zeroconf = AsyncZeroconf(interfaces=choice, ip_version=version)
-        self._addresses = _addresses(interfaces)
+        self._addresses = announced_addresses(interfaces, hosts)
         self._announced: AsyncServiceInfo | None = None
         self._ear = _RecordListener(self)
         self._zeroconf.zeroconf.async_add_listener(self._ear, None)
@@ -87,7 +92,7 @@ class MdnsClient:
 
     async def follow(self, interfaces: tuple[Interface, ...], said: Announcement | None) -> None:
         """Goes over to other interfaces or addresses, and announces ``said`` with them."""
-        self._addresses = _addresses(interfaces)
+        self._addresses = announced_addresses(interfaces, self._hosts)
         if said is not None:
             await self.announce(said)
         choice, version = _choice(interfaces)
@@ -231,11 +236,6 @@ def _choice(interfaces: tuple[Interface, ...]) -> tuple[list[str | int], IPVersi
     return four + six, version
 
 
-def _addresses(interfaces: tuple[Interface, ...]) -> list[str]:
-    found = dict.fromkeys(one for interface in interfaces for one in interface.addresses)
-    return sorted(found, key=lambda one: ":" in one)[:_MOST_ANNOUNCED]
-
-
 _running: set[asyncio.Future[Any]] = set()
 
 
@@ -256,4 +256,3 @@ def _settled(task: asyncio.Future[Any]) -> None:
 _PTR = 12
 _MOST_ASKED = 2_000
 _ASK_AT_ONCE = 8
-_MOST_ANNOUNCED = 16

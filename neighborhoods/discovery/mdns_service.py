@@ -10,11 +10,19 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from neighborhoods.discovery.addresses import ANY_HOSTS
 from neighborhoods.discovery.announcement import Announcement, read
 from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
-from neighborhoods.discovery.interfaces import Interface, interfaces, multicast_trouble, slept
+from neighborhoods.discovery.interfaces import (
+    Interface,
+    announced_addresses,
+    interfaces,
+    multicast_trouble,
+    slept,
+)
 
 if TYPE_CHECKING:
     from neighborhoods.discovery.mdns import Found, MdnsClient
@@ -25,7 +33,8 @@ _log = logging.getLogger(__name__)
 class MdnsService:
     """Announces this machine and keeps ``sightings`` of others. ``trouble`` is "" while all is well.
 
-    ``port`` 0 looks without announcing. ``loopback`` keeps to 127.0.0.1: for trials on one machine. Changed
+    ``port`` 0 looks without announcing. ``hosts`` are those at which this machine listens: of its addresses only
+    what they take is announced, and nothing where they take none. ``loopback`` keeps to 127.0.0.1: for trials on one machine. Changed
     addresses, links and a machine's sleep are noticed within ``poll`` seconds; trouble is tried again
     every ``retry`` seconds. Who was not heard for ``silent`` seconds (longer than its address records live,
     120) is asked after, and gone without an answer.
@@ -38,6 +47,7 @@ class MdnsService:
         name: str,
         fingerprint: str,
         port: int,
+        hosts: Collection[str] = ANY_HOSTS,
         loopback: bool = False,
         poll: float = 3.0,
         retry: float = 30.0,
@@ -46,6 +56,7 @@ class MdnsService:
         self.sightings = sightings
         self.trouble = ""
         self._wanted = Announcement(name, fingerprint, port)
+        self._hosts = hosts
         self._loopback, self._poll, self._retry = loopback, poll, retry
         self._silent = int(silent * 1_000_000)
         self._air: MdnsClient | None = None
@@ -151,7 +162,7 @@ class MdnsService:
             unheard = self._unheard(now)
             if unheard:
                 await self._air.follow(found, None)
-            if woke or unheard or self._said != self._wanted:
+            if woke or unheard or self._said != self._to_say():
                 await self._say(self._air, now)
         await self._judge(found)
         self._ask_after_silent_ones()
@@ -162,7 +173,7 @@ class MdnsService:
     async def _open(self, found: tuple[Interface, ...]) -> None:
         # In a thread: reading the library's modules takes a tenth of a second or more.
         module = await asyncio.to_thread(_multicast)
-        self._air = module(self, found)
+        self._air = module(self, found, self._hosts)
         self._again = 2
         await self._say(self._air, time.monotonic())
 
@@ -176,14 +187,22 @@ class MdnsService:
             await air.follow(found, self._said)
             return
         self._said_at, self._heard_itself = now, False
+        self._said = self._to_say() if self._said is not None else None
         await air.follow(found, self._said)
         await air.look_again()
 
     async def _say(self, air: MdnsClient, now: float) -> None:
-        wanted = self._wanted
+        wanted = self._to_say()
         self._said_at, self._heard_itself = now, False
         await air.announce(wanted)
         self._said, self._said_at = wanted, time.monotonic()
+
+    def _to_say(self) -> Announcement:
+        """The announcement for the links at hand: no port where none of their addresses is listened on."""
+        wanted = self._wanted
+        if announced_addresses(self._interfaces, self._hosts):
+            return wanted
+        return Announcement(wanted.name, wanted.fingerprint, 0)
 
     def _unheard(self, now: float) -> bool:
         return self._deaf(now) and now - self._said_at >= self._retry
@@ -198,6 +217,8 @@ class MdnsService:
         said = await asyncio.to_thread(multicast_trouble, found)
         if not said and self._deaf(time.monotonic()):
             said = "Multicast is blocked: this machine does not even hear its own announcement."
+        if not said and self._wanted.port and not announced_addresses(found, self._hosts):
+            said = f"Not announced: this machine listens at {', '.join(self._hosts)}, and has no such address here."
         self.trouble = said
 
     def _ask_after_silent_ones(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from neighborhoods.discovery.addresses import (
 )
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.discovery.discovered_nodes import AddressSource
+from neighborhoods.discovery.interfaces import zone_trouble
 from neighborhoods.errors import BadPeersFileError
 
 MOST_OCTETS = 4 << 20
@@ -103,6 +105,8 @@ class PeersFile:
             entry = _entry({"url": url, "name": name, "fingerprint": fingerprint, "typed": typed})
         except ValueError as error:
             raise BadPeersFileError(f"“{tame(url)}” {error}.", do="Write it as HOST or HOST:PORT.") from None
+        if trouble := await asyncio.to_thread(zone_trouble, entry.host):
+            raise BadPeersFileError(trouble[0], do=trouble[1])
         if self._is_self(entry):
             raise BadPeersFileError(
                 f"{entry.address if entry.legacy else entry.host} is this machine itself.",
@@ -164,7 +168,7 @@ class PeersFile:
         document = self._read()
         peers = _listed(document)
         added: dict[str, Any] = {"name": entry.name} if entry.name else {}
-        added["url"] = entry.url
+        added["url"] = _zone_escaped(entry.url)
         if entry.fingerprint:
             added["fingerprint"] = entry.fingerprint
         if entry.source == "typed":
@@ -258,14 +262,14 @@ def _entry(raw: object) -> Entry:
     if not isinstance(name, str) or not isinstance(fingerprint, str):
         raise ValueError("has a name or a fingerprint that is no text")
     host, port, legacy = _place(text if "://" in text else f"https://{text}")
-    full = text if "://" in text else f"https://{join(host, port)}"
+    full = _zone_plain(text) if "://" in text else f"https://{join(host, port)}"
     source: AddressSource = "typed" if fields.get("typed") is True else "list"
     return Entry(full, host, port, legacy, source, tame(name), fingerprint)
 
 
 def _place(url: str) -> tuple[str, int, bool]:
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(_zone_plain(url))
     except ValueError:
         raise ValueError("is no URL") from None
     if parts.scheme not in ("http", "https"):
@@ -277,6 +281,15 @@ def _place(url: str) -> tuple[str, int, bool]:
     except BadAddressError:
         raise ValueError("names no machine") from None
     return host, port, parts.scheme == "http"
+
+
+def _zone_plain(url: str) -> str:
+    """A URL whose zone stands as ``%eth0``, as sockets take it; in URLs it is written ``%25eth0`` (RFC 6874)."""
+    return re.sub(r"^(\w+://\[[^\[\]%]+%)25(?=[^\[\]%]+\])", r"\1", url)
+
+
+def _zone_escaped(url: str) -> str:
+    return re.sub(r"^(\w+://\[[^\[\]%]+%)(?=[^\[\]%]+\])", r"\g<1>25", url)
 
 
 def _environment(text: str) -> tuple[list[Entry], str]:

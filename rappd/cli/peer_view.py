@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import Any
 
 from rappd.cli.console import (
@@ -170,7 +171,7 @@ def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]
         print_out("Found, not trusted:")
     for line, (name, row) in zip(below, strangers, strict=True):
         known = row["fingerprint"] and row["name"]
-        what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {row['address']}"
+        what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {quote(row['address'])}"
         _with_command(_line(line, widths[:3], ragged=False), what, "  ")
 
 

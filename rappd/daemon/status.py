@@ -58,7 +58,12 @@ def _waiting(daemon: Daemon) -> int:
 
 
 def _machines(daemon: Daemon) -> dict[str, Any]:
-    """The listener for other machines (port 0 when it is closed), whether it is announced, how many are trusted."""
+    """The listener for other machines (port 0 when it is closed) and its hosts, whether it is announced, how many are trusted."""
     machines = daemon.federation
     announced = daemon.settings.on("peers.nearby")
-    return {"port": machines.port, "announced": announced, "peers": len(machines.peer_store)}
+    return {
+        "port": machines.port,
+        "hosts": machines.hosts,
+        "announced": announced,
+        "peers": len(machines.peer_store),
+    }

@@ -9,6 +9,7 @@ from rappd.cli.formatting import count
 from rappd.cli.peer_view import trouble_of, way_out
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
+from rappd.diagnostics.own_addresses import keys_at, listened_addresses
 
 _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 
@@ -25,13 +26,32 @@ def check_listener(visit: CheckContext) -> Iterator[Finding]:
     elif visit.status and open_at != wanted:
         what = f"other machines find this one at port {open_at}: {wanted} was taken"
         yield Finding("Listener", "note", what, f"nothing, or rappd config set peers.port {open_at}")
+        yield from _tried(visit, open_at)
     elif visit.status:
-        yield Finding("Listener", "good", f"open on port {open_at}; strangers may only say hello")
+        found = list(_tried(visit, open_at))
+        yield from found
+        if not found:
+            yield Finding("Listener", "good", f"open on port {open_at}; strangers may only say hello")
     elif is_free(wanted):
         yield Finding("Listener", "good", f"port {wanted} is free for other machines")
     else:
         what = f"port {wanted} for other machines is held by {holder(wanted)}; another will be used"
         yield Finding("Listener", "note", what, f"nothing, or rappd config set peers.port {another(wanted)}")
+
+
+def _tried(visit: CheckContext, port: int) -> Iterator[Finding]:
+    """Asks the listener at each of this machine's addresses, as others would."""
+    own = visit.peers.get("self", {}).get("fingerprint", "")
+    found = (
+        keys_at(listened_addresses(visit.status.get("machines", {}).get("hosts", ()), port)) if own else {}
+    )
+    for address, key in found.items():
+        if not key:
+            what = f"nothing answers at {address}, where other machines look for this one"
+            yield Finding("Listener", "bad", what, f"allow port {port} in the firewall of this computer")
+        elif key != own:
+            what = f"another machine answers at {address}: both have that address"
+            yield Finding("Listener", "bad", what, "give one of them another address")
 
 
 def check_nearby(visit: CheckContext) -> Iterator[Finding]:

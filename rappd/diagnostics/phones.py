@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from neighborhoods.discovery.addresses import listening_hosts
 from rappd.cli.formatting import phones
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
+from rappd.diagnostics.own_addresses import pages_missing
 from rappd.tether.addresses import reachable_addresses
 from rappd.tether.devices import DeviceRegistry
 from rappd.tether.webrtc import webrtc_installed
@@ -17,7 +19,7 @@ def check_phones(visit: CheckContext) -> Iterator[Finding]:
     """Finds obstacles for phones that join or come back. Raises ``StoreError`` when the list is damaged."""
     registered = len(DeviceRegistry(visit.home.root / "devices.json").all())
     told = visit.status.get("phones", {})
-    found = [*_library(told), *_network(visit), *_port(visit, told, registered)]
+    found = [*_library(told), *_network(visit), *_port(visit, told, registered), *_tried(visit, told)]
     yield from found
     if not found:
         yield Finding("Phones", "good", phones(registered, told.get("connected", 0)))
@@ -30,9 +32,16 @@ def _library(told: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _network(visit: CheckContext) -> Iterator[Finding]:
-    if not reachable_addresses(visit.settings.text("tether.address"), 0):
+    if not reachable_addresses(listening_hosts(visit.settings.text("tether.address")), 0):
         what = "this computer is on no network that a phone could reach"
         yield Finding("Phones", "note", what, "connect it to the Wi-Fi, then: rappd pair")
+
+
+def _tried(visit: CheckContext, told: dict[str, Any]) -> Iterator[Finding]:
+    """Asks for the page at each address that a QR code would show, as a phone would."""
+    for address in pages_missing(told.get("addresses", ()), tls=visit.settings.on("tether.tls")):
+        what = f"no page for phones answers at {address}"
+        yield Finding("Phones", "bad", what, f"allow port {told['port']} in the firewall of this computer")
 
 
 def _port(visit: CheckContext, told: dict[str, Any], registered: int) -> Iterator[Finding]:

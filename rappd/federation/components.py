@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -174,9 +174,9 @@ class FederationEvents(Protocol):
 
 
 async def build_components(
-    base: FederationBase, events: FederationEvents, *, port: int, loopback_port: int
+    base: FederationBase, events: FederationEvents, *, port: int, hosts: Sequence[str], loopback_port: int
 ) -> FederationComponents:
-    """Every part; the peers are read already. ``port`` is where the federation listener opens afterwards."""
+    """Every part; the peers are read already. The federation listener is at ``hosts`` and ``port``."""
     await asyncio.to_thread(_import)
     from neighborhoods.auth.tls import ServerTrust
     from neighborhoods.delivery.egg_sender import EggSender
@@ -224,7 +224,12 @@ async def build_components(
         own_port=loopback_port,
     )
     nearby = MdnsService(
-        sightings, name=node.name, fingerprint=node.identity.fingerprint, port=port, loopback=trial
+        sightings,
+        name=node.name,
+        fingerprint=node.identity.fingerprint,
+        port=port,
+        hosts=hosts,
+        loopback=trial,
     )
     resolver = AddressResolver(sightings, written, nearby)
     presence = Presence(events.probe)

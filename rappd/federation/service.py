@@ -86,6 +86,8 @@ class FederationService:
         self.memberships = memberships
         self.notices = notices
         self.port = 0
+        self.hosts: tuple[str, ...] = ()
+        """The hosts at which the listener for other machines listens, as 0.0.0.0 and ::."""
         self.loopback_port = node.settings.number("port")
         self.revocations = Revocations(anchoring)
         note = self.revocations.note
@@ -173,7 +175,7 @@ class FederationService:
                 if self.failure is not None:
                     await self._load_peers()
                 parts = await build_components(
-                    self._base, self, port=self.port, loopback_port=self.loopback_port
+                    self._base, self, port=self.port, hosts=self.hosts, loopback_port=self.loopback_port
                 )
                 self._parts = parts
                 unfinished = await self.tables.inbox.unfinished()

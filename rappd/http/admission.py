@@ -22,6 +22,7 @@ from aiohttp import web
 from envelopes.ip_addresses import source_text
 from neighborhoods.auth.tls import presented_certificate
 from neighborhoods.discovery.addresses import network_of
+from rappd.http.connection_rate import ConnectionRate
 from rappd.http.request_timeout import TimedRunner
 
 log = logging.getLogger(__name__)
@@ -32,11 +33,8 @@ STRANGER_SECONDS = 30.0
 STRANGERS = 256
 STRANGERS_OF_ONE_ADDRESS = 64
 """Of one IPv6 network, too: a machine has as many addresses there as it likes."""
-BURST = 200
-A_SECOND = 50.0
-"""New connections of one address: so many at once, and then in a second. Not of a network: strangers in it could keep
-a paired machine out, which is known only after TLS."""
 _SWEEP_SECONDS = 2.0
+_REFUSALS_LOGGED_SECONDS = 60.0
 
 Protocols = Callable[[], asyncio.BaseProtocol]
 
@@ -60,20 +58,23 @@ class ConnectionAdmission:
         is_peer: Callable[[bytes], bool] = lambda _: False,
         *,
         seconds: float = STRANGER_SECONDS,
+        admits: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """``is_peer``: whether a certificate (DER) is one of a paired machine. ``context`` None: without TLS.
 
-        ``seconds``: how long a stranger's connection lives.
+        ``seconds``: how long a stranger's connection lives. ``admits``: whether anybody at an address may come in.
         """
         self._context = context
         self._is_peer = is_peer
+        self._admits = admits
         self._seconds = seconds
         self._strangers: dict[_Connection, None] = {}  # in the order in which they came
         self._peers: dict[_Connection, bytes] = {}  # with the certificates that they showed
         self._by_protocol: dict[int, _Connection] = {}
-        self._tokens: dict[str, tuple[float, float]] = {}
+        self._rate = ConnectionRate()
         self._tasks: list[asyncio.Task[None]] = []
         self._listeners: Sequence[socket.socket] = ()
+        self._refusal_logged = float("-inf")
         self.turned_away = 0
 
     def open(self, listeners: Sequence[socket.socket], protocols: Protocols) -> None:
@@ -89,6 +90,7 @@ class ConnectionAdmission:
         visit = self._by_protocol.pop(id(protocol), None)
         if visit is not None:
             self._strangers.pop(visit, None)
+            self._rate.prove(visit.address)
 
     async def close(self) -> None:
         """Takes nobody any more; strangers go."""
@@ -111,17 +113,16 @@ class ConnectionAdmission:
                 await asyncio.sleep(0.1)
                 continue
             address = source_text(str(peername[0]))
-            if not self._may_come(address):
+            if self._is_admitted(str(peername[0])) and self._may_come(address):
+                visit = _Connection(address, network_of(address), time.monotonic())
+                self._strangers[visit] = None
+                visit.task = asyncio.ensure_future(self._meet(visit, connection, protocols))
+                visit.task.add_done_callback(partial(_close_unless_met, visit, connection))
+            else:
                 self.turned_away += 1
                 connection.close()
-                continue
-            visit = _Connection(address, network_of(address), time.monotonic())
-            self._strangers[visit] = None
-            visit.task = asyncio.ensure_future(self._meet(visit, connection, protocols))
-            visit.task.add_done_callback(partial(_close_unless_met, visit, connection))
-            await asyncio.sleep(
-                0
-            )  # ``sock_accept`` does not wait while others are queued: the loop would stand still
+            # ``sock_accept`` does not wait while others are queued: the loop would stand still
+            await asyncio.sleep(0)
 
     async def _meet(self, visit: _Connection, connection: socket.socket, protocols: Protocols) -> None:
         loop = asyncio.get_running_loop()
@@ -152,15 +153,26 @@ class ConnectionAdmission:
             self._by_protocol.pop(visit.protocol, None)
             self._strangers.pop(visit, None)
             self._peers[visit] = shown
+            self._rate.prove(visit.address)
+
+    def _is_admitted(self, source: str) -> bool:
+        """Tests whether anybody at the address may come in, and logs now and then that somebody may not."""
+        if self._admits(source):
+            return True
+        now = time.monotonic()
+        if now - self._refusal_logged >= _REFUSALS_LOGGED_SECONDS:
+            self._refusal_logged = now
+            log.warning(
+                "security: a connection from %s was refused: it is of none of this machine's networks. "
+                "If it is yours: rappd config set listen.networks %s",
+                source,
+                network_of(source),
+            )
+        return False
 
     def _may_come(self, address: str) -> bool:
-        now = time.monotonic()
-        left, at = self._tokens.get(address, (float(BURST), now))
-        left = min(float(BURST), left + (now - at) * A_SECOND)
-        if left < 1.0:
-            self._tokens[address] = (left, now)
+        if not self._rate.take(address):
             return False
-        self._tokens[address] = (left - 1.0, now)
         if len(self._strangers) >= STRANGERS_OF_ONE_ADDRESS:
             self._forget_gone()
             network = network_of(address)
@@ -207,12 +219,7 @@ class ConnectionAdmission:
             self._distrust(now)
             for visit in [one for one in self._strangers if now - one.since > self._seconds]:
                 self._end(visit)
-            if len(self._tokens) > 1024:
-                self._tokens = {
-                    address: (left, at)
-                    for address, (left, at) in self._tokens.items()
-                    if left + (now - at) * A_SECOND < BURST
-                }
+            self._rate.forget_full()
 
 
 def _close_unless_met(visit: _Connection, connection: socket.socket, _: asyncio.Task[None]) -> None:

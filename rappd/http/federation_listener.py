@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import socket
 
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
+from rappd.http.listening_sockets import listen
 
 log = logging.getLogger(__name__)
-
-_FURTHER = 100
 
 
 class FederationListener:
@@ -22,11 +20,12 @@ class FederationListener:
         """Takes the port at once, so that the state of the daemon names it from the first answer on."""
         self._daemon = daemon
         self._runner: web.AppRunner | None = None
-        self._socket: socket.socket | None = None
+        self._sockets: tuple[socket.socket, ...] = ()
         settings = daemon.settings
         if settings.on("peers.listen"):
-            self._socket = listen(settings.text("peers.address"), settings.number("peers.port"))
-        daemon.federation.port = self._socket.getsockname()[1] if self._socket else 0
+            self._sockets = listen(settings.text("peers.address"), settings.number("peers.port"))
+        daemon.federation.hosts = tuple(one.getsockname()[0] for one in self._sockets)
+        daemon.federation.port = self._sockets[0].getsockname()[1] if self._sockets else 0
 
     def open(self) -> None:
         """Serves the port as soon as everything behind it is ready."""
@@ -38,34 +37,14 @@ class FederationListener:
         await self._daemon.federation.take_leave()
         if self._runner is not None:
             await self._runner.cleanup()
-        elif self._socket is not None:
-            self._socket.close()
+        for listener in self._sockets:
+            listener.close()
 
     async def _serve(self) -> None:
         machines = self._daemon.federation
         await machines.start(machines.port)
-        if self._socket is not None:
+        if self._sockets:
             from rappd.http.federation.app import serve
 
-            self._runner = await serve(machines, self._socket)
+            self._runner = await serve(machines, self._sockets)
             log.info("the listener for other machines is open on port %d", machines.port)
-
-
-def listen(address: str, port: int) -> socket.socket | None:
-    """A listening socket at that port, or a free one; None when the address is not this machine's."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    for wanted in (*range(port, port + _FURTHER), 0):
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, wanted))
-            listener.listen(256)
-        except OSError as error:
-            listener.close()
-            if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                continue
-            log.error("the listener for other machines cannot open at %s: %s", address, error.strerror)
-            return None
-        listener.setblocking(False)
-        return listener
-    return None

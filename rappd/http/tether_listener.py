@@ -22,7 +22,7 @@ from neighborhoods.discovery.addresses import network_of
 from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
-from rappd.http.federation_listener import listen
+from rappd.http.listening_sockets import listen
 from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
 from rappd.http.responses import ok, plain, problem
 from rappd.tether.egg_transfers import EggTransfer
@@ -78,6 +78,7 @@ class TetherListener:
     ) -> None:
         """``addresses`` returns ``host:port`` of this machine, as phones reach it."""
         self.port = 0
+        self.bound: tuple[str, ...] = ()
         self._address, self._phones, self._addresses, self._tls = address, phones, addresses, tls
         self._runner: web.AppRunner | None = None
 
@@ -85,25 +86,29 @@ class TetherListener:
         """Listens at ``port`` or a free one. Raises ``TetherUnavailableError``. Idempotent."""
         if self._runner is not None:
             return
-        listener = await asyncio.to_thread(listen, self._address, port)
-        if listener is None:
+        listeners = await asyncio.to_thread(listen, self._address, port)
+        if not listeners:
             raise TetherUnavailableError(
                 f"Phones cannot be listened for at {self._address}.",
-                do="rappd config set tether.address 0.0.0.0",
+                do="rappd config set tether.address any",
             )
-        self.port = listener.getsockname()[1]
-        entrance = ConnectionAdmission(self._tls, seconds=_STRANGER_SECONDS)
+        self.port = listeners[0].getsockname()[1]
+        self.bound = tuple(one.getsockname()[0] for one in listeners)
+        entrance = ConnectionAdmission(
+            self._tls, seconds=_STRANGER_SECONDS, admits=self._phones.networks.admits
+        )
         runner = AdmittedRunner(
             _build(self._phones, self), entrance, shutdown_timeout=1.0, idle_seconds=_IDLE_SECONDS
         )
         await runner.setup()
-        runner.open(listener)
+        runner.open(*listeners)
         self._runner = runner
         log.info("the listener for phones is open on port %d", self.port)
 
     async def close(self) -> None:
         """Listens no more. Idempotent."""
-        runner, self._runner, self.port = self._runner, None, 0
+        runner, self._runner = self._runner, None
+        self.port, self.bound = 0, ()
         if runner is not None:
             await runner.cleanup()
             log.info("the listener for phones is closed")

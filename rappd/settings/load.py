@@ -123,6 +123,8 @@ def check(setting: Setting, text: str) -> str:
             f'{setting.name}: "{text[:60]}" is no web address.',
             do=f"rappd config set {setting.name} {example}",
         )
+    if setting.kind == "networks":
+        _check_networks(setting, text)
     if setting.kind == "prices":
         from agents.providers.provider import BadPriceError, price_list  # only who sets one needs it
 
@@ -134,6 +136,22 @@ def check(setting: Setting, text: str) -> str:
                 do=f"rappd config set {setting.name} 2.5, or MODEL=2.5",
             ) from None
     return text
+
+
+def _check_networks(setting: Setting, text: str) -> None:
+    from neighborhoods.discovery.local_networks import (
+        WIDEST_NAMED,
+        ipv6_network,
+    )  # only who sets one needs it
+
+    for one in filter(None, map(str.strip, text.split(","))):
+        try:
+            ipv6_network(one)
+        except ValueError:
+            raise UsageProblemError(
+                f'{setting.name}: "{one[:60]}" is no IPv6 network of {WIDEST_NAMED} bits or more.',
+                do=f"rappd config set {setting.name} 2001:db8:5::/48",
+            ) from None
 
 
 _EXAMPLES = {

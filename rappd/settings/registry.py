@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "number", "switch", "list", "prices", "choice", "address"]
+Kind = Literal["text", "number", "switch", "list", "prices", "choice", "address", "networks"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -91,7 +91,10 @@ SETTINGS = (
             former="peers.door", former_variable="RAPPD_PEERS_DOOR"),
     Setting("peers.port", "RAPPD_PEERS_PORT", "number", "7443", "Port of the listener for other machines; a taken one is replaced by a free one.",
             least=1, most=LAST_PORT),
-    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "0.0.0.0", "Address of the listener for other machines."),  # noqa: S104
+    Setting("peers.address", "RAPPD_PEERS_ADDRESS", "text", "any",
+            "Address of the listener for other machines; any: every IPv4 and IPv6 address."),
+    Setting("listen.networks", "RAPPD_LISTEN_NETWORKS", "networks", "",
+            "IPv6 networks beside this machine's own whose machines and phones may connect, as 2001:db8:5::/48 by comma."),
     Setting("peers.nearby", "RAPPD_NEARBY", "switch", "on", "Announce this machine on its networks and look for others."),
     Setting("peers.loopback", "RAPPD_PEERS_LOOPBACK", "switch", "off", "Look for machines on this one alone, for trials."),
     Setting("peers.keep_hours", "RAPPD_KEEP_HOURS", "number", "24", "Hours that a call or an egg waits for a machine that is away.", live=True,
@@ -105,7 +108,8 @@ SETTINGS = (
     Setting("peers.pairing_seconds", "RAPPD_PAIRING_SECONDS", "number", "120", "Seconds that two machines have to pair.", least=1, most=600),
     Setting("tether.port", "RAPPD_TETHER_PORT", "number", "7072", "Port of the listener for phones; a taken one is replaced by a free one.",
             least=1, most=65535),
-    Setting("tether.address", "RAPPD_TETHER_ADDRESS", "text", "0.0.0.0", "Address of the listener for phones."),  # noqa: S104
+    Setting("tether.address", "RAPPD_TETHER_ADDRESS", "text", "any",
+            "Address of the listener for phones; any: every IPv4 and IPv6 address."),
     Setting("tether.tls", "RAPPD_TETHER_TLS", "switch", "off",
             "Serve phones over https with this machine's own certificate, which browsers warn about. Phones pair anew after a change."),
     Setting("tether.window_seconds", "RAPPD_TETHER_WINDOW_SECONDS", "number", "120", "Seconds that a QR code lives.", live=True, least=1, most=600),

@@ -14,6 +14,7 @@ import msgspec
 
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
+from neighborhoods.discovery.local_networks import LocalNetworks
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
 from rappd.tether import proofs
@@ -70,12 +71,14 @@ class Phones:
         eggs: PhoneEggs,
         waiting: PhoneWaiting,
         notices: Notices,
+        networks: LocalNetworks,
     ) -> None:
         self.sessions = sessions
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
         self.eggs = eggs
         self.waiting = waiting
+        self.networks = networks
         self._machine, self._key = machine, key
         self._devices, self._pairing = devices, pairing
         self._current, self._workflows, self._notices = current, workflows, notices
@@ -106,7 +109,7 @@ class Phones:
         guest_print = offer.transport.print
         if asked.device is not None and asked.device.fingerprint != guest_print:
             raise OtherCertificateError  # spares the way there: what DTLS verifies would not fit, and decides
-        answer, channel = await self.rtc.offer(reachable(offer.transport, client))
+        answer, channel = await self.rtc.offer(reachable(offer.transport, client, self.networks.holds))
         connection = self._connect(channel, asked, answer.print, guest_print, client)
         channel.attach(connection)
         transport = msgspec.to_builtins(answer)

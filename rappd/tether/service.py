@@ -41,6 +41,7 @@ class TetherListener(Protocol):
     """The listener that serves the phone's page."""
 
     port: int
+    bound: tuple[str, ...]
 
     async def open(self, port: int) -> None:
         """Listens; raises ``TetherUnavailableError``. Idempotent."""
@@ -186,6 +187,7 @@ class TetherService:
             "connected": len(self._connected()),
             "port": port,
             "port_taken": wanted if port not in (0, wanted) else 0,
+            "addresses": self.addresses() if port else [],
             "webrtc": webrtc_installed(),
         }
 
@@ -234,7 +236,7 @@ class TetherService:
         """``host:port`` of the listener, the address most likely to be reached first. Blocks 1 ms."""
         from rappd.tether.addresses import reachable_addresses
 
-        return reachable_addresses(self._settings().text("tether.address"), self._port)
+        return reachable_addresses(self._open.listener.bound if self._open is not None else (), self._port)
 
     async def _open_listener(self) -> _Open:
         async with self._opening:
@@ -252,6 +254,7 @@ class TetherService:
             return self._open
 
     async def _made(self) -> _Open:
+        from neighborhoods.discovery.local_networks import LocalNetworks
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs
@@ -276,15 +279,17 @@ class TetherService:
             eggs,
             waiting,
             self._notices,
+            LocalNetworks(self._settings().items("listen.networks")),
         )
         return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
 
     def _links(self, window: PairingWindow, key: HostKey) -> dict[str, Any]:
         from rappd.tether import proofs
+        from rappd.tether.addresses import one_of_each_network
 
         told, pin = self.summary(), proofs.host_pin(key.public)
         scheme = "https" if key.tls else "http"
-        pages = [f"{scheme}://{one}/t" for one in self.addresses()]
+        pages = [f"{scheme}://{one}/t" for one in one_of_each_network(self.addresses())]
         return {
             "port": told["port"],
             "port_taken": told["port_taken"],

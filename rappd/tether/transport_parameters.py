@@ -7,13 +7,14 @@ each side checks these fields, and writes the description for its own library by
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from envelopes.ip_addresses import counts_as
+from envelopes.ip_addresses import IpAddress, counts_as
 from rappd.tether.errors import BadOfferError
 
 MOST_CANDIDATES = 32
@@ -60,15 +61,18 @@ def checked(found: object) -> TransportParameters:
         raise BadOfferError("These are no parameters of one data channel.") from error
 
 
-def reachable(parameters: TransportParameters, client: str) -> TransportParameters:
+def reachable(
+    parameters: TransportParameters, client: str, is_own: Callable[[IpAddress], bool] = lambda _: False
+) -> TransportParameters:
     """The parameters with the candidates of local networks alone, so that no phone sends this machine elsewhere.
 
-    Browsers hide their address behind a ``.local`` name. It stands for the address that the request came from.
+    ``is_own``: whether a global address is of a network of this machine's. Browsers hide their address behind a
+    ``.local`` name. It stands for the address that the request came from.
     """
     local = [
         msgspec.structs.replace(one, address=address)
         for one in parameters.candidates
-        if (address := _of_local_network(client if one.address.endswith(".local") else one.address))
+        if (address := _of_local_network(client if one.address.endswith(".local") else one.address, is_own))
     ]
     return msgspec.structs.replace(parameters, candidates=tuple(local))
 
@@ -78,7 +82,7 @@ def hex_pairs(fingerprint: bytes) -> str:
     return fingerprint.hex(":").upper()
 
 
-def _of_local_network(address: str) -> str:
+def _of_local_network(address: str, is_own: Callable[[IpAddress], bool]) -> str:
     """The address in its one form, if it is of a local network; else ""."""
     if not _LITERAL.fullmatch(address):
         return ""
@@ -88,5 +92,5 @@ def _of_local_network(address: str) -> str:
         )  # no short forms: a library may read them otherwise
     except ValueError:
         return ""
-    local = found.is_private and not (found.is_loopback or found.is_unspecified or found.is_multicast)
-    return str(found) if local else ""
+    nowhere = found.is_loopback or found.is_unspecified or found.is_multicast
+    return str(found) if not nowhere and (found.is_private or is_own(found)) else ""

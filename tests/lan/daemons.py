@@ -22,6 +22,7 @@ from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.time_report import started
 
 from lan.network import Lan, Machine
+from neighborhoods.discovery.addresses import join
 
 COUNTING = '''
 import time
@@ -136,7 +137,7 @@ class Daemon(RunningDaemon):
 
     @property
     def address(self) -> str:
-        return f"{self.machine.address}:{self.port_for_peers}"
+        return join(self.machine.address, self.port_for_peers)
 
     def peers(self) -> dict[str, dict[str, Any]]:
         """The rows of its list of machines, by name."""

@@ -21,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -106,8 +107,9 @@ class Machine:
         """Puts the cable back."""
         _ip("-n", self.lan.switch, "link", "set", self.port, "up")
 
-    def add_address(self, address: str, bits: int = 24) -> None:
-        """One more address; the first is ``address``."""
+    def add_address(self, address: str, bits: int = 0) -> None:
+        """One more address; the first is ``address``. Of IPv6 64 bits are the network's, unless given."""
+        bits = bits or (64 if ":" in address else 24)
         family = ("nodad",) if ":" in address else ("broadcast", "+")
         _ip("-n", self.namespace, "address", "add", f"{address}/{bits}", *family, "dev", "eth0")
 
@@ -124,6 +126,16 @@ class Machine:
     def without_ipv6(self) -> None:
         """Switches IPv6 off. Before that, ``eth0`` has a link-local address."""
         self.run(["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"], check=True)
+
+    def link_local(self, link: str = "eth0") -> str:
+        """The IPv6 address of its link, once it can be used, without a zone."""
+        for _ in range(100):
+            shown = json.loads(_ip("-n", self.namespace, "-j", "-6", "address", "show", "dev", link))
+            found = [one for link in shown for one in link.get("addr_info", []) if one.get("scope") == "link"]
+            if found and not found[0].get("tentative"):
+                return str(found[0]["local"])
+            time.sleep(0.1)
+        raise AssertionError(f"{self.name} has no link-local address")
 
     def addresses(self) -> list[str]:
         """The addresses that ``eth0`` has now."""
@@ -174,7 +186,10 @@ class Machine:
 
 
 class Lan:
-    """A bridge and the machines on it. Addresses are ``10.77.0.1``, ``.2``, … unless given."""
+    """A bridge and the machines on it. Addresses are ``10.77.0.1``, ``.2``, … unless given.
+
+    ``network`` with colons, as ``fd77::``, is a network without IPv4: addresses are ``fd77::1``, ``::2``, ….
+    """
 
     _numbers = itertools.count(1)
 
@@ -203,9 +218,8 @@ class Lan:
     def machine(self, name: str, *, address: str | None = None, relayed: bool = False) -> Machine:
         """One more machine. ``address`` "" gives it none; ``relayed`` lets its ``weather`` change."""
         number = next(self._machine_numbers)
-        made = Machine(
-            self, name, number, f"{self._network}.{number}" if address is None else address, relayed
-        )
+        usual = f"{self._network}{number:x}" if ":" in self._network else f"{self._network}.{number}"
+        made = Machine(self, name, number, usual if address is None else address, relayed)
         self.machines.append(made)
         return made
 

@@ -13,7 +13,8 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 
 from lan.daemons import Daemon
-from lan.network import Lan, Machine
+from lan.network import Lan, Machine, require
+from neighborhoods.discovery.addresses import join
 
 TUN = """
 import fcntl, os, struct, sys
@@ -55,13 +56,21 @@ class Doctor:
 
     def says(self, **environment: str) -> dict[str, Any]:
         """The row about machines nearby."""
+        [row] = [row for row in self.all_rows(**environment) if row["about"] == "Nearby"]
+        return dict(row)
+
+    def rows(self, about: str) -> list[tuple[str, str]]:
+        """Verdict and text of each row about something."""
+        return [(row["verdict"], row["what"]) for row in self.all_rows() if row["about"] == about]
+
+    def all_rows(self, **environment: str) -> list[dict[str, Any]]:
         found = {**self.home.environment, **environment}
         scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in found.items())]
         done = self.machine.run([*scrubbed, sys.executable, "-m", "rappd", "doctor", "--json"], cwd="/")
         rows = json.loads(done.stdout)["doctor"]
         assert done.returncode == (1 if any(row["verdict"] == "bad" for row in rows) else 0), done.stderr
-        [row] = [row for row in rows if row["about"] == "Nearby"]
-        return dict(row)
+        found_rows: list[dict[str, Any]] = rows
+        return found_rows
 
     def screen(self) -> str:
         scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in self.home.environment.items())]
@@ -153,6 +162,26 @@ def test_a_daemon_that_does_not_hear_itself_is_believed(doctor: Doctor, tmp_path
         assert (row["verdict"], row["do"]) == JOIN
     finally:
         desk.stop()
+
+
+@pytest.mark.parametrize("network", ["10.77.0", "fd77::"])
+def test_doctor_tries_the_listeners_from_its_own_addresses(network: str, tmp_path: Path) -> None:
+    require()
+    with Lan(network) as lan:
+        doctor = Doctor(lan.machine("desk"), tmp_path)
+        doctor.home = desk = Daemon(doctor.machine, tmp_path).start()
+        desk.ask("POST", "/devices/window", {})
+        assert doctor.rows("Listener") == [("good", "open on port 7443; strangers may only say hello")]
+        assert [verdict for verdict, _ in doctor.rows("Phones")] == ["good"]
+        own = doctor.machine.address
+        family = "-6" if ":" in own else "-4"
+        doctor.ip(family, "route", "del", "local", own, "dev", "eth0", "table", "local")
+        listener, page = join(own, 7443), join(own, 7072)
+        assert doctor.rows("Listener") == [
+            ("bad", f"nothing answers at {listener}, where other machines look for this one")
+        ]
+        assert doctor.rows("Phones") == [("bad", f"no page for phones answers at {page}")]
+        assert desk.ask("GET", "/devices/window")["state"] == "open"
 
 
 def _down(machine: Machine) -> None:

@@ -19,6 +19,7 @@ from fixtures.free_ports import free_port
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
+from neighborhoods.discovery.local_networks import LocalNetworks
 from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
 from rappd.http import legacy_listener
 from rappd.http.legacy_listener import LegacyListener
@@ -33,7 +34,7 @@ Opened = tuple[int, ssl.SSLContext | None, int]
 
 
 async def phones(stack: AsyncExitStack, context: ssl.SSLContext | None) -> int:
-    owner = cast(Any, SimpleNamespace(visited=lambda: None, offer=None))
+    owner = cast(Any, SimpleNamespace(visited=lambda: None, offer=None, networks=LocalNetworks()))
     listener = TetherListener(HOST, owner, lambda: [f"{HOST}:{listener.port}"], context)
     await listener.open(free_port())
     stack.push_async_callback(listener.close)

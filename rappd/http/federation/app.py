@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import pin_of
+from neighborhoods.discovery.local_networks import LocalNetworks
 from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.federation.service import FederationService
@@ -46,10 +47,10 @@ class FederationRunner(web.AppRunner):
         )
         self._entrance = entrance
 
-    def open(self, listener: socket.socket) -> None:
-        """After ``setup``: serves at a socket that listens already."""
+    def open(self, listeners: Sequence[socket.socket]) -> None:
+        """After ``setup``: serves at sockets that listen already."""
         assert self.server is not None
-        self._entrance.open([listener], self.server)
+        self._entrance.open(listeners, self.server)
 
     async def cleanup(self) -> None:
         """Ends the listener."""
@@ -57,12 +58,12 @@ class FederationRunner(web.AppRunner):
         await super().cleanup()
 
 
-async def serve(machines: FederationService, listener: socket.socket) -> web.AppRunner:
-    """Serves at a socket that listens already."""
+async def serve(machines: FederationService, listeners: Sequence[socket.socket]) -> web.AppRunner:
+    """Serves at sockets that listen already."""
     app = build(machines)
     runner = FederationRunner(app, app[ENTRANCE])
     await runner.setup()
-    runner.open(listener)
+    runner.open(listeners)
     return runner
 
 
@@ -71,7 +72,9 @@ def build(machines: FederationService) -> web.Application:
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
     app[FEDERATION] = machines
     app[ENTRANCE] = ConnectionAdmission(
-        machines.parts.trust.context, lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None
+        machines.parts.trust.context,
+        lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None,
+        admits=LocalNetworks(machines.node.settings.items("listen.networks")).admits,
     )
     set_limits(app)
     app[pairing.PAIRING] = machines.parts.pairings

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from neighborhoods.discovery.addresses import (
     BadAddressError,
+    is_listened_on,
     is_loopback,
     join,
     leads_somewhere,
@@ -24,6 +25,8 @@ from neighborhoods.discovery.addresses import (
         ("Pi.Local", "pi.local", 7443),
         ("pi:1", "pi", 1),
         ("[fe80::1%eth0]:7443", "fe80::1%eth0", 7443),
+        ("FE80::1%Lan0P1", "fe80::1%Lan0P1", 7443),
+        ("fe80::1%25", "fe80::1%25", 7443),
         ("[2001:db8::1]", "2001:db8::1", 7443),
         ("2001:db8::1", "2001:db8::1", 7443),
         ("my_host-2.lan.", "my_host-2.lan.", 7443),
@@ -36,7 +39,8 @@ def test_what_people_write_is_understood(written: str, host: str, port: int) -> 
 @pytest.mark.parametrize(
     "written",
     ["", " ", ":7443", "pi:", "pi:0", "pi:65536", "pi:x", "a b", "user@pi", "pi/x", "[::1", "[pi]:1", "::x", "é.lan",
-     "-pi", "a..b", "x" * 64, "a." * 130, "pi\n:1", "[fe80::1]x"],
+     "-pi", "a..b", "x" * 64, "a." * 130, "pi\n:1", "[fe80::1]x",
+     "fe80::1%", "fe80::1%a b", "fe80::1%$(id)", "fe80::1%a%b", "fe80::1%e\nth0", "fe80::1%" + "x" * 16],
 )  # fmt: skip
 def test_what_is_no_address_is_said_to_be_none(written: str) -> None:
     with pytest.raises(BadAddressError) as refused:
@@ -101,6 +105,27 @@ def test_others_are_not(host: str) -> None:
 )
 def test_announced_addresses_that_lead_nowhere_are_known(host: str, leads: bool) -> None:
     assert leads_somewhere(host) == leads
+
+
+@pytest.mark.parametrize(
+    ("host", "listening", "taken"),
+    [
+        ("192.168.1.2", ("0.0.0.0", "::"), True),
+        ("fd77::2", ("0.0.0.0", "::"), True),
+        ("fd77::2", ("0.0.0.0",), False),
+        ("192.168.1.2", ("::",), False),
+        ("2002:c0a8:102::1", ("0.0.0.0",), False),
+        ("192.168.1.2", ("192.168.1.2",), True),
+        ("192.168.1.3", ("192.168.1.2",), False),
+        ("fe80::2", ("fe80::2%eth0",), True),
+        ("192.168.1.2", ("127.0.0.1",), False),
+        ("192.168.1.2", (), False),
+    ],
+)
+def test_own_address_is_known_to_be_listened_on_or_not(
+    host: str, listening: tuple[str, ...], taken: bool
+) -> None:
+    assert is_listened_on(host, listening) is taken
 
 
 def test_loopback_leads_somewhere_only_on_request() -> None:

@@ -65,6 +65,15 @@ async def test_two_find_each_other_and_say_goodbye(make: Make) -> None:
     await until(lambda: not desk.sightings.of(fingerprint("pi")))
 
 
+@pytest.mark.parametrize("hosts", [("::",), ("192.0.2.7",)], ids=["the other family", "another address"])
+async def test_nothing_is_announced_that_is_not_listened_on(make: Make, hosts: tuple[str, ...]) -> None:
+    desk, pi = make("desk"), make("pi", hosts=hosts)
+    await until(lambda: bool(pi.sightings.of(fingerprint("desk"))))  # it looks all the same
+    await until(lambda: bool(pi.trouble))
+    assert pi.trouble == f"Not announced: this machine listens at {hosts[0]}, and has no such address here."
+    assert pi.instance == "" and not desk.sightings.of(fingerprint("pi"))
+
+
 async def test_a_new_name_and_a_new_port_are_announced(make: Make) -> None:
     desk, pi = make("desk"), make("pi")
     await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))

@@ -164,6 +164,52 @@ async def test_what_leads_nowhere_is_not_added(path: Path, address: str) -> None
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["fe80::2%lo", "[fe80::2%lo]:7443", "https://[fe80::2%lo]", "https://[fe80::2%25lo]:7443", "FE80::2%lo"],
+)
+async def test_a_zone_is_understood_in_addresses_and_urls(path: Path, address: str) -> None:
+    peers = PeersFile(path)
+    entry = await peers.add(address)
+    assert (entry.host, entry.address) == ("fe80::2%lo", "[fe80::2%lo]:7443")
+    await peers.add("http://[fe80::2%25lo]:7071/brain")
+    assert [one["url"].partition("lo]")[0] for one in json.loads(path.read_text())["peers"]] == [
+        "https://[fe80::2%25", "http://[fe80::2%25",
+    ]  # fmt: skip
+    again = await PeersFile(path).entries()
+    assert [one.host for one in again] == ["fe80::2%lo", "fe80::2%lo"]
+    assert again[1].url == "http://[fe80::2%lo]:7071/brain", "as sockets take it"
+
+
+async def test_a_zone_that_begins_as_an_escape_stays_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.if_indextoname", lambda number: "veth")
+    peers = PeersFile(path)
+    for number in (25, 251, 2525):
+        await peers.add(f"fe80::2%{number}")
+    found = await PeersFile(path).entries()
+    assert [one.host for one in found] == ["fe80::2%25", "fe80::2%251", "fe80::2%2525"]
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "do"),
+    [
+        ("fe80::2", "leads nowhere without its link", "Say by which link: fe80::2%"),
+        ("http://[fe80::2]:7071", "leads nowhere without its link", "Say by which link: fe80::2%"),
+        ("fe80::2%nolink", "This machine has no link nolink.", "It has: "),
+        ("fe80::2%99999999999", "This machine has no link 99999999999.", "It has: "),
+    ],
+)
+async def test_a_link_local_address_needs_a_link_of_this_machine(
+    path: Path, address: str, said: str, do: str
+) -> None:
+    with pytest.raises(BadPeersFileError, match=said) as refused:
+        await PeersFile(path).add(address)
+    assert (refused.value.do or "").startswith(do)
+    assert not path.exists()
+
+
 async def test_removing(path: Path) -> None:
     peers = written(path, PUBLISHED)
     assert not await peers.remove("https://attic.lan:7071")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
-from rappd.http import admission
+from rappd.http import connection_rate
 from rappd.http.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
 from tests.rappd.federation.plain_machine import PlainMachine
 
@@ -42,8 +42,8 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
 
 
 def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "BURST", 90)
-    monkeypatch.setattr(admission, "A_SECOND", 0.0)
+    monkeypatch.setattr(connection_rate, "BURST", 90)
+    monkeypatch.setattr(connection_rate, "A_SECOND", 0.0)
     own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
 
     async def go() -> None:
@@ -84,6 +84,36 @@ def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pyte
             writer.close()
 
     asyncio.run(go())
+    own.close()
+    peer.close()
+
+
+def test_callers_that_are_not_admitted_are_closed_before_tls(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
+
+    async def go() -> None:
+        trust = ServerTrust(TlsFiles(own.pem, own.pem), [peer.der])
+        door = Echo.door = ConnectionAdmission(
+            trust.context, lambda shown: shown == peer.der, admits=lambda source: source == "127.0.0.1"
+        )
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        host, port = listener.getsockname()
+        door.open([listener], Echo)
+        for _ in range(20):  # a paired machine, even
+            with pytest.raises(OSError):
+                await asyncio.open_connection(host, port, ssl=peer.context(), local_addr=("127.0.0.9", 0))
+        assert door.turned_away == 20
+        line = await asyncio.open_connection(host, port, ssl=peer.context())
+        assert await talks(line)
+        line[1].close()
+        await door.close()
+
+    asyncio.run(go())
+    refusals = [one for one in caplog.messages if "a connection from 127.0.0.9 was refused" in one]
+    assert len(refusals) == 1, "logged now and then, whatever a flood does"
     own.close()
     peer.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import IPv6Network
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from aiortc.sdp import SessionDescription
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neighborhoods.discovery.local_networks import LocalNetworks
 from rappd.tether.errors import BadOfferError
 from rappd.tether.offer import read_offer
 from rappd.tether.session_description import description
@@ -77,6 +79,17 @@ def test_offer_names_become_the_clients_local_address(client: str, found: list[s
 )  # fmt: skip
 def test_offer_candidates_outside_the_local_network_are_dropped(address: str) -> None:
     assert addresses(placed(NAMED, address=address), "10.0.0.5") == ["192.168.1.20"]
+
+
+@pytest.mark.parametrize(
+    ("client", "found"),
+    [("2001:470:1::7", ["2001:470:1::7", "192.168.1.20"]), ("2001:470:2::7", ["192.168.1.20"])],
+)
+def test_offer_of_a_phone_in_an_own_ipv6_network_leads_there(client: str, found: list[str]) -> None:
+    own = LocalNetworks((), lambda: (IPv6Network("2001:470:1::/64"),))
+    assert [one.address for one in reachable(checked(NAMED), client, own.holds).candidates] == found
+    there = placed(NAMED, address=client)
+    assert [one.address for one in reachable(checked(there), "", own.holds).candidates] == found
 
 
 def test_offer_addresses_have_one_form() -> None:
