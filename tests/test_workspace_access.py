@@ -125,6 +125,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/operations/member_eggs.py",
         "rappd/operations/received_eggs.py",
         "rappd/operations/egg_packing.py",
+        "rappd/operations/packed_eggs.py",
         "rappd/operations/egg_transfer.py",
         "rappd/operations/session_packing.py",
         "rappd/operations/uploaded_eggs.py",

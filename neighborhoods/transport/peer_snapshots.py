@@ -122,6 +122,6 @@ def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
     if status in (401, 403):
         return MemberRefusedError(
             f"{peer.name} does not let this machine take snapshots.",
-            do="There: rappd peers scopes PEER --add SNAPSHOT",
+            do=f"On {peer.name}: rappd peers scopes NAME --add SNAPSHOT, with its name for this machine",
         )
     return MemberError(f"{peer.name}: {text or status}", do=do or "Look there: rappd logs")

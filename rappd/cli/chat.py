@@ -254,7 +254,7 @@ def _goes_on(talk: _ChatSession, label: str) -> bool:
 
 def _header(talk: _ChatSession, status: dict[str, Any]) -> None:
     partner = talk.partner
-    who = thinking({**status, "model": talk.model()}) if status["has_model"] else status["provider"]
+    who = thinking({**status, "model": talk.model()}) if status["has_model"] else "no model"
     left = f"{partner.name}, {strip_control(who)}, {count(len(partner.agents()), 'agent')}"
     room = min(terminal_width(), EDGE) - len(_KEYS)
     print_out(f"{left:<{room}}{dim(_KEYS)}" if cells(left) + 2 <= room else left)

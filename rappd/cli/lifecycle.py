@@ -109,7 +109,7 @@ def status(as_json: bool) -> None:
     faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
     print_out(f"{status_mark('good')} {found['node']} is running on port {found['port']}")
     print_out()
-    print_out(f"  Thinking  {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
+    print_out(f"  Model     {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
     if refusal := provider.get("refusal"):
         at = time.strftime("%H:%M", time.localtime(provider["refused_at"]))
         print_out(f"            {status_mark('note')} {strip_control(refusal)} (at {at})")

@@ -40,7 +40,7 @@ def list_(as_json: bool) -> None:
         twins = [{"twin": row["name"], "key": row["key"], "model": row["model"]} for row in own]
         print_json({"models": found["models"], "current": found["current"], "twins": twins, **_local(status)})
         return
-    print_out(f"Thinking  {strip_control(thinking(status))}")
+    print_out(f"Model  {strip_control(thinking(status))}")
     if status.get("helped"):
         never = command("rappd config set models.help never")
         print_out(f"          {dim(f'helped by keyword matching; not to be: {never}')}")

@@ -23,6 +23,7 @@ from rappd.cli.tables import cells, middle
 _VALUES = 12  # the column where values begin
 _VALUE_WIDTH = 23
 _NOTICES = 3
+NO_MODEL = "none (keyword matching)"
 
 
 def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -> None:
@@ -99,7 +100,7 @@ def _first_screen(found: dict[str, Any], *, attached: bool) -> None:
     print_out(f"{status_mark('good')} {found['node']} is running")
     print_out()
     _row("Talk", found["url"], f" or: {command('rappd chat')}", 0)
-    _row("Thinking", thinks, hint, width)
+    _row("Model", thinks, hint, width)
     drop = "drop files into "
     folder = middle(tilde(found["agents_path"]), terminal_width() - _VALUES - len(drop))
     _row("Agents", ready, f"{drop}{folder}", width)
@@ -116,7 +117,8 @@ def _later_line(found: dict[str, Any]) -> None:
     """One line; the least needed words go from a narrow one."""
     line = f"{status_mark('good')} {found['name']} is running  {found['url']}"
     peers = found["machines"]["peers"]
-    told = [found["provider"], count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
+    thinks = found["provider"] if found["has_model"] else "no model"
+    told = [thinks, count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
     for more in told:
         if cells(f"{line}  {more}") > terminal_width():
             break
@@ -156,8 +158,8 @@ def _phones(found: dict[str, Any]) -> tuple[str, str]:
 
 
 def thinking(found: dict[str, Any]) -> str:
-    """ "offline brain, no model", or who thinks with which model."""
-    return f"{found['provider']}, {found['model'] if found['has_model'] else 'no model'}"
+    """ "none (keyword matching)", or who thinks with which model."""
+    return f"{found['provider']}, {found['model']}" if found["has_model"] else NO_MODEL
 
 
 def local_models(found: dict[str, Any]) -> None:

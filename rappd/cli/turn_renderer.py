@@ -29,6 +29,7 @@ EDGE = 74
 
 OFFLINE = "offline brain"
 """The provider's name where no model answered."""
+_NO_MODEL = "(no model)"
 
 _MARKDOWN = re.compile(r"\*\*|^```|^#{1,6} |^\s*[-*+] |^\s*\d+[.)] |^\|.*\|$|`[^`\n]+`|\]\(", re.MULTILINE)
 _TRAILING = re.compile(r"[ ]+(\x1b\[0m)?$")
@@ -170,17 +171,20 @@ class TurnRenderer:
 
 
 def answered_by(done: dict[str, Any]) -> str:
-    """ "small, Ollama, 0.8 s, 7 tokens in, 3 out", "without a model, 8 ms"; "" where nothing is known."""
+    """ "small, Ollama, 0.8 s, 7 tokens in, 3 out", "8 ms"; "" where nothing is known.
+
+    Without a model the answer itself begins with ``(no model)``: it is said once.
+    """
     provider = strip_control(str(done.get("provider") or ""))
     if not provider:
         return ""
     model = strip_control(str(done.get("model") or ""))
-    who = (
-        "without a model"
-        if provider == OFFLINE
-        else ", ".join(dict.fromkeys(filter(None, (model, provider))))
-    )
-    parts = [who, took(float(done.get("seconds") or 0))]
+    says_so = str(done.get("response") or done.get("assistant_response") or "").startswith(_NO_MODEL)
+    parts = [took(float(done.get("seconds") or 0))]
+    if provider != OFFLINE:
+        parts.insert(0, ", ".join(dict.fromkeys(filter(None, (model, provider)))))
+    elif not says_so:
+        parts.insert(0, "without a model")
     if done.get("tokens"):
         parts.append(f"{count(done['input_tokens'], 'token')} in, {done['output_tokens']:,} out")
     return ", ".join(parts)

@@ -153,7 +153,7 @@ def check_thinking(visit: CheckContext) -> Iterator[Finding]:
         do = "start Ollama, or rappd models connect"
         if use == "none":
             do = "rappd config set provider.use auto"
-        yield Finding("Thinking", "note", "no model answers; offline brain", do)
+        yield Finding("Thinking", "note", "no model answers; your words are matched to agents", do)
 
 
 def _without_effect(settings: Settings) -> Iterator[Finding]:

@@ -62,7 +62,7 @@ def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
     assert seen.code == 0
     assert seen.lines[0].startswith("✓ Data       ~/idle, private, ")
     assert seen.lines[0].endswith(" free")
-    at = seen.lines.index("! Thinking   no model answers; offline brain")
+    at = seen.lines.index("! Thinking   no model answers; your words are matched to agents")
     assert seen.lines[at + 1] == "             → start Ollama, or rappd models connect"
     as_root = os.geteuid() == 0
     assert ("! Workers    rappd runs as root, and agents have root's files" in seen.lines) == as_root
@@ -77,7 +77,9 @@ def test_address_of_a_server_that_is_not_asked_is_said(talked: RunningDaemon) ->
         "provider.url is set and has no effect: it counts with provider.use auto or server, not copilot"
     )
     assert note["do"] == "rappd config set provider.use server"
-    assert offline["what"] == "no model answers; offline brain", "nobody knocked at that address"
+    assert offline["what"] == "no model answers; your words are matched to agents", (
+        "nobody knocked at that address"
+    )
     talked.environment["RAPPD_MODEL_USE"] = "auto"
     assert [row["what"] for row in _about(talked, "Thinking")] == ["nothing answers at http://127.0.0.1:9/v1"]
 

@@ -1,4 +1,4 @@
-"""What newcomers read in the terminal: whole help lists in groups, changed settings first, ids that commands take."""
+"""Screens of the terminal for newcomers: whole help lists in groups, changed settings first, ids that commands take."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_start_tells_of_the_server_and_asks_nothing(fresh: RunningDaemon, model:
     seen = terminal.read_until(lambda seen: "rappd models use local" in seen.text)
     line = f"A model server answers at 127.0.0.1:{model.port} (local model, small). Use it:"
     assert line in " ".join(seen.text.split())
-    assert "offline brain, no model" in seen.text
+    assert "none (keyword matching)" in seen.text
     terminal.send(signal.SIGINT)
     terminal.to_end()
 

@@ -25,7 +25,7 @@ FIRST = """\
 ✓ desk_{four} is running
 
   Talk      {url}   or: rappd chat
-  Thinking  offline brain, no model  rappd models connect
+  Model     none (keyword matching)  rappd models connect
   Agents    13 ready                 drop files into ~/newcomer/brainstem/agents
   Machines  {listener}
   Phones    off                      rappd pair
@@ -102,7 +102,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
     assert [line for line in lines if len(line) > 60 and "http://" not in line] == []
     at = next(number for number, line in enumerate(lines) if line.startswith("  Talk"))
     assert lines[at + 1] == "            or: rappd chat"
-    assert lines[at + 2] == "  Thinking  offline brain, no model  rappd models connect"
+    assert lines[at + 2] == "  Model     none (keyword matching)  rappd models connect"
     assert lines[at + 4] == "            drop files into ~/newcomer/brainstem/agents"
     terminal.send(signal.SIGTERM)
     assert terminal.to_end().code == 0
@@ -111,7 +111,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  offline brain  13 agents"), (80, ""), (40, "")):
+    for columns, words in ((120, "  no model  13 agents"), (80, "  no model"), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
@@ -263,7 +263,7 @@ def test_status_first_answer_names_the_port_for_machines(newcomer: RunningDaemon
 def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
     assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is running on port {busy.port}"
-    assert "  Thinking  fake model, fake-llm" in seen.lines
+    assert "  Model     fake model, fake-llm" in seen.lines
     assert "  Agents    15 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]
     assert told["port"] == busy.port

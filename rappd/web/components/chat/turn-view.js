@@ -13,6 +13,7 @@ const DRAW_MS = 80;
 const WAIT_MS = 400;
 const ATTACHED = /\n\nAttached file ([^\n]+):\n\n(~{4,})\n([\s\S]*?)\n\2(?=\n\n|$)/g; // as attachments.js writes it
 const OFFLINE = "offline brain";
+const NO_MODEL = "(no model)"; // as `agents/providers/offline/responses.py` writes it
 const HERE = "local model"; // a server on this computer that does not say what it is
 const NUMBER = new Intl.NumberFormat("en-GB");
 
@@ -149,12 +150,13 @@ function answeredBy(turn) {
   return words && h("p", { class: "soft answered-by" }, words);
 }
 
-function wordsOf({ model, provider, seconds, tokensIn, tokensOut }) {
+/** Without a model the answer itself begins with that; the line says it only where it does not. */
+export function wordsOf({ text, model, provider, seconds, tokensIn, tokensOut }) {
   if (!model && !provider) return "";
   const offline = OFFLINE === (provider || model);
   const by = [model, provider === HERE ? "on this computer" : provider];
   return [
-    offline ? "without a model" : [...new Set(by.filter(Boolean))].join(", "),
+    offline ? !text?.startsWith(NO_MODEL) && "without a model" : [...new Set(by.filter(Boolean))].join(", "),
     seconds !== null && seconds !== undefined && duration(seconds),
     Boolean(tokensIn || tokensOut) && `${count(tokensIn ?? 0, "token")} in, ${NUMBER.format(tokensOut ?? 0)} out`,
   ]

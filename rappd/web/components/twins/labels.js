@@ -3,7 +3,8 @@
 import { ago, count } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
 
-export const KINDS = ["personal", "project", "place", "memorial", "pre-founder", "buddy", "custom"];
+/** Kinds that "New twin" offers; `rappd twins new --kind` knows the rarer ones, too. */
+export const KINDS = ["personal", "project", "place", "buddy"];
 
 /** A twin's state in words. */
 export const stateWord = (state) => ({ asleep: "stopped", awake: "running" })[state] ?? state;

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { breakable } from "../web/lib/dom.js";
 import { firstSentence } from "../web/lib/format.js";
+import { wordsOf } from "../web/components/chat/turn-view.js";
 import { stateWord } from "../web/components/twins/labels.js";
 import { phoneName } from "../phone/phone-name.js";
 
@@ -38,4 +39,11 @@ const AGENTS = [
 
 test("proposed names tell phones apart", () => {
   for (const [agent, name] of AGENTS) assert.equal(phoneName(agent), name);
+});
+
+test("that no model answered is said once", () => {
+  const told = { provider: "offline brain", model: "offline brain", seconds: 0.009 };
+  assert.equal(wordsOf({ ...told, text: "(no model) I can…" }), "9 ms");
+  assert.equal(wordsOf({ ...told, text: "9 o'clock" }), "without a model, 9 ms");
+  assert.equal(wordsOf({ provider: "Ollama", model: "qwen3", seconds: 2, text: "(no model)" }), "qwen3, Ollama, 2.0 s");
 });
