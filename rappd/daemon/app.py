@@ -207,7 +207,7 @@ class Daemon:
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )
         self.tether.workflows = self.coordinator
-        self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.members)
+        self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.snapshots.take_scheduled)
         self.snapshots.schedule = self.snapshot_schedule.show
         self.activity.watched["neighborhood"] = self.snapshots.looks
         self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")

@@ -20,6 +20,7 @@ from rappd.tenants.tenants import Tenants
 from twins.work_progress import WorkCancelledError
 
 if TYPE_CHECKING:
+    from neighborhoods.snapshot.capture import SnapshotResult
     from neighborhoods.snapshot.hatch import LocalResult, RestoreHooks
     from neighborhoods.snapshot.manifest import SnapshotOptions
     from neighborhoods.snapshot.plan import RestoreOptions
@@ -100,6 +101,21 @@ class DaemonSnapshots:
             return done.as_json()
 
         return self._begin(SNAPSHOT, run, id=id, told=told)
+
+    async def take_scheduled(self) -> SnapshotResult:
+        """Takes the snapshot of a schedule; screens show it like one that its owner began.
+
+        Raises ``SnapshotRunningError``, ``WorkCancelledError``, and what makes it fail.
+        """
+        taken: list[SnapshotResult] = []
+
+        async def run(work: SnapshotWork) -> dict[str, Any]:
+            peers = (await self.roster()).to_read()
+            taken.append(await self.verbs.snapshot(peers, scheduled=True, tell=work.tell))
+            return taken[0].as_json()
+
+        await self.wait(self._begin(SNAPSHOT, run, id="", told=None))
+        return taken[0]
 
     async def begin_drill(self, snapshot: str, *, id: str = "", told: Told | None = None) -> SnapshotWork:
         """Begins a drill of a snapshot that is there. Raises ``NoSuchSnapshotError``."""

@@ -23,7 +23,6 @@ from rappd.store.timer_table import TimerRow
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import SnapshotResult
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 MOST_KEPT = 1000
 _PATIENCE = 3600.0
@@ -39,11 +38,12 @@ class SnapshotSchedule:
         self,
         timers: Timers,
         snapshots: NeighborhoodSnapshots,
-        members: Callable[[], Awaitable[NeighborhoodMembers]],
+        take: Callable[[], Awaitable[SnapshotResult]],
     ) -> None:
+        """``take`` takes a snapshot of all machines, which screens show while it is under way."""
         self._timers = timers
         self._snapshots = snapshots
-        self._members = members
+        self._take = take
         self.stopped: Callable[[], None] = lambda: None
         """Is called when the schedule is switched off."""
         timers.register(KIND, self._run)
@@ -67,8 +67,7 @@ class SnapshotSchedule:
 
     async def _run(self, row: TimerRow) -> None:
         """Takes one and removes old ones. Raises what makes it fail; a partial one has failed."""
-        members = await self._members()
-        done = await _in_turn(lambda: self._snapshots.snapshot(members.to_read(), scheduled=True))
+        done = await _in_turn(self._take)
         keep = row.detail.get("keep")
         folder = self._snapshots.folder
         with suppress(SnapshotRunningError):  # the next run removes them

@@ -8,6 +8,7 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -24,6 +25,8 @@ CHANNELS = 4
 CONNECT_SECONDS = 10
 _KEPT_SECONDS = 60
 _PATH_LIMIT = 80  # sun_path holds 104 bytes on some systems, and ssh adds 17 to a name while it binds
+_PREFIX = "rappd-ssh-"
+_SWEPT_SECONDS = 3600.0
 _NO_PROGRAM = "ssh is not installed here."
 
 
@@ -73,6 +76,7 @@ class SshConnections:
     async def _connect(self, member: str, destination: SshDestination) -> None:
         async with self._locks.setdefault(destination, asyncio.Lock()), self._handshakes:
             try:
+                await asyncio.to_thread(sweep_sockets)
                 _make_private(self._socket(destination).parent)
                 if self._socket(destination).exists():
                     checked = await self._run(destination, "-O", "check", "--", destination.host, seconds=5)
@@ -142,9 +146,22 @@ class SshConnections:
         path = self._folder / name
         if len(os.fsencode(path)) <= _PATH_LIMIT:
             return path
-        run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0700, and checked before use
         tag = hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:12]
-        return run / f"rappd-ssh-{tag}" / name
+        return _run_folder() / f"{_PREFIX}{tag}" / name
+
+
+def sweep_sockets() -> None:
+    """Removes folders of sockets in the run-time folder that have been empty for an hour: homes that are gone."""
+    long_ago = time.time() - _SWEPT_SECONDS
+    for folder in _run_folder().glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # it has sockets, or is another account's
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and found.st_mtime < long_ago:
+                folder.rmdir()
+
+
+def _run_folder() -> Path:
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0700, and checked before use
 
 
 def _make_private(folder: Path) -> None:

@@ -23,7 +23,7 @@ from neighborhoods.errors import (
     MemberUnreachableError,
 )
 from neighborhoods.snapshot.transports.ssh import SshTransport
-from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections, sweep_sockets
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 
 NEW = "e" * 64
@@ -287,3 +287,14 @@ async def test_control_folder_open_to_others_is_refused(pi: SshServer) -> None:
     pi.control.chmod(0o755)
     with pytest.raises(MemberError, match="not private"):
         await pi.transport().list()
+
+
+def test_folders_of_sockets_that_nobody_uses_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for name in ("rappd-ssh-old", "rappd-ssh-used", "rappd-ssh-new", "other"):
+        (tmp_path / name).mkdir(mode=0o700)
+    (tmp_path / "rappd-ssh-used/socket").touch()
+    for name in ("rappd-ssh-old", "rappd-ssh-used", "other"):
+        os.utime(tmp_path / name, (1_700_000_000, 1_700_000_000))
+    sweep_sockets()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "rappd-ssh-new", "rappd-ssh-used"]

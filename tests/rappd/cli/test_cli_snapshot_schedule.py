@@ -132,3 +132,26 @@ def test_failed_schedule_stays_visible_until_one_succeeds(idle: RunningDaemon, s
     assert (well["outcome"], well["failed_since"]) == ("", "")
     assert "fail since" not in idle.cli("neighborhood", "snapshots").stdout
     assert json.loads(idle.cli("notices", "list", "--json").stdout)["notices"] == []
+
+
+def test_scheduled_snapshot_is_shown_while_it_is_under_way(idle: RunningDaemon, stick: Path) -> None:
+    idle.start()
+    idle.cli("neighborhood", "schedule", "every", "6", "hours")
+    idle.stop()
+    with closing(sqlite3.connect(idle.home / "rappd.db")) as store, store:
+        store.execute("UPDATE timers SET next = next - ?", (86_400,))
+    [twin] = [path for path in (stick / "twins").iterdir() if path.name[0] != "."]
+    for number in range(2000):  # so that it lasts
+        (twin / f"note{number}.md").write_text("x")
+    idle.start()
+    seen: list[dict[str, Any]] = []
+
+    def looked() -> bool:
+        work = idle.get("/neighborhood/work", control=True).json()["work"]
+        if work is not None:
+            seen.append(work)
+        return bool(ended(idle))
+
+    idle.wait_for(looked, 60, "the scheduled snapshot")
+    assert {work["kind"] for work in seen} == {"snapshot"}
+    assert idle.get("/neighborhood/work", control=True).json()["work"] is None
