@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -76,6 +77,11 @@ def run(arguments: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         looked = _command_path(arguments) == "rappd doctor"
         do = "look at its owner and rights" if looked else "rappd doctor"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print_error(
+                f"{where}The disk is full.", "make room, then run it again", "system", as_json=as_json
+            )
+            return 1
         print_error(f"{where}{error.strerror or error}", do, "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
