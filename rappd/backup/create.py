@@ -22,6 +22,7 @@ from rappd.backup.manifest import ANCHORS, DATABASE, OF_AGENTS, SCRATCH
 from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.backup.selection import Selection, select
 from rappd.errors import ConflictError
+from rappd.store.connections import is_full
 from rappd.store.former_journal import check_journal
 from rappd.version import __version__
 from twins.eggs import integrity
@@ -149,6 +150,10 @@ def _record(database: Path, folder: Path) -> Path | None:
             check_journal(database, source)
             source.backup(target, pages=4096)
     except sqlite3.Error as error:
+        if is_full(error):
+            raise ConflictError(
+                "The disk is full; nothing was packed.", do="Make room, then run it again."
+            ) from error
         raise ConflictError(f"The record cannot be copied: {error}.", do="rappd doctor") from error
     return copy
 

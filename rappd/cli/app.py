@@ -100,6 +100,11 @@ def run(arguments: Sequence[str]) -> int:
         do = "look at its owner and rights" if looked else "rappd doctor"
         if error.errno in (errno.EMFILE, errno.ENFILE):
             do = "`ulimit -n 1024`, then again"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print_error(
+                f"{where}The disk is full.", "make room, then run it again", "system", as_json=as_json
+            )
+            return 1
         print_error(f"{where}{error.strerror or error}", do, "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
-from rappd.errors import NotRunningError, RappdError, UsageProblemError
+from rappd.errors import NotRunningError, RappdError, StoreError, UsageProblemError
 from rappd.settings.load import Settings
 
 _ANSWER_SECONDS = 5.0
@@ -42,6 +42,8 @@ class CheckContext:
         self.status: dict[str, Any] = {}
         self.peers: dict[str, Any] = {}
         self.silence = ""
+        self.of_record = False
+        """True where the daemon is silent because of its record, which a check of its own looks at."""
         if self.running:
             try:
                 daemon = ControlClient(home, timeout=_ANSWER_SECONDS)
@@ -51,3 +53,4 @@ class CheckContext:
                 self.running = False
             except (ResponseError, RappdError) as problem:
                 self.silence = str(problem).rstrip(".")
+                self.of_record = problem.code == StoreError.code

@@ -24,13 +24,17 @@ from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import open_reading
 from rappd.store.former_journal import check_journal
+from rappd.store.lock_holder import lock_holder
 from rappd.store.schema import VERSION, version_of
 from twins.byte_sizes import format_bytes
 from twins.fs.refused_links import refused_links_of_home
 from twins.workspace.workspace import Workspace
 
 _ENOUGH_BYTES = 500_000_000
-_FROM_BACKUP = "rappd stop, move the home away, rappd restore BACKUP"
+_FROM_BACKUP = (
+    "rappd stop, move the home away, rappd restore BACKUP; without one, move rappd.db away: what was said is lost, all"
+    " else stays"
+)
 
 
 def check_data(visit: CheckContext) -> Iterator[Finding]:
@@ -81,7 +85,9 @@ def check_links(visit: CheckContext) -> Iterator[Finding]:
 
 def check_port(visit: CheckContext) -> Iterator[Finding]:
     port = visit.settings.number("port")
-    if visit.silence:
+    if visit.of_record:
+        yield Finding("Daemon", "note", "running, and cannot use its record: see Record")
+    elif visit.silence:
         yield Finding("Daemon", "bad", visit.silence, "`rappd stop`, then `rappd start`")
     elif visit.running:
         yield Finding("Daemon", "good", f"running on port {visit.status['port']}")
@@ -107,6 +113,9 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
         return
     if not path.exists() and not path.with_name(NAME).exists():
         return
+    if holder := lock_holder(path, _own(visit)):
+        what = f"{holder} keeps rappd.db locked: nothing can be written down"
+        yield Finding("Record", "bad", what, "end that program; what waits is then written by itself")
     try:
         with closing(open_database(path)) as connection:
             check_journal(path, connection)
@@ -128,6 +137,14 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
         yield Finding(
             "Record", "bad", f"rappd.db is damaged: {' '.join(what.split())}{_signed(visit)}", _FROM_BACKUP
         )
+
+
+def _own(visit: CheckContext) -> set[int]:
+    """The process of the daemon, which may write for as long as it likes."""
+    try:
+        return {int(visit.home.process_file.read_text().split()[0])}
+    except (OSError, ValueError, IndexError):
+        return set()
 
 
 def open_database(path: Path) -> sqlite3.Connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -124,6 +125,25 @@ def test_first_start_misses_nothing(tmp_path: Path) -> None:
     assert "anchor" not in status, status
 
 
+def test_doctor_names_the_program_that_locks_the_record(tmp_path: Path) -> None:
+    daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
+    daemon.chat("hello")
+    assert "locked" not in daemon.cli("doctor").stdout
+    script = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "db.execute('BEGIN IMMEDIATE'); print('locked', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", script, str(daemon.home / "rappd.db")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        doctor = daemon.cli("doctor")
+        other.kill()
+    assert doctor.returncode == 1
+    assert f"({other.pid}) keeps rappd.db locked" in " ".join(doctor.stdout.split()), doctor.stdout
+    daemon.stop()
+
+
 def test_damaged_anchors_are_told_and_put_aside_without_loss(tmp_path: Path) -> None:
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1").start()
     daemon.chat("hello")
@@ -170,6 +190,9 @@ def started_with_damaged_page(home: Path) -> RunningDaemon:
 def test_damaged_page_makes_no_route_hang(tmp_path: Path) -> None:
     daemon = started_with_damaged_page(tmp_path / "home")
     try:
+        doctor = daemon.cli("doctor").stdout
+        assert "cannot use its record: see Record" in doctor, "a start mends no page"
+        assert "rappd restore BACKUP" in doctor, doctor
         for path in ("/peers", "/outbox", "/tokens", "/threads", "/operator/status", "/readyz"):
             started = time.monotonic()
             daemon.request("GET", path, control=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from fixtures import member_homes as homes
+from fixtures.full_disk import fillable_disk
 from fixtures.running_daemon import RunningDaemon
 from fixtures.ssh_server import SshServer
 
@@ -166,6 +167,17 @@ async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:
     found = await pi.transport(own_home=pi.home).probe()
     assert not found.reachable
     assert found.detail == "pi is this machine itself. Take it out of peers.json."
+
+
+@pytest.mark.needs_root
+async def test_copy_of_this_machine_is_another_one(pi: SshServer, tmp_path: Path) -> None:
+    """A cloned card: the same machine id, and homes of one inode number."""
+    with fillable_disk(pi.home.parent, name=pi.home.name), fillable_disk(tmp_path) as own:
+        homes.fill_home(pi.home)
+        assert own.root.stat().st_ino == pi.home.stat().st_ino
+        found = await pi.transport(own_home=own.root).probe()
+        assert found.reachable, found.detail
+        assert list(own.root.iterdir()) == [], "nothing is left of what was written to tell them apart"
 
 
 def test_snapshot_reads_a_twin_between_two_of_its_calls(pi: SshServer, run: Run, tmp_path: Path) -> None:

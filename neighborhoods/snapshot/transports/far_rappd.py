@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
 from neighborhoods.errors import BadMemberStreamError, MemberError
 from neighborhoods.snapshot.member_transport import TwinActivity
 from neighborhoods.snapshot.transports import shell_scripts
-from neighborhoods.snapshot.transports.own_place import own_place
+from neighborhoods.snapshot.transports.own_place import marked
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_failures import last_line
@@ -92,15 +91,15 @@ class FarRappd:
 
     async def run(self, arguments: Sequence[str], what: str, *, silent: float = _SILENT_SECONDS) -> FarAnswer:
         """Runs ``rappd`` with these arguments there. Raises ``MemberError``; ``what`` says what failing means."""
-        own = await asyncio.to_thread(own_place, self._own_home) if self._own_home else ""
         run = SshRun(self._member, self._destination)
-        script = shell_scripts.run_rappd(run.mark, arguments, own_place=own)
         answer = bytearray()
-        async with run.started(self._connections, script) as program:
-            if await run.begun(program):
-                answer += run.first
-            while piece := await run.read(program, silent=silent):
-                answer += piece[: _MOST_ANSWER - len(answer)]
-            await run.ended(program, what)
+        async with marked(self._own_home) as own:
+            script = shell_scripts.run_rappd(run.mark, arguments, own_mark=own)
+            async with run.started(self._connections, script) as program:
+                if await run.begun(program):
+                    answer += run.first
+                while piece := await run.read(program, silent=silent):
+                    answer += piece[: _MOST_ANSWER - len(answer)]
+                await run.ended(program, what)
         code, errors = run.finished(what)
         return FarAnswer(self._member, code, bytes(answer), errors)

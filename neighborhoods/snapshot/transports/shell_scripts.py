@@ -77,7 +77,7 @@ out begin
 command -v tar >/dev/null 2>&1 || out tar missing
 at=$R; [ -d "$at" ] || at=$HOME
 out free $(df -Pk "$at" 2>/dev/null | sed -n '2p')
-[ -d "$R" ] && { set -- $(ls -di "$R"); out place "$(cat /etc/machine-id 2>/dev/null)" "$1"; }
+[ -n "$OWN" ] && [ -f "$R/$OWN" ] && out place here
 [ -n "$D" ] && out version "$("$D" --version 2>/dev/null </dev/null | sed -n '1p')"
 out end
 """
@@ -214,8 +214,7 @@ err hatched "$c"
 
 _RUN = r"""
 [ -n "$D" ] || fail no rappd
-set -- $(ls -di "$R" 2>/dev/null)
-case "$(cat /etc/machine-id 2>/dev/null) $1" in "$OWN"|" $OWN") fail itself ;; esac
+[ -n "$OWN" ] && [ -f "$R/$OWN" ] && fail itself
 RAPP_HOME=$R; export RAPP_HOME
 out begin
 "$D" ARGUMENTS </dev/null
@@ -228,9 +227,9 @@ def command(script: str) -> str:
     return f"exec sh -c 'eval \"$(dd bs=1 count={len(script.encode())} 2>/dev/null)\"'"
 
 
-def probe(mark: str) -> str:
-    """Says free space and the version of rappd."""
-    return f"{_values(mark)}{_PRELUDE}{_RAPPD}{_PROBE}"
+def probe(mark: str, *, own_mark: str = "") -> str:
+    """Says free space, the version of rappd, and if the home there holds the file ``own_mark``."""
+    return f"{_values(mark, OWN=own_mark)}{_PRELUDE}{_RAPPD}{_PROBE}"
 
 
 def listing(mark: str, *, archived: bool) -> str:
@@ -276,10 +275,10 @@ def hatch_agents(mark: str, size: int, *, overwrite: bool) -> str:
     return f'{values}{_PRELUDE}{_RAPPD}[ -n "$D" ] || fail no rappd\n{_HATCH}'
 
 
-def run_rappd(mark: str, arguments: Sequence[str], *, own_place: str = "") -> str:
-    """Runs the rappd there with these arguments, unless the home there is ``own_place``."""
+def run_rappd(mark: str, arguments: Sequence[str], *, own_mark: str = "") -> str:
+    """Runs the rappd there with these arguments, unless the home there holds the file ``own_mark``."""
     words = " ".join(map(shlex.quote, arguments))
-    return f"{_values(mark, OWN=own_place)}{_PRELUDE}{_RAPPD}{_RUN.replace('ARGUMENTS', words)}"
+    return f"{_values(mark, OWN=own_mark)}{_PRELUDE}{_RAPPD}{_RUN.replace('ARGUMENTS', words)}"
 
 
 def _reading() -> str:

@@ -28,7 +28,7 @@ from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.far_rappd import FarRappd, activity_of
 from neighborhoods.snapshot.transports.listing_parser import ListingParser
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
-from neighborhoods.snapshot.transports.own_place import own_place
+from neighborhoods.snapshot.transports.own_place import marked
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SILENT_SECONDS, SshRun
@@ -67,7 +67,10 @@ class SshTransport:
         said: dict[str, str] = {}
         try:
             run.ends_within(_PROBE_SECONDS)
-            async with run.started(self._connections, shell_scripts.probe(run.mark)) as program:
+            async with (
+                marked(self._own_home) as own,
+                run.started(self._connections, shell_scripts.probe(run.mark, own_mark=own)) as program,
+            ):
                 lines = MarkedLines(run.mark, lambda text: _note(said, text), run.banner)
                 while piece := await run.read(program):
                     await lines.feed_beside(piece)
@@ -78,9 +81,7 @@ class SshTransport:
             return MemberProbe(False, error.with_advice(), took_ms=_since(began), is_away=is_away)
         if "end" not in said:
             return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
-        if self._own_home is not None and said.get("place") == await asyncio.to_thread(
-            own_place, self._own_home
-        ):
+        if said.get("place") == "here":
             said_so = f"{self._member} is this machine itself. Take it out of peers.json."
             return MemberProbe(False, said_so, took_ms=_since(began))
         version = said.get("version", "").removeprefix("rappd").strip(" ,")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from tests.twins.installer.a_home import GARDENER, AHome, egg, leftovers, lies, part
 from twins.byte_sizes import format_bytes
-from twins.installer.errors import DiskFullError, NotWritableError
+from twins.installer.errors import DiskFullError, NotWritableError, from_disk
 
 
 def test_an_egg_that_cannot_fit_is_not_begun(home: AHome) -> None:
@@ -103,3 +104,9 @@ def test_a_disk_that_may_not_be_written(tiny_disk: Path) -> None:
     finally:
         subprocess.run(["mount", "-o", "remount,rw", tiny_disk], check=True)
     assert list(lies(home.twin)) == ["rappid.json"]
+
+
+def test_full_disk_never_asks_for_no_bytes() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert from_disk(full, "gardener").do == "Free some space, rerun."
+    assert from_disk(full, "gardener", needs=5 << 20).do == "Free 5.2 MB, rerun."
