@@ -55,10 +55,10 @@ def test_phone_joins_from_the_page_and_chats(pages: Pages) -> None:
     phone = Phone(pages.phone, pages.desk)
     digits = phone.shows_digits(link)
     dialog = page.get_by_role("dialog", name="Add a phone")
-    dialog.get_by_text("Does it show the same number?").wait_for()
+    dialog.get_by_text("Does the phone show this number?").wait_for()
     assert dialog.locator(".six-digits > [aria-hidden]").inner_text() == digits
     page.reload()
-    dialog.get_by_text("Does it show the same number?").wait_for()
+    dialog.get_by_text("Does the phone show this number?").wait_for()
     dialog.get_by_role("button", name="Same").click()
     dialog.locator(".waiting", has_text="Now tap “Same number” on Android, Chrome.").wait_for()
     phone.page.get_by_role("button", name="Same number").click()

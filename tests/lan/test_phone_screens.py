@@ -158,7 +158,7 @@ def test_screens_of_what_goes_wrong(desk: Daemon, browser: Browser) -> None:
     forgetful.write("hello")
     forgetful.is_answered(1)
     forgetful.page.get_by_label("More").click()
-    forgetful.page.get_by_role("button", name="Leave on this phone").click()
+    forgetful.page.get_by_role("button", name="Disconnect this phone").click()
     says(forgetful.page, "You left.")
     seen(forgetful, "left")
     assert phone.errors == other.errors == forgetful.errors == []

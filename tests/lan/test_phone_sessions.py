@@ -105,7 +105,7 @@ def test_both_screens_of_a_session_stay_the_same(screens: Screens) -> None:
     second.page.get_by_text("fake-llm: and back").wait_for()
     assert second.bubbles() == phone.bubbles()
     phone.page.get_by_label("More").click()
-    phone.page.get_by_role("button", name="Clear everybody's screen").click()
+    phone.page.get_by_role("button", name="Clear the conversation for everyone").click()
     expect(page.get_by_text("Android cleared the screen.")).to_be_visible()
     expect(second.page.get_by_text("Android cleared the screen.")).to_be_visible()
     assert said(page) == []

@@ -239,7 +239,7 @@ def test_phone_without_udp_asks_before_a_websocket_then_talks(place: Place) -> N
     phone.page.get_by_role("button", name="Talk anyway").click()
     digits = phone.page.inner_text(".digits")
     assert place.desk.ask("GET", "/devices/window")["digits"] == digits
-    assert same_weight(phone.page, "Yes", "No")
+    assert same_weight(phone.page, "Same number", "Different")
     phone.page.get_by_role("button", name="Same number").click()
     place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
     phone.page.get_by_text("Keep it on the home screen").wait_for()

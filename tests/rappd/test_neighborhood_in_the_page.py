@@ -118,7 +118,7 @@ def test_picture_is_a_list_of_machines_links_twins_and_health(
         for name in ("pi", "stick", "shed")
     }
     expect(rows["pi"]).to_contain_text("linked by SSH")
-    expect(rows["pi"]).to_contain_text("✓ can be read")
+    expect(rows["pi"]).to_contain_text("✓ ready for backup")
     expect(rows["pi"]).to_contain_text("gardener")
     expect(rows["stick"]).to_contain_text("linked by folder")
     expect(rows["shed"]).to_contain_text("✗ ")

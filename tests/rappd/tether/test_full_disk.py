@@ -109,7 +109,7 @@ def test_phone_page_gives_the_words_back_and_says_why(desk: RunningDaemon, disk:
         page.set_default_timeout(20_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         page.goto(window["links"][0])
-        page.get_by_role("button", name="Yes").click()
+        page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         page.get_by_role("button", name="Start talking").click()
         box, notice = page.get_by_label("Message"), page.locator(".notice")

@@ -63,7 +63,7 @@ def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> Non
         first = context.new_page()
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         first.goto(window["links"][0])
-        first.get_by_role("button", name="Yes").click()
+        first.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         first.get_by_role("button", name="Start talking").click()
         first.get_by_text("● connected").wait_for()

@@ -34,7 +34,7 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         desk.post("/devices/Anna", {"eggs": True}, control=True)
         page.locator("summary[aria-label=More]").click()
         page.get_by_role("button", name="Save this conversation as an egg").click()
-        page.get_by_text("eggs cross this Wi-Fi unprotected").wait_for()
+        page.get_by_text("files are not encrypted on this Wi-Fi").wait_for()
         page.evaluate(axe_core())
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
@@ -49,7 +49,7 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.get_by_text("is on this phone.").wait_for()
         page.locator("input[type=file]").set_input_files(egg)
         page.get_by_role("button", name="Send anyway").click()
-        page.get_by_text("saved.egg is on the computer. Its owner decides about it.").wait_for()
+        page.get_by_text("saved.egg is sent. It waits for approval on the computer.").wait_for()
         assert [row["from"] for row in desk.get("/eggs/arrived", control=True).json()["arrived"]] == ["Anna"]
         browser.close()
 
