@@ -57,6 +57,7 @@ def run(arguments: Sequence[str]) -> int:
     from rappd.cli.console import print_error
 
     as_json = "--json" in arguments
+    arguments = [_as_utf8(word) for word in arguments]
     if odd := next((word for word in arguments if not _is_text(word)), None):
         shown = os.fsencode(odd).decode("utf-8", "backslashreplace")
         do = "rename the file, or type it in a terminal whose encoding is UTF-8"
@@ -108,6 +109,14 @@ def run(arguments: Sequence[str]) -> int:
         print_error(f"{where}{error.strerror or error}", do, "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _as_utf8(word: str) -> str:
+    """A word as it was typed, also where Python was told to take words for ASCII (PYTHONUTF8=0 and no locale)."""
+    try:
+        return word if _is_text(word) else os.fsencode(word).decode()
+    except UnicodeError:
+        return word
 
 
 def _is_text(word: str) -> bool:

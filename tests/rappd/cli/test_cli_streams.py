@@ -60,6 +60,12 @@ def test_words_that_are_not_utf8_are_told_as_such(tmp_path: Path, verb: str) -> 
     assert done.stderr.startswith('✗ "caf\\xe9.egg" is not UTF-8 text')
 
 
+def test_words_in_utf8_are_taken_whatever_the_locale(tmp_path: Path) -> None:
+    line = 'PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 LC_ALL=POSIX "$0" config show "$1"'
+    done = shell(line, tmp_path / "home", "caf\u00e9".encode())
+    assert (done.returncode, done.stderr.splitlines()[0]) == (4, 'x No setting "caf?"')
+
+
 def test_an_answer_on_stdin_that_is_not_utf8_is_told_as_such(tmp_path: Path) -> None:
     done = shell(
         "printf 'caf\\351\\n' | PYTHONUTF8=0 LC_ALL=C.UTF-8 \"$0\" config set name", tmp_path / "home"
