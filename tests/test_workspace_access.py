@@ -49,6 +49,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/devices.py",
         "agents/workers/private_paths.py",
         "agents/workers/ssh_access.py",
+        "neighborhoods/discovery/local_networks.py",
         "rappd/__main__.py",
     ),
     "installs packages: from descriptors of .deps, and in a sandbox": (

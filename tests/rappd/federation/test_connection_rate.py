@@ -1,4 +1,4 @@
-"""How many new connections an address may make, and an IPv6 network with all its addresses."""
+"""The limits on new connections of an address, and of an IPv6 network with all its addresses."""
 
 from __future__ import annotations
 
