@@ -81,7 +81,8 @@ class AtHome:
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
         kind, _, twin = path[1:].partition("/")
-        copy = await (self._home.copy_twin(twin) if kind == "twins" else self._home.copy_agents())
+        kept = self._home.copy_twin(twin, for_owner=True) if kind == "twins" else self._home.copy_agents()
+        copy = await kept
         with copy:
             yield copy.read()
 
