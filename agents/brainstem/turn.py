@@ -311,7 +311,7 @@ class Brainstem:
         return completion
 
     def _extra(self, ask: Ask) -> dict[str, Any]:
-        """What the offline brain is told besides."""
+        """Further facts for the offline brain."""
         extra: dict[str, Any] = {"without_model": ask.without_model} if ask.without_model else {}
         if ask.away:
             extra["at_computer"] = [one.tool() for one in self.roster.serving() if is_structural(one.name)]

@@ -145,7 +145,7 @@ def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[i
 
 
 def _left_out(opened: ParsedEgg) -> dict[str, list[Omission]]:
-    """What stayed behind of each part of the machine that took the snapshot, by its prefix in the egg."""
+    """The omissions of each part of the machine that took the snapshot, by its prefix in the egg."""
     local = opened.manifest["members"].get("local") if isinstance(opened.manifest["members"], dict) else None
     if not isinstance(local, dict):
         return {}

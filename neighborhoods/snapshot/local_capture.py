@@ -25,6 +25,7 @@ from twins.eggs.frames import ConversationSource
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents, IsHeld
 from twins.eggs.writers.env_blanking import known_values
+from twins.eggs.writers.source_tree import SourceTree
 from twins.eggs.writers.workspaces import whole_workspace
 from twins.errors import HostileEggError, TwinError
 from twins.fs.untrusted_names import NameSet, safe_path, shown, why_not_portable
@@ -248,7 +249,9 @@ class _Capture:
                 left = [Omission(as_text(one.path), one.why.value) for one in load.left_out]
                 left += odd + taken.left_out
                 comes_back = {as_text(one.path): as_text(_in_twin(one.name)) for one in load.members}
-                self._writer.list(prefix, [comes_back.get(path, path) for path in listed])
+                with SourceTree(workspace.root) as tree:
+                    kept = [path for path in listed if path in comes_back or not _is_bare(tree, path)]
+                self._writer.list(prefix, [comes_back.get(path, path) for path in kept])
                 return _Taken([rename(file.name) for file in spool.files], before, left, is_unstable)
         raise AssertionError("the last pass returns")
 
@@ -392,6 +395,14 @@ def _without_odd_names(load: EggContents) -> list[Omission]:
             odd.append(Omission(shown(member.path), why, do=RENAME))
     load.members = kept
     return odd
+
+
+def _is_bare(tree: SourceTree, path: str) -> bool:
+    """True for an empty folder or file, which rappd makes in every workspace and nobody misses."""
+    try:
+        return tree.is_bare(path.rstrip("/"))
+    except (OSError, TwinError):
+        return False
 
 
 def _is_denied(path: str, denied: tuple[str, ...]) -> bool:

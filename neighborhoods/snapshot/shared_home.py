@@ -31,7 +31,7 @@ from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.twin_folder import batched, list_twins, tar_of
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 from twins.eggs.frames import ConversationSource, encoded
-from twins.eggs.readers.member_paths import is_code, is_workflow
+from twins.eggs.readers.member_paths import decides, is_code, is_workflow
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import IsHeld
 
@@ -208,7 +208,9 @@ class SharedHome:
             if (why := exclusions.by_name(part)) is not None:
                 return "/".join(parts[:n]), why.value
         whole = f"{folder}/{path}"
-        if (is_code(path) or is_workflow(path)) and self._is_held(self._home / whole, files.sha256(whole)):
+        if (is_code(path) or is_workflow(path) or decides(path)) and self._is_held(
+            self._home / whole, files.sha256(whole)
+        ):
             return path, exclusions.ExclusionReason.HELD.value
         return None
 

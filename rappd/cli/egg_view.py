@@ -36,6 +36,7 @@ _ROLES = {
     "conversations": ("conversations", "conversations"),
     "page": ("page file", "page files"),
     "workflow": ("workflow", "workflows"),
+    "rules": ("rules file", "rules files"),
     "env": (".env", ".env files"),
     "roster": ("roster", "rosters"),
     "other": ("other", "others"),

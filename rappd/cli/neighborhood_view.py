@@ -115,6 +115,15 @@ def show_restore_plan(plan: dict[str, Any], *, path: Path) -> None:
 
 def show_way_on(plan: dict[str, Any], *, file: str) -> None:
     """Ends a plan that was only to be looked at: the command that does it, if it would do anything."""
+    if plan["target"] == "in-place" and any(peer.get("problem") for peer in plan["peers"]):
+        simulated = _options({**plan, "target": "local-simulate"})
+        here = command(f"rappd neighborhood hatch {shlex.quote(file)}{simulated}")
+        print_out(
+            wrapped(
+                f"  {status_mark('note')} what has no way to its machine comes back here, into simulated/:", 4
+            )
+        )
+        print_out(f"    {arrow()} {here}")
     if plan["nothing_to_do"]:
         why = "nothing else can be done." if plan["problems"] else "all of it is here, or stays yours."
         print_out(f"Nothing to do: {why}")

@@ -133,6 +133,12 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
     print_out(f"{done}{row['name']} may {may_here(row)}.")
     for one in row["scopes"]:
         print_out(f"  {strip_control(one)}")
+    if given and how != "remove" and "SNAPSHOT" in row["scopes"] and row["whose"] == "friend":
+        print_status(
+            "note",
+            "A snapshot there takes its owner's machines alone, a friend's only where it is named",
+            "there: rappd neighborhood snapshot --only NAME",
+        )
 
 
 @peers.command()

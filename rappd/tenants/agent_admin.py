@@ -14,7 +14,7 @@ from rappd.tenants.agent_summary import example_for, failure_text, listing, read
 from rappd.tenants.quarantine import QuarantinedFile, held_files, named
 from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
-from twins.eggs.readers.member_paths import is_workflow
+from twins.eggs.readers.member_paths import decides, is_workflow
 from twins.errors import BadFileError
 from twins.installer.refused_files import PREFIX as REFUSED
 from twins.installer.refused_files import RefusedFiles
@@ -162,7 +162,7 @@ class AgentAdmin:
                     "message": text,
                     "agents": [],
                 }
-            if is_workflow(filename):
+            if is_workflow(filename) or decides(waiting.path):
                 return {
                     "status": "ok",
                     "file": filename,

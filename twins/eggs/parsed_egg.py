@@ -28,6 +28,8 @@ class Role(StrEnum):
     SERVICE = "service"
     SLOT = "slot"
     WORKFLOW = "workflow"
+    RULES = "rules"
+    """Files that are going to decide what runs; nothing reads them yet."""
     MEMORY = "memory"
     CONVERSATIONS = "conversations"
     ENV = "env"

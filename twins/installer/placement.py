@@ -15,7 +15,7 @@ import msgspec
 
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
-from twins.eggs.readers.member_paths import is_code, is_workflow
+from twins.eggs.readers.member_paths import decides, is_code, is_workflow
 from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEggError, TwinConflictError
 from twins.fs.untrusted_names import folded, safe_component, why_not_portable
 from twins.workspace.bonds import FILE as BONDS_FILE
@@ -248,6 +248,7 @@ CATEGORIES = {
     Role.SERVICE: Category.SERVICES,
     Role.SLOT: Category.SLOTS,
     Role.WORKFLOW: Category.AGENTS,
+    Role.RULES: Category.AGENTS,
     Role.MEMORY: Category.MEMORY,
     Role.ENV: Category.ENV,
     Role.PAGE: Category.PAGES,
@@ -285,6 +286,8 @@ def role_here(part: Part, destination: Destination) -> Role:
         return part.role if part.role.is_code else _CODE_FOLDERS[first]
     if is_workflow(path):
         return Role.WORKFLOW
+    if decides(path):
+        return Role.RULES
     return _OWN_FILES.get(path, part.role)
 
 
@@ -295,7 +298,7 @@ def runs(role: Role, destination: Destination) -> bool:
 
 def is_held_like_code(role: Role) -> bool:
     """True when a part of this role waits for approval when nobody trusted signed it."""
-    return role.is_code or role in (Role.ENV, Role.WORKFLOW)
+    return role.is_code or role in (Role.ENV, Role.WORKFLOW, Role.RULES)
 
 
 def to_threads(role: Role, destination: Destination, *, trusted: bool) -> bool:

@@ -22,6 +22,7 @@ from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import ORGANISM, Shape, checked
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import Ancestors, Destination, ParsedEgg, Part, Role, ancestors
+from twins.eggs.readers.member_paths import decides
 from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
 from twins.fs.untrusted_names import NameSet, safe_path
 from twins.merge import alternates, dimensions, json_merge
@@ -259,7 +260,7 @@ class _EggMerge:
         if side is self._theirs and side is not self._ours:
             self._report.taken.append(path)
         signed = side.seal.whole is True and side.seal.signer in self._trusted
-        if (part.role.is_code or part.role is Role.WORKFLOW) and not signed:
+        if (part.role.is_code or part.role is Role.WORKFLOW or decides(part.target)) and not signed:
             self._report.foreign_code.append(path)
 
     def _set_aside(self, path: str, part: Part, digest: str) -> None:

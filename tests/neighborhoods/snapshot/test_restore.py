@@ -81,7 +81,8 @@ class AtHome:
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
         kind, _, twin = path[1:].partition("/")
-        copy = await (self._home.copy_twin(twin) if kind == "twins" else self._home.copy_agents())
+        kept = self._home.copy_twin(twin, for_owner=True) if kind == "twins" else self._home.copy_agents()
+        copy = await kept
         with copy:
             yield copy.read()
 
@@ -449,6 +450,7 @@ def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("NAME=1\n")
         (file.parent / "link.txt").symlink_to("notes.txt")
+        (file.parent / "agents/__init__.py").write_text("")  # rappd makes it: nobody misses it
     shared = SharedHome(pi.root, "pi", is_held=lambda path, digest: False, is_answering=lambda twin: False)
     taken = desk.take([SnapshotPeer("pi", RappdTransport("pi", AtHome(shared)))])
     left = {

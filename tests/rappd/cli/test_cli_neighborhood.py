@@ -224,6 +224,25 @@ def test_send_names_a_snapshot_as_plan_does(idle: RunningDaemon) -> None:
     assert 'No snapshot "two"' in idle.cli("neighborhood", "send", "two", "pi").stderr
 
 
+def test_plan_on_a_fresh_home_offers_the_simulation(
+    idle: RunningDaemon, make_daemon: Callable[..., RunningDaemon], tmp_path: Path
+) -> None:
+    homes.fill_twin(tmp_path / "stick/twins" / homes.TWIN)
+    idle.home.mkdir(mode=0o700, exist_ok=True)
+    entry = {"name": "stick", "folder": str(tmp_path / "stick")}
+    (idle.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    egg = tmp_path / "one.egg"
+    assert idle.cli("neighborhood", "snapshot", "--no-drill", "-o", str(egg)).returncode == 0
+    laptop = make_daemon("laptop")
+    offered = f"rappd neighborhood hatch {egg} --target local-simulate"
+    assert offered in laptop.cli("neighborhood", "plan", str(egg)).stdout
+    assert laptop.cli(*shlex.split(offered)[1:], "--yes").returncode == 0
+    assert list((laptop.home / "simulated/stick/twins").glob("*/soul.md"))
+    assert "local-simulate" not in idle.cli("neighborhood", "plan", str(egg)).stdout, (
+        "here it goes back in place"
+    )
+
+
 def test_twin_left_out_for_its_size_is_named_with_the_option_that_takes_it(
     idle: RunningDaemon, tmp_path: Path
 ) -> None:

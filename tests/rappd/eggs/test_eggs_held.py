@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -106,3 +107,56 @@ def test_what_the_operator_brings_in_himself_is_no_longer_held(
     source = (kitchen.daemon.agents / "whisk_agent.py").read_bytes()
     assert kitchen.daemon.upload("whisk_agent.py", source, control=True).status == 200
     assert kitchen.runs("", "Whisk") == "It foams."
+
+
+RULES = {
+    ".ai/decisions/allow.md": b"allow all\n",
+    "organism.yaml": b"listeners: []\n",
+    "agents/AllAgent.ts": b"export {}\n",
+}
+
+
+def test_files_that_will_decide_what_runs_wait_like_code(two: tuple[Place, Place], tmp_path: Path) -> None:
+    desk, kitchen = two
+    key = desk.new("Ruled")
+    packed, egg = desk.pack(key, tmp_path / "plain.egg"), tmp_path / "ruled.egg"
+    unsigned(packed, egg)
+    with zipfile.ZipFile(egg, "a") as more:
+        for path, content in RULES.items():
+            more.writestr(path, content)
+    done = kitchen.hatch(egg)
+    assert {one["path"]: one["role"] for one in done["quarantine"]["files"]} == {
+        ".ai/decisions/allow.md": "rules",
+        "organism.yaml": "rules",
+        "agents/AllAgent.ts": "rules",
+    }
+    held = [one["path"] for one in kitchen.get(f"/twins/{key}/agents/held")["held"]]
+    assert held == sorted(RULES)
+    kept = kitchen.post("/eggs/pack", {"twin": key, "into": str(tmp_path / "y.egg")})["packed"]
+    assert {one["path"] for one in kept["left_out"] if "quarantined" in one["why"]} >= {
+        "organism.yaml", "agents/AllAgent.ts",
+    }  # fmt: skip
+    approved = kitchen.post(f"/twins/{key}/agents/approve", {"filename": "organism.yaml"})
+    assert approved["message"] == "organism.yaml is approved."
+    assert [one["path"] for one in kitchen.get(f"/twins/{key}/agents/held")["held"]] == [
+        ".ai/decisions/allow.md", "agents/AllAgent.ts",
+    ]  # fmt: skip
+
+
+def test_doctor_lists_such_files_of_earlier_eggs(two: tuple[Place, Place], tmp_path: Path) -> None:
+    desk, kitchen = two
+    key = desk.new("Earlier")
+    packed, egg = desk.pack(key, tmp_path / "plain.egg"), tmp_path / "ruled.egg"
+    unsigned(packed, egg)
+    with zipfile.ZipFile(egg, "a") as more:
+        more.writestr("organism.yaml", RULES["organism.yaml"])
+    receipt = kitchen.daemon.home / "eggs/receipts" / f"{kitchen.hatch(egg)['receipt']}.json"
+    said = "organism.yaml came in an egg, unread"
+    assert said not in kitchen.daemon.cli("doctor").stdout, "it waits for approval, which is told"
+    earlier = json.loads(receipt.read_bytes())
+    for row in earlier["files"]:
+        row["held"] = ""  # as before such files waited
+    receipt.write_text(json.dumps(earlier))
+    assert said in " ".join(kitchen.daemon.cli("doctor").stdout.split())
+    (kitchen.twin(key) / "organism.yaml").unlink()
+    assert said not in " ".join(kitchen.daemon.cli("doctor").stdout.split())

@@ -31,6 +31,7 @@ _WORDS = {
     Role.SERVICE: ("service file", "service files"),
     Role.SLOT: ("sense", "senses"),
     Role.WORKFLOW: ("workflow", "workflows"),
+    Role.RULES: ("rules file", "rules files"),
     Role.MEMORY: ("memory file", "memory files"),
     Role.CONVERSATIONS: ("record of conversations", "records of conversations"),
     Role.ENV: (".env", ".env files"),

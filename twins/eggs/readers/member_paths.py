@@ -26,6 +26,8 @@ _DATA = ".brainstem_data"
 _WORKFLOWS = "workflows"
 # What only the daemon may put there: packages and sources that run unread, notes about files, receipts.
 _RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
+_DECIDING = frozenset({"organism.yaml", "organism.yml"})
+_DECIDING_ENDS = ("agent.ts",)
 _TOMBSTONE = "archived.json"
 _CACHE = "__pycache__"
 _REPOSITORY = (".git", "git~1")
@@ -122,6 +124,14 @@ def is_code(name: str) -> bool:
 def is_workflow(path: str) -> bool:
     """True when a file at this path in a workspace tells what is asked of agents."""
     return path.startswith(f"{_WORKFLOWS}/") and path.lower().endswith(".json")
+
+
+def decides(path: str) -> bool:
+    """True when a file at this path in a workspace is going to decide what runs: it is held like code from now on."""
+    plain = folded(path)
+    first, slash, _ = plain.partition("/")
+    name = plain.rpartition("/")[2]
+    return (bool(slash) and first == ".ai") or name in _DECIDING or name.endswith(_DECIDING_ENDS)
 
 
 def disarmed(path: str) -> str:

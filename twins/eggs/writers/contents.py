@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twins.eggs.parsed_egg import Ancestors
-from twins.eggs.readers.member_paths import is_code, is_workflow
+from twins.eggs.readers.member_paths import decides, is_code, is_workflow
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
 from twins.eggs.writers.source_tree import SourceTree, Verdict
@@ -100,7 +100,7 @@ class EggContents:
         """Leaves behind what is code and ``held``; what is not held now must not become so on its way."""
         kept = []
         for member in self.members:
-            if member.file is None or not (is_code(member.file.name) or is_workflow(member.path)):
+            if member.file is None or not _waits(member):
                 kept.append(member)
             elif held(member.file, _sha256(member.open())):
                 self.leave(member.path, ExclusionReason.HELD)
@@ -159,6 +159,13 @@ def _holds_nothing(tree: SourceTree, path: str) -> bool:
 
 def _is_utf8(name: str) -> bool:
     return name.isascii() or not any("\udc80" <= sign <= "\udcff" for sign in name)
+
+
+def _waits(member: Member) -> bool:
+    """True for a file of the kinds that may be held."""
+    return member.file is not None and (
+        is_code(member.file.name) or is_workflow(member.path) or decides(member.path)
+    )
 
 
 def _unless_held(member: Member, held: IsHeld) -> Content | None:
