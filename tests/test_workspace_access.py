@@ -70,6 +70,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/diagnostics/agents.py",
         "rappd/diagnostics/home.py",
         "rappd/daemon/ports.py",
+        "rappd/store/lock_holder.py",
     ),
     "keeps files of the home's own, where no worker can write": (
         "agents/providers/secret_file.py",
