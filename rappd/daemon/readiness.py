@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agents.runtime import programs
 from envelopes.errors import ReportableError
 from rappd.daemon.anchoring import Anchoring
 from rappd.errors import StoreError
@@ -22,6 +23,18 @@ log = logging.getLogger(__name__)
 _PROBE_SECONDS = 5.0
 _FRESH_SECONDS = 1.0
 _EXAMINING_SECONDS = 0.5  # the first screens wait so long for the pages of the database
+_LARGE_BYTES = 16 << 20
+"""A smaller database is read at once, whatever the disk."""
+_READ_WITH_PAUSES = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+begun = time.monotonic()
+while os.read(file, 1 << 20):
+    time.sleep(3 * (time.monotonic() - begun))
+    begun = time.monotonic()
+"""
+"""Takes a quarter of what the disk can do, so that a slow card has room for turns; then the pages are in memory. By a
+process of its own: to close the file in this one would end SQLite's locks."""
 
 
 class Readiness:
@@ -46,6 +59,7 @@ class Readiness:
     async def examine(self) -> None:
         """Looks for damaged pages; beside everything else, for a large database takes a while."""
         try:
+            await self._bring_into_memory()
             reading = await asyncio.to_thread(open_reading, self._database)
             try:
                 await asyncio.to_thread(_read_pages, reading)
@@ -60,6 +74,17 @@ class Readiness:
             log.error("%s %s", self._damage, self._damage.do)
         finally:
             self._examined.set()
+
+    async def _bring_into_memory(self) -> None:
+        with contextlib.suppress(OSError):  # without it, it is read at once
+            if (await asyncio.to_thread(self._database.stat)).st_size <= _LARGE_BYTES:
+                return
+            command = programs.python("-S", "-c", _READ_WITH_PAUSES, str(self._database))
+            reading = await asyncio.to_thread(programs.start, command)
+            try:
+                await asyncio.to_thread(reading.wait)
+            finally:
+                await asyncio.shield(asyncio.to_thread(reading.end))
 
     async def examined(self) -> None:
         """Returns when ``examine`` is through, or takes longer than a screen waits."""
