@@ -77,7 +77,7 @@ class DaemonEggOperations:
 
     async def look_at_copy(self, path: Path, progress: Progress | None = None) -> dict[str, Any]:
         """``look`` at a copy of any egg on this machine; ``id`` names the copy, which waits."""
-        async with self._taken_in(path, "") as kept:
+        async with self._taken_in(path, "", hold=True) as kept:
             return await self.look(kept, progress)
 
     async def plan(
@@ -119,7 +119,7 @@ class DaemonEggOperations:
                     progress=progress,
                     cancellation=cancellation,
                 )
-            await asyncio.to_thread(self.waiting.discard, kept)
+            await asyncio.to_thread(self.waiting.let_go, kept)
             if path.parent.parent == self._received:  # no list has to name it any more
                 await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
             return done
@@ -183,7 +183,7 @@ class DaemonEggOperations:
             )
         except ReportableError:
             if url:
-                await asyncio.to_thread(self.waiting.discard, path)
+                await asyncio.to_thread(self.waiting.let_go, path)
             raise
 
     async def _hatch_once_answered(self, path: Path, *, expect_sha256: str, **how: Any) -> dict[str, Any]:
@@ -236,15 +236,15 @@ class DaemonEggOperations:
         return done
 
     @asynccontextmanager
-    async def _taken_in(self, path: Path, expect_sha256: str) -> AsyncIterator[Path]:
+    async def _taken_in(self, path: Path, expect_sha256: str, *, hold: bool = False) -> AsyncIterator[Path]:
         """A copy of an egg; when the block fails, it is gone again. One that waits already stays."""
         egg = await asyncio.to_thread(unsealed, path, self.verbs.home, self.waiting)
-        kept = await asyncio.to_thread(self.waiting.take_in, egg, expect_sha256=expect_sha256)
+        kept = await asyncio.to_thread(self.waiting.take_in, egg, expect_sha256=expect_sha256, hold=hold)
         try:
             yield kept
         except BaseException:
             if kept != path:
-                await asyncio.to_thread(self.waiting.discard, kept)
+                await asyncio.to_thread(self.waiting.let_go, kept)
             raise
 
     @asynccontextmanager

@@ -13,7 +13,9 @@ import secrets
 import shutil
 import stat
 import time
+from collections import Counter
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO
 
 from rappd.daemon.home import Home
@@ -38,6 +40,9 @@ class UploadedEggs:
     def __init__(self, folder: Path, *, keep_seconds: float = _KEEP_SECONDS) -> None:
         self._folder = folder
         self._keep_seconds = keep_seconds
+        self._lock = Lock()
+        self._held: Counter[str] = Counter()
+        """By id: how many tabs look at an egg that they opened."""
 
     def part(self) -> Path:
         """A name for a file that is still coming in. Eggs that waited for more than a day go meanwhile."""
@@ -45,16 +50,21 @@ class UploadedEggs:
         self.remove_old()
         return self._folder / f"{secrets.token_hex(8)}.part"
 
-    def keep(self, part: Path, digest: str, called: str) -> Path:
-        """Moves a file that came in whole to its place, under the name that people know it by."""
+    def keep(self, part: Path, digest: str, called: str, *, hold: bool = False) -> Path:
+        """Moves a file that came in whole to its place, under the name that people know it by.
+
+        One that is held stays until it was let go as often.
+        """
         folder = self._folder / digest
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / _proper(called)
-        part.replace(path)
+        with self._lock:
+            self._held[digest] += hold
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / _proper(called)
+            part.replace(path)
         os.utime(folder)
         return path
 
-    def take_in(self, path: Path, *, expect_sha256: str = "") -> Path:
+    def take_in(self, path: Path, *, expect_sha256: str = "", hold: bool = False) -> Path:
         """A copy of the file at ``path``, with the signature that lies beside it; the file itself when it waits here already.
 
         Raises ``NoSuchFileError``, ``BadFileError`` for what is no regular file, ``BadEggError`` for another hash,
@@ -66,7 +76,7 @@ class UploadedEggs:
             part = self.part()
             try:
                 digest = _copied(path, part)
-                kept = self.keep(part, digest, path.name)
+                kept = self.keep(part, digest, path.name, hold=hold)
             finally:
                 part.unlink(missing_ok=True)
             self._take_signature(path, kept)
@@ -89,8 +99,20 @@ class UploadedEggs:
         """The id of an egg that waits here."""
         return path.parent.name
 
+    def let_go(self, path: Path) -> None:
+        """Throws one away, unless others hold it."""
+        with self._lock:
+            self._held[self.id_of(path)] -= 1
+            if self._held[self.id_of(path)] <= 0:
+                self._remove(path)
+
     def discard(self, path: Path) -> None:
-        """Throws one away."""
+        """Throws one away, whoever holds it."""
+        with self._lock:
+            self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        self._held.pop(self.id_of(path), None)
         shutil.rmtree(path.parent, ignore_errors=True)  # what resists goes after a day
 
     def keep_signature(self, kept: Path, signature: bytes) -> None:

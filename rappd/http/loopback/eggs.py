@@ -56,7 +56,7 @@ async def lay_down(request: web.Request) -> web.StreamResponse:
     part = await asyncio.to_thread(waiting.part)
     try:
         digest = await _receive(request, part)
-        path = await asyncio.to_thread(waiting.keep, part, digest, name)
+        path = await asyncio.to_thread(waiting.keep, part, digest, name, hold=True)
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
 
@@ -65,7 +65,7 @@ async def lay_down(request: web.Request) -> web.StreamResponse:
             await asyncio.to_thread(waiting.keep_signature, path, signature)
             return {"file": name, **await daemon.eggs.look(path, progress)}
         except BaseException:
-            await asyncio.to_thread(waiting.discard, path)
+            await asyncio.to_thread(waiting.let_go, path)
             raise
 
     return await answering(request, work)
@@ -291,10 +291,10 @@ async def throw_away(request: web.Request) -> web.Response:
 @routes.delete("/eggs/{id}")
 @operator_only
 async def discard(request: web.Request) -> web.Response:
-    """Throws away an egg that waits here unhatched."""
+    """Throws away an egg that waits here unhatched, unless another tab looks at it."""
     waiting = request.app[DAEMON].eggs.waiting
     path = await asyncio.to_thread(waiting.find, request.match_info["id"])
-    await asyncio.to_thread(waiting.discard, path)
+    await asyncio.to_thread(waiting.let_go, path)
     return ok({"status": "ok"})
 
 

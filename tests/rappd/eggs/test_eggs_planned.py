@@ -92,6 +92,18 @@ def test_an_egg_waits_under_its_name_and_inside_its_folder(two: tuple[Place, Pla
     assert laid["id"] not in kitchen.waiting()
 
 
+def test_an_egg_that_two_tabs_look_at_stays_until_both_are_done(two: tuple[Place, Place]) -> None:
+    desk, kitchen = two
+    path = Path(desk.post("/eggs/pack", {"twin": desk.new("Shared")})["packed"]["path"])
+    first, second = (kitchen.lay_down(path.read_bytes(), "shared.egg") for _ in range(2))
+    ident = first["id"]
+    assert second["id"] == ident
+    assert kitchen.ask("DELETE", f"/eggs/{ident}").status == 200
+    assert kitchen.post("/eggs/plan", {"id": ident})["plan"]["egg"]["file"] == "shared.egg"
+    kitchen.post("/eggs/hatch", {"id": ident})
+    assert ident not in kitchen.waiting()
+
+
 def test_a_signature_beside_a_file_counts_for_the_daemon_too(
     two: tuple[Place, Place], tmp_path: Path
 ) -> None:
