@@ -1,7 +1,7 @@
 /** Machines › Neighborhood: all machines as a picture, taking a snapshot of them, and the snapshots. */
 
 import { Problem } from "../../lib/api.js";
-import { bytes, count, joinNames } from "../../lib/format.js";
+import { bytes, joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { listen } from "../../lib/listen.js";
 import { stripControl } from "../machines/labels.js";
@@ -151,7 +151,7 @@ function result({ snapshot, failed, oversize, left_out: left, partial, untried }
     failed.length > 0 && h("p", { class: "soft" }, "Take another when they answer: only what is missing or changed is copied."),
     ...reasons.map((why) => {
       const kept = others.filter((one) => one.why === why).map(({ path }) => path);
-      return h("p", { class: "soft" }, stripControl(`Left out: ${joinNames(kept, NAMED)} (${why}).`));
+      return h("p", { class: "soft" }, stripControl(`Left out: ${joinNames(kept)} (${why}).`));
     }),
   ];
 }
