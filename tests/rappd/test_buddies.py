@@ -127,13 +127,24 @@ def test_it_feeds_itself_and_says_how_it_is_in_conversation(zoo: Zoo) -> None:
     assert "This is Talker" in zoo.says_to(key, "feed yourself")
     assert "Talker, a hatchling" in zoo.says_to(key, "How are you?")
     zoo.says_to(key, "explore")
-    assert zoo.status(key)["xp"] == 5, "three for exploring, two for having met somebody"
+    # three for exploring, two for having met somebody, which is written down behind the answer
+    zoo.daemon.wait_for(lambda: zoo.status(key)["xp"] == 5, what="what it met to be written down")
 
     def heard() -> list[tuple[str, str]]:
         kept = json.loads(zoo.data(key).joinpath("buddy.json").read_text())["organism"]["context_memory"]
         return [(one["text"], one["source"]) for one in kept]
 
     zoo.daemon.wait_for(lambda: heard()[-2:] == [("How are you?", "chat"), ("explore", "chat")])
+
+
+def test_it_is_asked_for_what_it_remembers(zoo: Zoo) -> None:
+    key = zoo.new("Knows")
+    zoo.does(key, "feed")
+    zoo.does(key, "remember", text="favorite-color: purple", kind="preference")
+    assert "favorite-color: purple" in zoo.says_to(key, "what is my favorite color?")
+    assert "remembers nothing of that" in zoo.says_to(key, "what is my favorite number?")
+    zoo.says_to(key, "remember that my favorite number is seven")
+    assert "seven" in zoo.says_to(key, "what is my favorite number?")
 
 
 def test_nobody_else_is_offered_a_buddys_agent(zoo: Zoo) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from agents.contract.agent import is_structural
 from agents.providers.offline.neighborhood_commands import RESTORING, neighborhood_deed
 from agents.providers.offline.peer_prefix import ASKING
-from agents.providers.offline.recall import RECALLING, recalling, remembered
+from agents.providers.offline.recall import RECALLING, asking_buddy, recalling, remembered
 from agents.providers.offline.responses import (
     NO_MODEL,
     NOTHING_RUN,
@@ -80,8 +80,11 @@ def _looked_up(
     tools: Sequence[Tool],
     found: Sequence[tuple[str, str]],
     summaries: Mapping[str, str],
-) -> str:
-    """The answer to such a question: what is remembered of it, or that nobody knows. "" for any other result."""
+) -> Decision | str:
+    """The answer to such a question: what is remembered of it, or that nobody knows. "" for any other result.
+
+    A buddy, whose memory has nothing of it, is asked for what it remembers itself.
+    """
     before = messages[: len(messages) - len(found)]
     asked = [message for message in before if message.get("role") == "user"]
     if len(found) > 1 or found[0][0] != RECALLING or not asked:
@@ -90,8 +93,11 @@ def _looked_up(
     decision = decided(said, tools)
     if decision.ready or lookup(decision, _text(asked[-1]), tools) is None:
         return ""
-    memories = remembered(_text(asked[-1]), found[0][1])
-    return recalled(memories) if memories else nothing_fits(tools, summaries=summaries)
+    if memories := remembered(_text(asked[-1]), found[0][1]):
+        return recalled(memories)
+    if (call := asking_buddy(_text(asked[-1]), tools)) is not None:
+        return Decision(call[0], call[1], reason="call")
+    return nothing_fits(tools, summaries=summaries)
 
 
 def asked_last(messages: Sequence[Message]) -> str:

@@ -14,6 +14,8 @@ RECALLING = "ContextMemory"
 """The agent that reads the memory."""
 REMEMBERING = "ManageMemory"
 """The agent that writes it."""
+BUDDY = "Buddy"
+"""The agent of a buddy, which has a memory of its own."""
 
 _MOST_KEYWORDS = 6
 _MOST_READ = 50
@@ -73,6 +75,18 @@ def recalling(text: str, tools: Sequence[Tool]) -> tuple[Tool, dict[str, Any]] |
         return None
     # stems are found within the words of a memory, too: "serviced" in "service"
     arguments = {"keywords": [stem(word) for word in words], "max_messages": _MOST_READ}
+    return (tool, arguments) if fits(arguments, tool["function"].get("parameters")) else None
+
+
+def asking_buddy(text: str, tools: Sequence[Tool]) -> tuple[Tool, dict[str, Any]] | None:
+    """The call that looks a question up in what a buddy remembers itself; None for who is no buddy."""
+    tool = next((one for one in tools if one.get("function", {}).get("name") == BUDDY), None)
+    if tool is None or not keywords_of(text):
+        return None
+    # a buddy gives what has all these words, so that "favorite number" must not become "favorite"
+    words = dict.fromkeys(re.findall(r"\w[\w-]*", text.casefold()))
+    asked = [stem(word) for word in words if len(word) >= _SHORTEST and word not in STOP]
+    arguments = {"action": "recall", "text": " ".join(asked)}
     return (tool, arguments) if fits(arguments, tool["function"].get("parameters")) else None
 
 
