@@ -62,9 +62,11 @@ async def _talk(phone: PhoneClient, said: list[str]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_every_call_that_was_performed_is_in_its_callers_record(tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_every_call_that_was_performed_is_in_its_callers_record(tmp_path: Path, address: str) -> None:
     chance = random.Random(19)
-    desk, pi = (Machine(tmp_path / name, name, LLM_FAKE="1") for name in ("desk", "pi"))
+    listens = {"RAPPD_PEERS_ADDRESS": address, "LLM_FAKE": "1"}
+    desk, pi = (Machine(tmp_path / name, name, **listens) for name in ("desk", "pi"))
     pi.drop("stamp_agent.py", agent_source("Stamp"))
     desk.start()
     pi.start()
