@@ -9,6 +9,7 @@ import orjson
 
 from envelopes.codecs import pictures
 from envelopes.codecs.pictures import Picture
+from envelopes.codecs.strict_json import not_utf8
 from envelopes.envelope import DONE, HELP, PICTURES, Envelope, is_uuid, new_id
 from envelopes.errors import MalformedError
 
@@ -76,7 +77,8 @@ def decode_request(raw: bytes) -> ChatRequest:
     except orjson.JSONDecodeError:
         body = None
     if not isinstance(body, dict):
-        raise MalformedError("Request body must be a JSON object", do='Send {"user_input": "…"}.')
+        told = not_utf8(raw) or "Request body must be a JSON object"
+        raise MalformedError(told, do='Send {"user_input": "…"}.')
     text = body.get("user_input")
     if text is not None and not isinstance(text, str):
         raise MalformedError("user_input must be a string", do='Send {"user_input": "…"}.')

@@ -208,3 +208,12 @@ def too_deep(value: object, limit: int = MAX_RECORDED_DEPTH) -> bool:
         if not level:
             return False
     return True
+
+
+def not_utf8(raw: bytes) -> str:
+    """The sentence for words in another encoding, with the first byte that tells it, counted from 1; "" for UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return f"These words are not text in UTF-8 (byte {error.start + 1})"
+    return ""

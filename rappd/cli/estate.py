@@ -36,7 +36,7 @@ def estate() -> None:
 @estate.command()
 @JSON
 def show(as_json: bool) -> None:
-    """Show the estate, the doors derived from its rappids, and estates kept as data. Nothing is looked up."""
+    """Show the estate, the links to it, and estates kept as data. Nothing is looked up."""
     found = estate_here(writes=False).show()
     if as_json:
         print_json(found)

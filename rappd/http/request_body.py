@@ -10,7 +10,7 @@ import orjson
 from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
 
 from envelopes.codecs import emergence, wire
-from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, too_deep
+from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, not_utf8, too_deep
 from envelopes.errors import ReportableError
 
 BODY_SECONDS = 30.0
@@ -64,7 +64,7 @@ async def json_object(request: web.Request) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
-        raise InvalidBodyError("Request body must be a JSON object", do="Send {…}.")
+        raise InvalidBodyError(not_utf8(raw) or "Request body must be a JSON object", do="Send {…}.")
     check_depth(found)
     return found
 
