@@ -23,9 +23,15 @@ def _decode(**body: Any) -> ChatRequest:
     return decode_request(orjson.dumps(body))
 
 
-@pytest.mark.parametrize("raw", [b"", b"[]", b'"text"', b"{", b"null", b"\xff\xfe"])
+@pytest.mark.parametrize("raw", [b"", b"[]", b'"text"', b"{", b"null"])
 def test_a_body_that_is_no_object_gets_the_published_text(raw: bytes) -> None:
     with pytest.raises(MalformedError, match=r"^Request body must be a JSON object$"):
+        decode_request(raw)
+
+
+@pytest.mark.parametrize(("raw", "byte"), [(b"\xff\xfe", 1), (b'{"user_input":"caf\xe9"}', 19)])
+def test_words_in_another_encoding_are_told_as_such(raw: bytes, byte: int) -> None:
+    with pytest.raises(MalformedError, match=rf"^These words are not text in UTF-8 \(byte {byte}\)$"):
         decode_request(raw)
 
 

@@ -65,7 +65,6 @@ def test_any_content_type_is_parsed(fake_daemon: RunningDaemon, content_type: st
         (b"", "Request body must be a JSON object"),
         (b"{", "Request body must be a JSON object"),
         (b"[]", "Request body must be a JSON object"),
-        (b'{"user_input":"caf\xe9"}', "These words are not text in UTF-8 (byte 19)"),
         (b"{}", "user_input is required"),
         (b'{"user_input":"  "}', "user_input is required"),
         (b'{"user_input":5}', "user_input must be a string"),
