@@ -12,7 +12,7 @@ import orjson
 
 from envelopes.codecs.pictures import recorded
 from envelopes.envelope import HELP
-from rappd.dispatch.dispatcher import now
+from rappd.dispatch.rows import now
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.store.conversation_table import (
     SEARCH_EVENTS,

@@ -14,7 +14,8 @@ from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
-from rappd.dispatch.dispatcher import Dispatcher, on_thread
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rows import on_thread
 from rappd.errors import ConflictError, RefusedError
 from rappd.store.records import Event
 from rappd.tenants.request_handler import LOOK

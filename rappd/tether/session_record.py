@@ -9,7 +9,8 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, THREAD, Envelope, new_id
-from rappd.dispatch.dispatcher import Dispatcher, now
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rows import now
 from rappd.dispatch.unrecorded_replies import UnrecordedReplyError
 from rappd.errors import NotFoundError
 from rappd.store.records import Event, Record, ThreadInfo

@@ -7,7 +7,7 @@ import asyncio
 from aiohttp import web
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
-from rappd.dispatch.dispatcher import thread_of
+from rappd.dispatch.rows import thread_of
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only, tenant_of
 from rappd.http.request_body import InvalidBodyError, InvalidFieldError, check_depth, json_object

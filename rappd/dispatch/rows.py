@@ -1,0 +1,112 @@
+"""Envelopes as rows of the event log: the thread that each is on, and what of it is kept."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import orjson
+
+from envelopes.codecs import emergence
+from envelopes.envelope import ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id
+from envelopes.errors import MalformedError
+from envelopes.thread_id import thread_id
+from rappd.store.records import Record, ThreadInfo
+from rappd.transcript.summaries import headline
+
+log = logging.getLogger(__name__)
+
+
+def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
+    """A peer's record on this machine's own thread: what it says of its thread is a claim, kept beside."""
+    claimed = envelope.extensions.get(THREAD)
+    text = orjson.dumps(claimed or envelope.id).decode()
+    thread = thread_id(workspace, envelope.sender, text)
+    title = envelope.data.get("user_input") or envelope.data.get("prompt") or envelope.data.get("agent")
+    info = ThreadInfo(thread, workspace, envelope.sender, text, headline(str(title or "")), now())
+    found = on_thread(envelope, thread)
+    if claimed:
+        found.extensions[PEER_THREAD] = claimed
+    return found, info
+
+
+def record_of(envelope: Envelope, *, answers: bool) -> Record:
+    """The row of an envelope that is on a thread. Raises ``MalformedError`` for data that is no JSON."""
+    if envelope.verb == HELP and "conversation_history" in envelope.data:
+        envelope = _without_history(envelope)
+    return Record(
+        envelope.extensions[THREAD],
+        envelope.verb,
+        envelope.sender,
+        envelope.recipient,
+        envelope.id,
+        emergence.encode(envelope),
+        time.time_ns() // 1000,
+        answers,
+    )
+
+
+def opened(
+    envelope: Envelope, workspace: str, session: Any, title: str, *, fresh: bool
+) -> tuple[Envelope, ThreadInfo]:
+    """A record on the thread of its caller's session, or on one of its own, and that thread's information."""
+    if session is None:
+        session, fresh = new_id(), True
+    thread, text = thread_of(workspace, envelope.sender, session)
+    info = ThreadInfo(thread, workspace, envelope.sender, text, headline(title), now(), fresh)
+    return on_thread(envelope, thread), info
+
+
+def thread_of(workspace: str, caller: str, session: Any) -> tuple[str, str]:
+    """The thread of a caller's session in a workspace, and the session as JSON text."""
+    text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
+    return thread_id(workspace, caller, text), text
+
+
+def on_thread(envelope: Envelope, thread: str) -> Envelope:
+    """The same record on a thread of this machine."""
+    return Envelope(
+        envelope.id,
+        envelope.sender,
+        envelope.recipient,
+        envelope.verb,
+        envelope.data,
+        {**envelope.extensions, THREAD: thread},
+    )
+
+
+def recordable(reply: Envelope) -> tuple[Envelope, Record]:
+    """A reply and its record. What cannot be written down cannot be sent either: that is the answer, then."""
+    try:
+        return reply, record_of(reply, answers=True)
+    except MalformedError as problem:
+        log.error("an answer cannot be written down: %s", problem)
+        refused = Envelope(
+            reply.id,
+            reply.sender,
+            reply.recipient,
+            ERROR,
+            {"code": 500, "msg": "The answer cannot be written down.", "reason": "failed"},
+            reply.extensions,
+        )
+        return refused, record_of(refused, answers=True)
+
+
+def _without_history(envelope: Envelope) -> Envelope:
+    """Replaces the client's conversation history by its size: it is input, not log."""
+    history = envelope.data["conversation_history"]
+    kept = {key: value for key, value in envelope.data.items() if key != "conversation_history"}
+    return Envelope(
+        envelope.id,
+        envelope.sender,
+        envelope.recipient,
+        envelope.verb,
+        {**kept, "history_messages": len(history)},
+        envelope.extensions,
+    )
+
+
+def now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
