@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ import orjson
 from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.errors import NotFoundError, RefusedError, UsageProblemError
+from rappd.errors import NotFoundError, RefusedError, StoreError, UsageProblemError
 from rappd.tether.devices import WORKFLOW, Device
 from rappd.tether.errors import SessionClosedError
 from rappd.tether.events import history
@@ -119,20 +120,21 @@ class Coordinator:
         return self._shown(run)
 
     async def control(self, session: Session, action: str, name: str = "") -> dict[str, Any]:
-        """Performs ``pause``, ``resume`` or ``abort``. Raises ``NoSuchWorkflowError``, ``WorkflowStateError``."""
+        """Performs ``pause``, ``resume`` or ``abort``.
+
+        Raises ``NoSuchWorkflowError``, ``WorkflowStateError``, and ``StoreError`` for what cannot be recorded: to pause
+        and to go on count once they stand in the record.
+        """
         run = await self._known(session)
         if run is None or run.state.is_over or (name and name != run.record.name):
             raise NoSuchWorkflowError("No such workflow runs in this session.", do="rappd workflows list")
         async with run.lock:
-            if action == "pause":
-                actions = run.state.pause()
-            elif action == "resume":
-                actions = run.state.resume()
+            if action in ("pause", "resume"):
+                await self._change_recorded(run, action)
             elif action == "abort":
-                actions = run.state.abort()
+                await self._perform(run, run.state.abort())
             else:
                 raise UsageProblemError(f'"{action[:40]}" is no action.', do="start, pause, resume or abort")
-            await self._perform(run, actions)
         await self._dispatcher.flush()
         return self._shown(run)
 
@@ -296,20 +298,39 @@ class Coordinator:
         run.record.step += 1
         return run.state.answered()
 
+    async def _change_recorded(self, run: _Run, action: str) -> None:
+        """Pauses a run, or goes on with it. Nothing is changed where it cannot be written down."""
+        state, before = copy(run.state), run.record.status
+        written, *others = state.pause() if action == "pause" else state.resume()
+        assert isinstance(written, Write)
+        run.record.status = written.status
+        try:
+            told = noting.position(run.record, run.workflow)
+            text, by = self._status_text(run, written), run.workflow.driver.name
+            await self._sessions.note_first(run.session, noting.WORKFLOW, by=by, text=text, workflow=told)
+        except StoreError:
+            run.record.status = before
+            raise
+        run.state = state
+        await self._perform(run, others)
+
     def _write(self, run: _Run, action: Write) -> None:
         run.record.status = action.status
+        if action.preempted:
+            step = min(run.record.step, len(run.workflow.steps))
+            self._note(run, noting.PREEMPTED, f"Interrupted: step {step} is asked again afterwards.")
+        else:
+            self._note(run, noting.WORKFLOW, self._status_text(run, action))
+
+    def _status_text(self, run: _Run, action: Write) -> str:
         title = run.workflow.title
         step = min(run.record.step, len(run.workflow.steps))
-        if action.preempted:
-            self._note(run, noting.PREEMPTED, f"Interrupted: step {step} is asked again afterwards.")
-            return
-        text = {
+        return {
             Status.RUNNING: f"{title} goes on with step {step}.",
             Status.PAUSED: f"{title} is paused. {action.why}".strip(),
             Status.DONE: f"{title} is done.",
             Status.ABORTED: f"{title} was aborted. {action.why}".strip(),
         }[action.status]
-        self._note(run, noting.WORKFLOW, text)
 
     def _note(self, run: _Run, kind: str, text: str, **more: Any) -> None:
         told = noting.position(run.record, run.workflow)

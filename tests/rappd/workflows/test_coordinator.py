@@ -1,4 +1,4 @@
-"""A step whose answer is recorded at the very moment at which its turn is stopped: the answer counts."""
+"""The Coordinator beside a record that a test makes: an answer at the last moment, and a disk without room."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import orjson
+import pytest
 
 from envelopes.envelope import DONE
+from rappd.errors import StoreError
 from rappd.store.records import Event
 from rappd.workflows import run_record as noting
 from rappd.workflows.coordinator import Coordinator, _Run
 from rappd.workflows.definition import Participant, Step, Workflow
 from rappd.workflows.run_record import RunRecord
-from rappd.workflows.run_state import RunState
+from rappd.workflows.run_state import RunState, Status
 
 WORKFLOW = Workflow("two", "Two", [Participant("Ann")], [Step("Ann", "one"), Step("Ann", "two")])
 
@@ -58,3 +60,33 @@ async def test_interrupted_step_that_was_answered_is_not_noted_as_interrupted() 
     await work
     assert noting.PREEMPTED not in [kind for kind, _ in notes], notes
     assert ("demo_step", "Step 2 of 2: Ann") in notes, "the step after it is the next"
+
+
+@pytest.mark.parametrize(("action", "before"), [("pause", Status.RUNNING), ("resume", Status.PAUSED)])
+async def test_change_that_cannot_be_written_down_is_none(action: str, before: Status) -> None:
+    is_full = True
+    notes: list[str] = []
+
+    async def note_first(session: object, kind: str, *, by: str, text: str, **_: Any) -> None:
+        if is_full:
+            raise StoreError("The disk is full.", do="Make room.")
+        notes.append(text)
+
+    async def flush() -> None: ...
+
+    def nobody(_: str) -> None:
+        return None
+
+    sessions: Any = SimpleNamespace(record=Record(), note_first=note_first, participants=None)
+    coordinator = Coordinator(SimpleNamespace(flush=flush), sessions, SimpleNamespace(), nobody)  # type: ignore[arg-type]
+    session: Any = SimpleNamespace(id="session", thread="thread", closed=False)
+    record = RunRecord("run", "two", "session", "", "", {}, status=before)
+    run = _Run(session, WORKFLOW, record, RunState(2, status=before))
+    run.state.asking = True  # a turn is under way, as it may be in both states
+    coordinator._runs["session"] = run
+    with pytest.raises(StoreError):
+        await coordinator.control(session, action)
+    assert (run.state.status, run.record.status, notes) == (before, before, [])
+    is_full = False
+    shown = await coordinator.control(session, action)
+    assert shown["status"] != before and len(notes) == 1
