@@ -14,7 +14,7 @@ from rappd.cli.neighborhood_snapshot import diff, drill, snapshot, snapshots
 
 @click.group(cls=SuggestingGroup)
 def neighborhood() -> None:
-    """Copy all your machines into one file, and bring them back."""
+    """Back up all your machines into one file and bring them back; share places with others."""
 
 
 for command in (members, probe, token, snapshot, snapshots, schedule, drill, diff, plan, hatch, send):

@@ -29,7 +29,7 @@ _PUBLISHED = {"neighborhood": "paired members may call it", "public": "every pai
 @click.command("list")
 @JSON
 def list_(as_json: bool) -> None:
-    """List the neighborhoods that you joined, and those that lie here as data."""
+    """List the shared places (neighborhoods) that you joined, and those that lie here as data."""
     daemon = ControlClient(Home.here())
     found = daemon.get("/neighborhoods") if daemon.running() else places_here(writes=False).listing()
     if as_json:
@@ -61,7 +61,7 @@ def list_(as_json: bool) -> None:
 @click.option("--about", default="", help="A sentence about it.")
 @JSON
 def create(name: str, about: str, as_json: bool) -> None:
-    """Create the neighborhood NAME; you are its first member."""
+    """Create the shared place (neighborhood) NAME; you are its first member."""
     daemon = ControlClient(Home.here())
     if daemon.running():
         found = daemon.post("/neighborhoods", {"name": name, "about": about})

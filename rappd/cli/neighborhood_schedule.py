@@ -24,7 +24,7 @@ from rappd.daemon.home import Home
 )
 @JSON
 def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json: bool) -> None:
-    """Take a snapshot at set times: daily 03:00, weekly sunday 03:00, every 6 hours; off ends it.
+    """Back up all machines (a snapshot) at set times: daily 03:00, weekly sunday 03:00, every 6 hours; off ends it.
 
     What was missed while rappd was stopped runs once at its next start. After each whole one, older ones that
     the schedule made are removed, but for the last N and the last restorable one. Without RULE, show it.

@@ -52,7 +52,7 @@ def snapshot(
     no_drill: bool,
     as_json: bool,
 ) -> int:
-    """Copy this machine and all others of the neighborhood into one file.
+    """Back up all machines, this one and the others, into one file: a snapshot.
 
     Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
     """
@@ -96,7 +96,7 @@ def snapshot(
 @click.command()
 @JSON
 def snapshots(as_json: bool) -> None:
-    """List the snapshots, the newest first, and whether each can be restored."""
+    """List the backups of all machines (snapshots), the newest first, and whether each can be restored."""
     from datetime import datetime
     from time import time
 

@@ -58,7 +58,7 @@ export function neighborhoodView(place) {
       bars.element,
       outcome,
     ),
-    h("section", { class: "group" }, h("h2", {}, "Snapshots"), schedule, snapshots),
+    h("section", { class: "group" }, h("h2", {}, "Backups of all machines (snapshots)"), schedule, snapshots),
   );
 
   const lists = [
