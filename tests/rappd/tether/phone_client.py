@@ -17,7 +17,7 @@ from rappd.tether import proofs
 from rappd.tether.framing import Assembler
 from rappd.tether.proofs import Parts
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 class Reply(Protocol):
