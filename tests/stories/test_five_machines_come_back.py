@@ -60,6 +60,7 @@ def test_five_wiped_machines_come_back_with_an_open_call_and_a_frozen_program(
         assert one.resumes(twins[one.name], "counter")["frames"] == [{"frame": 1, "result": "13"}]
 
     mill.start()
+    mill.rappd("peers", "revoke", "desk", "--yes")  # whose key is another now
     pair_all(desk, mill, whose=FRIEND, back=MINE)
     (call,) = [row for row in desk.told("outbox", "list")["outbox"] if row["state"] == "open"]
     assert call["what"] == "how high is the water?"
