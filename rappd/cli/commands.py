@@ -32,7 +32,10 @@ COMMANDS = {
     "token": ("rappd.cli.token:token", "Let a program call this machine."),
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "estate": ("rappd.cli.estate:estate", "What is yours, by its rappid; as one egg."),
-    "neighborhood": ("rappd.cli.neighborhood:neighborhood", "All machines: back up, plan, hatch; shared places."),
+    "neighborhood": (
+        "rappd.cli.neighborhood:neighborhood",
+        "All machines: back up, plan, hatch; shared places.",
+    ),
     "fleet": ("rappd.cli.fleet:fleet", "All your machines at once: status, archive_estate."),
     "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
     "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),

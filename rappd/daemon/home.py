@@ -14,7 +14,6 @@ from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home_check import find_obstacle
 from rappd.errors import ConflictError, HomeUnusableError
-from rappd.store.connections import ANCHORS
 
 USUAL = ".rapp"
 OPERATOR_KEY = "operator.key"
@@ -123,6 +122,8 @@ class Home:
 
         A daemon makes the database before it makes the key of its operators.
         """
+        from rappd.store.connections import ANCHORS  # imports SQLite, which most commands do without
+
         left = (self.database, self.database.with_name(ANCHORS))
         return (self.keys / OPERATOR_KEY).exists() and not any(path.exists() for path in left)
 

@@ -195,7 +195,10 @@ def test_schedule_and_its_failure_stay_on_the_page(
 ) -> None:
     page = open_page(desk)
     assert desk.cli("neighborhood", "schedule", "every", "1", "minute", "--keep", "2").returncode == 0
-    snapshots = page.locator("section.group", has=page.get_by_role("heading", name="Backups of all machines (snapshots)", exact=True))
+    snapshots = page.locator(
+        "section.group",
+        has=page.get_by_role("heading", name="Backups of all machines (snapshots)", exact=True),
+    )
     expect(snapshots).to_contain_text("Taken by itself: every 1 minute, next today")
     expect(snapshots).to_contain_text("✗ Fails since today", timeout=120_000)
     expect(snapshots).to_contain_text("shed")

@@ -142,7 +142,7 @@ def shown_at(desk: Machine) -> dict[str, str]:
         "machines": "css=.machine",
         "machines/peer/pi": "css=.column h2",
         "machines/outbox": "read the rain gauge",
-        "machines/neighborhood": "cannot be read until it is here",
+        "machines/neighborhood": "offline, cannot be backed up",
         "devices": "No phone yet.",
         "waiting": "oven_agent.py",
         "activity": "css=.row",

@@ -29,6 +29,7 @@ from twins.installer.placement import (
     install_target,
     is_held_like_code,
     runs,
+    to_threads,
 )
 from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
 from twins.installer.quarantine import QuarantineList
@@ -202,6 +203,10 @@ class Installer:
             if done.conversations == 0 and not done.receipt.files:
                 self.receipts.forget(done.receipt.id)  # all that was said is here, too: nothing happened
                 done.receipt = None
+        elif self._conversations is not None and any(
+            to_threads(part.role, opened.destination, trusted=True) for part in opened.parts
+        ):
+            done.conversations = 0  # the threads have them
         return done
 
     def rollback(

@@ -65,7 +65,7 @@ async def lay_down(request: web.Request) -> web.StreamResponse:
             await asyncio.to_thread(waiting.keep_signature, path, signature)
             return {"file": name, **await daemon.eggs.look(path, progress)}
         except BaseException:
-            await asyncio.to_thread(waiting.let_go, path)
+            await asyncio.to_thread(waiting.discard, path)
             raise
 
     return await answering(request, work)

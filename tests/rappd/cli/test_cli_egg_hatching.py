@@ -133,7 +133,7 @@ def test_taking_back(idle: RunningDaemon, kitchen: Gardener, running: bool) -> N
         idle.start()
     assert idle.cli("egg", "hatchings").stdout == "Nothing was hatched here yet.\n"
     receipt = json.loads(idle.cli("egg", "hatch", str(egg), "--json").stdout)["hatched"]["receipt"]
-    assert re.search(rf"{receipt}  gardener  twin +3 ", idle.cli("egg", "hatchings").stdout)
+    assert re.search(rf"{receipt}  gardener  twin +4 ", idle.cli("egg", "hatchings").stdout)
     (idle.home / "twins" / kitchen.key / "soul.md").write_text("# mine\n")
     refused = idle.cli("egg", "rollback", receipt)
     assert refused.returncode == 9

@@ -20,6 +20,7 @@ const GROUPS = {
   http: "Page and HTTP",
   eggs: "Eggs",
   peers: "Other machines",
+  listen: "Listening",
   legacy: "Legacy listener",
   tether: "Phones",
   neighborhood: "Neighborhood",
