@@ -241,14 +241,15 @@ def test_unfit_picture_files_are_refused_by_name_before_anything_is_sent(
         "empty.png": b"",
         "vast.png": png() + bytes(2 << 20),
     }
-    files |= {f"{n}.png": png() + bytes(3 << 19) for n in "abc"}
+    gif = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"  # of which nothing is left out
+    files |= {f"{n}.gif": gif + bytes(3 << 19) for n in "abc"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     for names, code, words in (
         (["notes.txt"], 5, "notes.txt is no PNG, JPEG, GIF or WebP picture"),
         (["dot.png", "empty.png"], 5, "empty.png is empty"),
         (["vast.png"], 5, "vast.png is larger than 2.0 MiB"),
-        (["a.png", "b.png", "c.png"], 5, "4.5 MiB together; 4.0 MiB are the most"),
+        (["a.gif", "b.gif", "c.gif"], 5, "4.5 MiB together; 4.0 MiB are the most"),
         (["dot.png"] * 5, 5, "--picture has 5 pictures; 4 are the most"),
         (["gone.png"], 4, 'gone.png"'),
     ):

@@ -15,6 +15,10 @@ export function go(id, ...rest) {
   location.hash = `#/${[id, ...rest].map(encodeURIComponent).join("/")}`;
 }
 
+/** The editor's address for an agent file of the brainstem, or of the twin `key`. */
+export const editPath = (filename, key = "") =>
+  `#/${["agents", "edit", filename, ...(key ? [key] : [])].map(encodeURIComponent).join("/")}`;
+
 function decode(part) {
   try {
     return decodeURIComponent(part);

@@ -2,7 +2,7 @@
 
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
-import { listen } from "../lib/listen.js";
+import { listen } from "../lib/dom.js";
 import { machinesView } from "../components/machines/machines-view.js";
 import { neighborhoodView } from "../components/neighborhood/neighborhood-view.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";

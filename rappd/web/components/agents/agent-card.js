@@ -6,7 +6,7 @@ import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { firstSentence } from "../../lib/format.js";
 import { agentsChanged, undo } from "./agent-import.js";
-import { editPath } from "../editor/edit-path.js";
+import { editPath } from "../../lib/router.js";
 import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
 import { openSource } from "./source-dialog.js";

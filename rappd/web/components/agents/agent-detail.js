@@ -6,7 +6,7 @@ import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
-import { editPath } from "../editor/edit-path.js";
+import { editPath } from "../../lib/router.js";
 import { runForm } from "./run-form.js";
 import { listing } from "./source-dialog.js";
 

@@ -5,7 +5,7 @@ import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
 import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
-import { editPath } from "../editor/edit-path.js";
+import { editPath } from "../../lib/router.js";
 import { failedFiles } from "./failed-files.js";
 import { routesOf } from "../twins/twins-state.js";
 

@@ -2,7 +2,7 @@
 
 import { h } from "../../lib/dom.js";
 import { agentCard, stateOf } from "./agent-card.js";
-import { editPath } from "../editor/edit-path.js";
+import { editPath } from "../../lib/router.js";
 import { quarantinedList } from "./quarantined-files.js";
 import { rapplicationCard } from "./rapplication-card.js";
 

@@ -2,7 +2,7 @@
 
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
-import { listen } from "../../lib/listen.js";
+import { listen } from "../../lib/dom.js";
 import { failedFilesView } from "../agents/failed-files.js";
 import { operatorNotice } from "./operator-notice.js";
 

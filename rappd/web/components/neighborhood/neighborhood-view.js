@@ -3,7 +3,7 @@
 import { Problem } from "../../lib/api.js";
 import { bytes, joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { listen } from "../../lib/listen.js";
+import { listen } from "../../lib/dom.js";
 import { stripControl } from "../machines/labels.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { machines } from "../machines/machines-state.js";

@@ -1,7 +1,7 @@
 /** Calls to other machines without an answer yet, shown above Activity's list. */
 
 import { h } from "../../lib/dom.js";
-import { listen } from "../../lib/listen.js";
+import { listen } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";

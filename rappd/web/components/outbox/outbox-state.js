@@ -3,7 +3,7 @@
 import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
-import { listen } from "../../lib/listen.js";
+import { listen } from "../../lib/dom.js";
 import { peerCalls } from "../peers/calls-state.js";
 import { isWaiting } from "./labels.js";
 

@@ -2,7 +2,7 @@
 
 import { staleList } from "../ui/stale-list.js";
 import { h } from "../../lib/dom.js";
-import { listen } from "../../lib/listen.js";
+import { listen } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";

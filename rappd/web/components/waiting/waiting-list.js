@@ -2,7 +2,7 @@
 
 import { h, withCode } from "../../lib/dom.js";
 import { timeOrDay } from "../../lib/format.js";
-import { listen } from "../../lib/listen.js";
+import { listen } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn } from "../ui/problem.js";
 import { answersTo, nameOfKind } from "./waiting-answers.js";
