@@ -65,6 +65,7 @@ def main(home: Home, rounds: int, cycles: int) -> None:
         started.append(asyncio.create_task(measure(daemon, rounds, cycles)))
 
     tether_listener.AddressLimit = lambda most, seconds: AddressLimit(100_000, seconds)  # type: ignore[attr-defined,misc,assignment]
+    tether_listener._OF_DEVICE = 100_000
     run(home, Settings.load(home), on_ready=on_ready)
     started[0].result()
 

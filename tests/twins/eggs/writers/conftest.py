@@ -35,7 +35,7 @@ def nest(bare: Nest) -> Nest:
     bare.put("rapps/kanban/ui/index.html", "<p>board</p>")
     bare.put("rapps/kanban/ui/app.js", "board()")
     bare.put(".brainstem_data/memory.json", '{"1":"Likes tomatoes"}')
-    bare.put(".brainstem_data/kanban/board.json", "[]")
+    bare.put(".brainstem_data/kanban/board.json", '["a card"]')
     bare.put(".brainstem_data/kept/good/mail_agent.py", "KEPT = 1\n")
     bare.put(".brainstem_data/soul_history/2026-11-01T00-00-00Z.md", "Once I was a fox.")
     bare.put(".brainstem_data/private/diary.md", "Nobody reads this.")
