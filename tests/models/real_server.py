@@ -31,7 +31,7 @@ class RealServer:
             program = [str(HERE / "serve_llama_cpp.py"), str(self.port), model, str(context)]
         else:
             packages.python_server()
-            program = ["-m", "llama_cpp.server", "--model", model, "--model_alias", "smollm2", "--n_threads", "1",
+            program = ["-m", "llama_cpp.server", "--model", model, "--model_alias", "smollm2-135m", "--n_threads", "1",
                        "--host", "127.0.0.1", "--port", str(self.port), "--n_ctx", str(context),
                        "--chat_format", "chatml-function-calling"]  # fmt: skip
         self._command = [str(packages.python), *program]
