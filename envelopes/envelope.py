@@ -68,6 +68,11 @@ class Envelope(msgspec.Struct, frozen=True):
             carried |= {key: data[name] for key, name in _USAGE if name in data}
         return Envelope(self.id, self.recipient, self.sender, verb, data, {**carried, **extensions})
 
+    def extended(self, **extensions: Any) -> Envelope:
+        """The same record with these extensions, in place of those of their names."""
+        more = {**self.extensions, **extensions}
+        return Envelope(self.id, self.sender, self.recipient, self.verb, self.data, more)
+
     def refusal(self, code: int, message: str, reason: str) -> Envelope:
         """An ``ERROR`` on the caller's thread: ``{code: HTTP status, msg, reason: slug}``."""
         return self.reply(ERROR, {"code": code, "msg": message, "reason": reason})

@@ -25,7 +25,7 @@ SECRETS = (*_SECRET_NAMES, *(name.replace('"', "'") for name in _SECRET_NAMES))
 
 @dataclass(slots=True, frozen=True)
 class TestOutcome:
-    """One test's outcome. What only a registry wants is not ``required`` and fails nobody.
+    """The outcome of one test. What only a registry wants is not ``required`` and fails nobody.
 
     ``skipped``: not tested, since a test before it failed; no fault of its own.
     """

@@ -37,14 +37,7 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
         raise MalformedError(
             f"'data' cannot be signed: {error}.", do="Send JSON alone.", key="data"
         ) from error
-    return Envelope(
-        envelope.id,
-        envelope.sender,
-        envelope.recipient,
-        envelope.verb,
-        envelope.data,
-        {**envelope.extensions, SIG: {**said, "s": signature.hex()}},
-    )
+    return envelope.extended(**{SIG: {**said, "s": signature.hex()}})
 
 
 def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:

@@ -44,7 +44,7 @@ _LONG = (
 
 
 class TarEntry(msgspec.Struct, frozen=True):
-    """One regular file: its path below the twin's folder. ``mtime`` is in whole seconds.
+    """A regular file: its path below the twin's folder. ``mtime`` is in whole seconds.
 
     With ``left_out`` it is the name alone of what the sender keeps back for that reason, a file or a folder.
     """

@@ -170,7 +170,7 @@ class PeerClient:
         """Several envelopes, and their replies in order; None for what was left without one.
 
         They go in one request to the peer's listener. Where it has none that is known or answers, they go on a
-        line that is open, whoever opened it: the peer proved its key there.
+        line that is open, also one that the peer opened: it proved its key there.
         """
         if self._ways.address(peer) or not self.has_line(peer.fingerprint):
             try:

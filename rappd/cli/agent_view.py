@@ -173,7 +173,7 @@ def failed(test: dict[str, Any]) -> bool:
 
 
 def show_tests(tests: list[dict[str, Any]]) -> None:
-    """One line per test; what was not tested has neither tick nor cross."""
+    """Prints a line for each test; what was not tested has neither tick nor cross."""
     for test in tests:
         if test.get("skipped"):
             sign = "–" if utf8(sys.stdout) else "-"

@@ -66,14 +66,7 @@ def thread_of(workspace: str, caller: str, session: Any) -> tuple[str, str]:
 
 def on_thread(envelope: Envelope, thread: str) -> Envelope:
     """The same record on a thread of this machine."""
-    return Envelope(
-        envelope.id,
-        envelope.sender,
-        envelope.recipient,
-        envelope.verb,
-        envelope.data,
-        {**envelope.extensions, THREAD: thread},
-    )
+    return envelope.extended(**{THREAD: thread})
 
 
 def recordable(reply: Envelope) -> tuple[Envelope, Record]:

@@ -113,7 +113,7 @@ class RosterChanges:
 
 
 def _key(peer: Peer, place: Place) -> str:
-    """One notice for each machine and neighborhood: the latest word counts."""
+    """The key of a notice: for each machine and neighborhood the latest one stays."""
     return f"member:{place.key}:{peer.fingerprint}"
 
 

@@ -37,7 +37,7 @@ def listen(address: str, port: int) -> tuple[socket.socket, ...]:
 
 
 def _at(hosts: Sequence[str], port: int) -> tuple[socket.socket, ...]:
-    """One socket for each host, all at one port. Raises ``OSError``."""
+    """Opens a socket for each host, all at one port. Raises ``OSError``."""
     found: list[socket.socket] = []
     try:
         for host in hosts:

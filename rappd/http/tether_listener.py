@@ -214,7 +214,7 @@ async def take_egg(request: web.Request) -> web.StreamResponse:
 def _count(request: web.Request, offer: dict[str, Any]) -> None:
     """Counts an offer. Raises ``RateLimitedError``.
 
-    A device is counted at each network apart: whoever names it from elsewhere keeps it out of nothing.
+    A device is counted at each network apart: a stranger who names it from elsewhere does not use up its share.
     """
     address = request.remote or ""
     if device := request.app[PHONES].registered(offer.get("device")):

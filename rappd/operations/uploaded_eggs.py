@@ -107,7 +107,7 @@ class UploadedEggs:
                 self._remove(path)
 
     def discard(self, path: Path) -> None:
-        """Throws one away, whoever holds it."""
+        """Throws one away, even while others hold it."""
         with self._lock:
             self._remove(path)
 

@@ -67,7 +67,7 @@ class Asking:
 
 
 class Session:
-    """One open session: its thread, and who listens. ``said`` are the ids of its recorded sentences."""
+    """An open session: its thread and its listeners. ``said`` are the ids of its recorded sentences."""
 
     def __init__(self, id: str) -> None:
         self.id, self.thread = id, thread_of(id)
@@ -384,7 +384,7 @@ class Sessions:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, ReportableError):  # whoever waits for it is told
+        if isinstance(error, ReportableError):  # told to the phone that waits for it
             log.warning("work of a session was refused: %s", error)
         elif error is not None:
             log.error("work of a session failed", exc_info=error)

@@ -108,7 +108,7 @@ class Machine:
         _ip("-n", self.lan.switch, "link", "set", self.port, "up")
 
     def add_address(self, address: str, bits: int = 0) -> None:
-        """One more address; the first is ``address``. Of IPv6 64 bits are the network's, unless given."""
+        """Adds an address; the first is ``address``. Of IPv6 64 bits are the network's, unless given."""
         bits = bits or (64 if ":" in address else 24)
         family = ("nodad",) if ":" in address else ("broadcast", "+")
         _ip("-n", self.namespace, "address", "add", f"{address}/{bits}", *family, "dev", "eth0")

@@ -33,7 +33,7 @@ def filled(text: str, node: Node, machine: PlainMachine) -> str:
 
 
 class Dialogue:
-    """One side's frames as they are sent, the other's as they come, and what the page calls what they chose."""
+    """Frames of the recorded dialogue: one side sends them, the other is compared, ids and times by the page's names."""
 
     def __init__(self, known: set[str]) -> None:
         self.known = known

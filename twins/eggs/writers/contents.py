@@ -150,7 +150,7 @@ class EggContents:
 
 
 def _holds_nothing(tree: SourceTree, path: str) -> bool:
-    """Nobody misses an empty folder or file, which rappd makes in every workspace."""
+    """True for an empty folder or file, which rappd makes in every workspace: that it stays behind is not named."""
     try:
         return tree.is_bare(path)
     except (OSError, BadFileError):

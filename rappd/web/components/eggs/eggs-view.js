@@ -29,19 +29,13 @@ export function eggsView(place) {
     staleList(here, {
       name: "hatchings",
       load: async () => (await get("/eggs/hatchings")).hatchings ?? [],
-      draw: (all) =>
-        all.length
-          ? h("ul", { class: "rows" }, all.map(hatchingRow))
-          : h("p", { class: "soft" }, "Nothing was hatched yet. Drop an egg anywhere here."),
+      draw: rowsOf(hatchingRow, "Nothing was hatched yet. Drop an egg anywhere here."),
     }),
     signersList(signers),
     staleList(packed, {
       name: "packed-eggs",
       load: async () => (await get("/eggs/laid")).eggs ?? [],
-      draw: (all) =>
-        all.length
-          ? h("ul", { class: "rows" }, all.map(packedRow))
-          : h("p", { class: "soft" }, "No egg was packed here yet. “Pack” on a twin's card makes one."),
+      draw: rowsOf(packedRow, "No egg was packed here yet. “Pack” on a twin's card makes one."),
     }),
   ];
   hatchings.addEventListener("change", lists[0].refresh);
@@ -110,3 +104,7 @@ function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: ba
       ),
   );
 }
+
+/** Draws a list by `row`, or the sentence for an empty one. */
+const rowsOf = (row, none) => (all) =>
+  all.length ? h("ul", { class: "rows" }, all.map(row)) : h("p", { class: "soft" }, none);

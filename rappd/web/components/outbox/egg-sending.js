@@ -40,7 +40,7 @@ export function openSending(name, pathFor, { asItIs = false } = {}) {
   });
 }
 
-/** What became of what was sent. */
+/** The outcome of a sending, as a sentence. */
 export function told({ state, name, peer, why = "" }) {
   const where = stripControl(peer);
   if (state === "done") return `Sent. ${stripControl(name)} waits for approval on ${where}.`;
