@@ -21,6 +21,7 @@ from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, new_id
 from envelopes.errors import ReportableError
 from envelopes.ip_addresses import counts_as, is_this_machine
+from neighborhoods.discovery.addresses import join
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.context import Caller
@@ -63,17 +64,19 @@ class LegacyListener:
     async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
         """Listens at ``own`` addresses for callers from ``allowed`` ones; what was open is closed first.
 
-        Raises ``ConflictError`` where it cannot listen, ``RefusedError`` for a bad address; then what was open stays.
+        A family of addresses that no allowed one is of is not listened on. Raises ``ConflictError`` where it cannot
+        listen, ``RefusedError`` for a bad address; then what was open stays.
         """
         networks = tuple(network(text) for text in allowed)
         await self.close()
-        sockets = _listeners(own)
+        families = {one.version for one in networks}
+        sockets = _listeners([one for one in own if ipaddress.ip_address(one).version in families])
         app = _build(self._daemon, networks, tuple(caps))
         runner = AdmittedRunner(app, ConnectionAdmission(None), shutdown_timeout=2.0)
         await runner.setup()
         runner.open(*sockets)
         self._runner = runner
-        self.listening = [f"{listener.getsockname()[0]}:{PORT}" for listener in sockets]
+        self.listening = [join(listener.getsockname()[0], PORT) for listener in sockets]
         log.warning("security: the legacy listener is open at %s", ", ".join(self.listening))
 
     async def close(self) -> None:
@@ -192,7 +195,10 @@ def _listeners(own: Iterable[str]) -> list[socket.socket]:
             listener.close()
         raise
     if not sockets:
-        raise ConflictError("This machine has no network address to listen at.", do="rappd doctor")
+        raise ConflictError(
+            "This machine has no address of that kind to listen at.",
+            do="name the other machine by an address of a kind that this one has, too",
+        )
     return sockets
 
 
@@ -201,6 +207,8 @@ def _listen(address: str) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((address, PORT))
         listener.listen(64)
     except OSError as error:

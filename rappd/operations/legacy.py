@@ -31,7 +31,7 @@ class LegacyListenerProtocol(Protocol):
         ...
 
     async def open(self, allowed: Iterable[str], caps: Iterable[str], *, own: Iterable[str]) -> None:
-        """Listens at ``own`` addresses for callers from ``allowed`` ones."""
+        """Listens at ``own`` addresses for callers from ``allowed`` ones, with the families that these are of."""
         ...
 
     async def close(self) -> None:
@@ -135,6 +135,9 @@ def _fits(capability: str) -> bool:
 
 
 def _own_addresses() -> list[str]:
-    """Returns this machine's IPv4 addresses on networks."""
-    found = [address for one in interfaces() for address in one.addresses]
-    return [text for text in found if isinstance(ipaddress.ip_address(text), ipaddress.IPv4Address)]
+    """Returns this machine's addresses on networks.
+
+    IPv6 addresses of a single link are left out: a caller there would have to be listed with its link.
+    """
+    found = [ipaddress.ip_address(text) for one in interfaces() for text in one.addresses]
+    return [str(one) for one in found if one.version == 4 or not one.is_link_local]

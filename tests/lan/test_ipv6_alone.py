@@ -94,6 +94,15 @@ def test_phone_joins_and_is_answered(place: Place, tmp_path: Path) -> None:
     assert paired_device(desk)["way"] == "webrtc"
 
 
+def test_published_brainstem_is_let_in_by_its_address(place: Place) -> None:
+    desk, pi, phone, _ = place
+    opened = desk.cli("peers", "legacy", "open", f"{SITE}2", "--yes")
+    assert f"[{SITE}1]:7071" in opened.stdout, opened.stderr
+    ask = ["curl", "-sg", f"http://[{SITE}1]:7071/chat", "-d", '{"user_input": "hello"}']
+    assert json.loads(pi.machine.run(ask).stdout)["response"] == "fake-llm: hello"
+    assert json.loads(phone.run(ask).stdout)["error"] == "Not allowed."
+
+
 def test_callers_from_elsewhere_in_the_world_are_refused_until_named(place: Place) -> None:
     desk, port = place.desk, place.desk.port_for_peers
     assert reaches(place.phone, f"{SITE}1", port) == "True", "a network of its own"
