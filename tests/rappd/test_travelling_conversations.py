@@ -157,6 +157,9 @@ async def test_two_lives_of_a_conversation_stand_once(tmp_path: Path) -> None:
     await here.hold(("garden", "here"))
     await there.hold(("garden", "there"))
     own = there.threads()
+    assert not ThreadsHeld(there.database).holds(KEY, here.frames()), (
+        "of this one only the other life is here"
+    )
     assert await there.take_in(here.frames()) == 1
     assert await there.take_in(here.frames()) == 0
     assert len(there.threads()) == 2

@@ -68,6 +68,9 @@ class FakeDaemon:
                 here = {"peer": "self", "ok": True, "would_archive": [], "errors": []}
                 rows = [*([] if self.away else [here]), {"peer": "pi", "ok": False, "error": "pi is away."}]
                 return {"ok": False, "action": "archive_estate", "mode": "dry-run", "per_peer": rows}
+            case "neighborhood.places":
+                rows = [("garden", 1, True), ("club", 3, True), ("invited only", 2, False)]
+                return {"neighborhoods": [{"name": a, "count": b, "joined": c} for a, b, c in rows]}
             case "neighborhood.inspect":
                 return {"snapshot": EGG}
             case "neighborhood.plan":
@@ -107,6 +110,12 @@ async def test_archiving_failed_only_where_no_machine_answers(
     shown = present([("Fleet", told)])
     assert shown.startswith(begin)
     assert "pi is away." in shown
+
+
+async def test_neighborhoods_are_those_that_were_joined(desk: Any, daemon: FakeDaemon) -> None:
+    told = await desk.json("fleet_agent.py", "Fleet", action="neighborhoods")
+    assert told["message"] == "You are in:\n- garden: 1 member\n- club: 3 members"
+    assert told["data_slush"] == {"neighborhoods": ["garden", "club"]}
 
 
 async def test_snapshot_passes_published_flags_and_tells_what_is_missing(

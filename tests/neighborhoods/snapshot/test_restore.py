@@ -20,6 +20,7 @@ from neighborhoods.snapshot.capture import SnapshotResult
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.drill import drill
 from neighborhoods.snapshot.errors import NotASnapshotError
+from neighborhoods.snapshot.listing import listing_of
 from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberListing
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
@@ -27,6 +28,7 @@ from neighborhoods.snapshot.plan import Target
 from neighborhoods.snapshot.shared_home import SharedHome
 from neighborhoods.snapshot.transports.rappd import RappdTransport
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine, to_folders, tree
+from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.formats import EggFormat
 from twins.eggs.writers.pack import pack
@@ -122,7 +124,12 @@ def test_in_place_writes_what_is_missing_to_its_machine(
         file.rmdir() if file.is_dir() else file.unlink()
     cook.rmdir()
     member = FolderMember(pi.root)
+    laptop.hatch(Path(taken.record.path), target=Target.IN_PLACE)  # what is to lie here alone
+    assert not laptop.plan(Path(taken.record.path), to_folders(pi=member)).is_settled, (
+        "a machine is to be written to"
+    )
     done = laptop.hatch(Path(taken.record.path), to_folders(pi=member))
+    assert laptop.plan(Path(taken.record.path), to_folders(pi=member)).is_settled
     assert member.writes == [cook.name]
     assert tree(pi.root / "twins") == before
     assert done.as_json()["categories"]["peer_twins"] == {"created": 1, "overwritten": 0, "skipped": 1}
@@ -418,6 +425,18 @@ def test_archived_twins_come_back_with_their_records(desk: Machine, pi: Machine,
         assert tree(TwinLayout(home).archive) == tree(TwinLayout(origin.root).archive)
 
 
+def test_changed_record_of_an_archived_twin_is_taken_anew(desk: Machine, laptop: Machine) -> None:
+    twin = _archived(desk, "iris")
+    options = SnapshotOptions(include_archived=True)
+    desk.take(options=options)
+    record = TwinLayout(desk.root).archive / twin.key / "archived.json"
+    record.write_bytes(record.read_bytes().replace(b"until spring", b"until autumn"))
+    again = desk.take(options=options, now=NOW + timedelta(minutes=1))
+    laptop.hatch(Path(again.record.path), restore_archived=True)
+    (entry,) = list_archived(TwinLayout(laptop.root))
+    assert entry["archived_reason"] == "until autumn"
+
+
 def test_drill_notices_an_archived_twin_whose_record_was_excluded(
     desk: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -468,7 +487,21 @@ def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi:
         f"{twin}/.env": "may hold secrets",
         f"{twin}/link.txt": "is a link, and links are not followed",
     }
-    assert asyncio.run(drill(Path(taken.record.path), desk.folder.root, desk.key.fingerprint)).problem == ""
+    again = desk.take(now=NOW + timedelta(minutes=1))  # takes over what did not change, and its names
+    assert {one.path: one.why for one in again.left_out} == {
+        path: why for path, why in left.items() if path.startswith("gardener/")
+    }
+    first, second = (_listing(one) for one in (taken, again))
+    assert second == first
+    assert f"twins/{_key(desk)}/" in first
+    for one in (taken, again):
+        problem = asyncio.run(drill(Path(one.record.path), desk.folder.root, desk.key.fingerprint)).problem
+        assert problem == ""
+
+
+def _listing(taken: SnapshotResult) -> dict[str, list[str]]:
+    with open_egg(Path(taken.record.path)) as opened:
+        return listing_of(opened)
 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "no identity"])

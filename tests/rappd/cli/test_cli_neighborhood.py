@@ -60,6 +60,11 @@ def test_hatch_under_a_running_daemon_restores_a_twin_and_wakes_it(
     assert (gardener / "notes.txt").read_text() == "mine"
     rows = json.loads(idle.cli("twins", "list", "--json").stdout)["twins"]
     assert {row["name"]: row["state"] for row in rows} == {"gardener": "awake", "cook": "asleep"}
+    (gardener / "notes.txt").write_text("wet\n")
+    idle.cli("twins", "stop", "gardener")
+    sleeping = json.loads(idle.cli("neighborhood", "plan", str(snapshot), "--json").stdout)["plan"]
+    assert not sleeping["nothing_to_do"], "the twin would wake"
+    idle.cli("twins", "boot", "gardener")
 
 
 def test_a_plan_settles_with_its_hatching(

@@ -259,6 +259,17 @@ def test_scopes_are_changed_at_once(both: Both) -> None:
     pi.wait_for(lambda: desk.cli("call", "pi:Clock").returncode == 0, what="the trust to be whole again")
 
 
+def test_snapshots_for_a_friend_say_when_they_count(make_machine: Callable[..., Machine]) -> None:
+    desk, pi = make_machine("desk"), make_machine("pi")
+    desk.trusts(pi, "friend")
+    given = desk.cli("peers", "scopes", "pi", "SNAPSHOT", "--add")
+    words = " ".join((given.stdout + given.stderr).split())
+    assert "a friend's only where it is named" in words
+    assert "rappd neighborhood snapshot --only NAME" in words
+    taken = desk.cli("peers", "scopes", "pi", "SNAPSHOT", "--remove")
+    assert "friend's" not in taken.stdout + taken.stderr
+
+
 def test_offer_on_and_off(both: Both) -> None:
     desk = both[0]
     done = desk.cli("peers", "offer", "pi", "on")

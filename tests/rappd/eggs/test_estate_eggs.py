@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.terminal import Terminal
 
 Make = Callable[..., RunningDaemon]
 KEY = "0d51" + "a" * 60
@@ -289,15 +290,23 @@ def test_doors_name_an_account_only_once_the_owner_has_one(make_daemon: Make) ->
     desk = make_daemon("doors", RAPPD_NAME="kody")
     desk.cli("twins", "new", "Rose")
     done(desk, "estate", "rebuild")
-    other = f"rappid:@someone/place:{'1' * 64}"
+    other, theirs = (
+        f"rappid:@someone/{name}:{number * 64}" for name, number in (("place", "1"), ("club", "2"))
+    )
     added = desk.cli("estate", "add", other).stdout
     assert "is listed in the estate" in added
-    assert [row.get("repo", "") for row in done(desk, "estate", "show")["doors"]] == ["", ""]
+    asked = Terminal(desk, "estate", "add", theirs)
+    asked.read_until(lambda seen: "Did you make it?" in seen.text)
+    asked.type("n\n")
+    assert "is listed in the estate" in asked.to_end().text
+    assert [row.get("repo", "") for row in done(desk, "estate", "show")["doors"]] == ["", "", ""]
     assert [line.split()[1] for line in desk.cli("estate", "show").stdout.splitlines()[2:]] == [
         "made",
         "listed",
+        "member",
     ]
     desk.environment["RAPPD_ESTATE_GITHUB"] = "kody"
     doors = {row["rappid"]: row.get("repo", "") for row in done(desk, "estate", "show")["doors"]}
     assert doors.pop(other) == "", "what is listed as one's own and is another's has no door of theirs"
+    assert doors.pop(theirs) == "https://github.com/someone/club"
     assert list(doors.values()) == ["https://github.com/kody/rose"]

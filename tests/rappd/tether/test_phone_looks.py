@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon
 
 from agents.contract.looking import LOOKING
+from agents.errors import CallbackDeniedError
+from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
@@ -80,3 +84,25 @@ async def test_model_on_a_phone_has_structural_agents_look_alone(
     assert "not found" in results[2]
     rows = (await asyncio.to_thread(desk.get, "/twins", control=True)).json()["twins"]
     assert [(row["name"], row["state"]) for row in rows] == [("Rose", "asleep")]
+
+
+@pytest.mark.parametrize(
+    "operation", ["twins.purge", "twins.archive", "agents.install", "neighborhood.snapshot", ""]
+)
+async def test_looking_agent_reaches_no_operation_that_changes(operation: str) -> None:
+    """Whatever arguments its call has: an agent may be given one action and ask for another operation."""
+    performed: list[str] = []
+
+    async def perform(operation: str, arguments: dict[str, Any]) -> str:
+        performed.append(operation)
+        return "done"
+
+    tenant: Any = SimpleNamespace(perform=perform, name="desk", is_of_buddies=lambda agent: False)
+    agent: Any = SimpleNamespace(name="Twin", trusted=True, file=SimpleNamespace(rel="twin_agent.py"))
+    settings: Any = SimpleNamespace(number=lambda name: 1)
+    callbacks = WorkerCallbackHandler(tenant, cast(Any, None), settings)
+    answer = callbacks.for_agent(agent, operator=False, used=lambda completion: None, looks=True)
+    assert await answer("host", {"operation": "twins.list"}) == "done"
+    with pytest.raises(CallbackDeniedError, match="Only this machine's operator"):
+        await answer("host", {"operation": operation})
+    assert performed == ["twins.list"]

@@ -55,8 +55,11 @@ def test_what_this_home_or_a_trusted_signer_sealed_runs(home: AHome) -> None:
 
 def test_trust_given_later_releases_the_same_code(home: AHome) -> None:
     home.importer().hatch(gardener(seal=BY_KITCHEN))
+    assert home.importer().plan(gardener(seal=BY_KITCHEN)).is_settled
     home.signers.trust(KITCHEN, "kitchen")
+    assert not home.importer().plan(gardener(seal=BY_KITCHEN)).is_settled, "the code would wait no longer"
     done = home.importer().hatch(gardener(seal=BY_KITCHEN))
+    assert home.importer().plan(gardener(seal=BY_KITCHEN)).is_settled
     assert sorted(done.released) == [".env", "agents/water_agent.py", "services/pump_service.py"]
     assert home.held.listing() == []
 
