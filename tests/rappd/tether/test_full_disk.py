@@ -90,6 +90,10 @@ async def test_invitation_and_end_count_only_once_recorded(
     def change(path: str) -> int:
         return desk.post(f"/sessions/current/{path}", control=True).status
 
+    def rose_answers() -> int:
+        return desk.post("/sessions/current/backend", {"name": "Rose"}, control=True).status
+
+    await asyncio.to_thread(desk.post, "/twins", {"name": "Rose"}, control=True)
     disk.fill()
     while not await told(android, await android.say(LONG)):
         pass
@@ -98,10 +102,14 @@ async def test_invitation_and_end_count_only_once_recorded(
     assert await asyncio.to_thread(change, "close") == 503
     shown = await asyncio.to_thread(lambda: desk.get("/sessions/current", control=True).json())
     assert not shown["session"]["closed"], "it is open, and would be after a restart"
+    assert await asyncio.to_thread(rose_answers) == 503
     answer = await asyncio.to_thread(lambda: desk.post("/sessions/current/say", {"text": LONG}, control=True))
     assert answer.status == 503 and "The disk is full" in answer.json()["error"]
     assert answer.json()["do"].endswith("then try again.")
     disk.empty()
+    people = await asyncio.to_thread(lambda: desk.get("/sessions/current/participants", control=True).json())
+    assert people["backend"] != "Rose", "that she answers was not recorded"
+    assert await asyncio.to_thread(rose_answers) == 200
     assert await asyncio.to_thread(change, "close") == 200
     await android.sees(lambda: android.events[-1]["kind"] == "session_end")
 
