@@ -39,6 +39,12 @@ def test_any_listens_at_both_families_on_one_port(stack: ExitStack) -> None:
 
 
 @needs_ipv6
+def test_free_port_is_one_for_both_families(stack: ExitStack) -> None:
+    (_, first), (_, second) = opened(stack, "any", 0)
+    assert first == second != 0
+
+
+@needs_ipv6
 def test_each_family_can_be_chosen_alone(stack: ExitStack) -> None:
     assert [host for host, _ in opened(stack, "0.0.0.0", free_port())] == ["0.0.0.0"]
     port = free_port()

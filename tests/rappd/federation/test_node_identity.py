@@ -10,7 +10,8 @@ from threading import Barrier
 
 import pytest
 
-from envelopes.identity.certificates import make_certificate
+from envelopes.identity.certificates import identity_of, make_certificate
+from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.federation.node_identity import NodeIdentity, material
 
@@ -51,3 +52,13 @@ def test_certificate_whose_key_was_exchanged_is_made_anew(home: Home, key: str) 
     assert found.certificate != before.certificate
     assert found.tls.key.stat().st_mode & 0o777 == 0o600
     assert material(home, identity) == found, "and kept"
+
+
+def test_certificate_of_another_identity_is_made_anew(home: Home) -> None:
+    """Peers refuse it: a machine whose identity key was brought back from a backup has an older certificate."""
+    before = material(home, home.identity())
+    other = IdentityKey.generate()
+    found = material(home, other)
+    loads(found)
+    assert found.certificate != before.certificate
+    assert identity_of(found.certificate) == other.public

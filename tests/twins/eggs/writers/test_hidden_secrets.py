@@ -43,6 +43,16 @@ def zipped(content: bytes, name: str = "a/notes.txt") -> bytes:
     return file.getvalue()
 
 
+def behind_encrypted(content: bytes) -> bytes:
+    """A zip whose first member says that it is encrypted."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.txt", b"nobody reads this")
+        archive.writestr("b.txt", content)
+        archive.filelist[0].flag_bits |= 1
+    return file.getvalue()
+
+
 def tarred(content: bytes, mode: str = "w:gz") -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
@@ -67,7 +77,7 @@ PACKED = [
     zlib.compress(LINE), zipped(LINE), tarred(LINE), tarred(LINE, "w:"), tarred(LINE, "w:bz2"), gzip.compress(gzip.compress(LINE)),
     zipped(gzip.compress(LINE), "x.gz"), zipped(zipped(LINE)), gzip.compress(b"prose\n") + gzip.compress(LINE),
     gzip.compress(b"a line of prose\n" * 100_000 + LINE), gzip.compress(LINE)[:-4], gzip.compress(f"db_password = {P4SS}\n".encode()),
-    gzip.compress(f"aws_secret_access_key = {AWS}\n".encode()),
+    gzip.compress(f"aws_secret_access_key = {AWS}\n".encode()), behind_encrypted(LINE),
 ]  # fmt: skip
 
 
