@@ -90,7 +90,7 @@ async def test_model_on_a_phone_has_structural_agents_look_alone(
     "operation", ["twins.purge", "twins.archive", "agents.install", "neighborhood.snapshot", ""]
 )
 async def test_looking_agent_reaches_no_operation_that_changes(operation: str) -> None:
-    """Whatever arguments its call has: an agent may be given one action and ask for another operation."""
+    """An agent may be given one action and ask for another operation."""
     performed: list[str] = []
 
     async def perform(operation: str, arguments: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ KEY = "4f2a" * 16
 
 
 class Record:
-    """What was said to a twin, by its texts."""
+    """The conversations of a twin, by their texts."""
 
     def __init__(self, *texts: str) -> None:
         self._texts = texts
