@@ -101,6 +101,8 @@ def test_holes_stay_holes_in_the_store_of_a_snapshot(tmp_path: Path) -> None:
         before = spool.add("one", [b"one"])
         file = spool.add("disk.img", (bytes(FEW) for _ in range(SIZE // FEW)))
         after = spool.add("two", [b"two"])
+        last = spool.add("more.img", (bytes(FEW) for _ in range(3)))
+        assert sum(len(piece) for piece in spool.chunks(last)) == 3 * FEW
         assert b"".join(spool.chunks(before)) == b"one"
         assert sum(len(piece) for piece in spool.chunks(file)) == SIZE
         assert b"".join(spool.chunks(after)) == b"two"
