@@ -1,21 +1,19 @@
-"""The daemon's life: claim the home, listen, open the daemon, serve, close."""
+"""Opening a home: claim it, open the daemon on it, listen, and close all of it again in the right order."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import gc
-import os
-import signal
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from agents.workers.privileges import protect_daemon
+from agents.workers.zygote_client import LaunchZygote
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.ports import another, holder
@@ -34,10 +32,7 @@ if TYPE_CHECKING:
     from rappd.http.tether_listener import TetherListener
     from rappd.tether.phones import Phones
 
-OnReady = Callable[[Daemon], Awaitable[None]]
-
-_COLLECT_AFTER = (20_000, 20, 20)
-"""Collect cycles rarely: turns free their objects by reference counts, and the default cost them 6 %."""
+_BACKLOG = 512
 
 
 class PortTakenError(ConflictError):
@@ -52,27 +47,22 @@ class PortTakenError(ConflictError):
         )
 
 
-def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
-    """Serves until SIGTERM or Ctrl-C. Raises ``ConflictError`` when the home or the port is taken."""
-    asyncio.run(_serve(home, settings, on_ready))
+@asynccontextmanager
+async def open_home(
+    home: Home, settings: Settings, launch: LaunchZygote | None = None
+) -> AsyncIterator[Daemon]:
+    """The daemon of ``home``, started and listening, until the block ends.
 
-
-def _tether_listener(
-    address: str, phones: Phones, addresses: Callable[[], list[str]], tls: ssl.SSLContext | None
-) -> TetherListener:
-    from rappd.http.tether_listener import TetherListener
-
-    return TetherListener(address, phones, addresses, tls)
-
-
-async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
-    protect_daemon()
+    What belongs to the whole process (signals, garbage collection, what others may read of its memory, the word
+    for systemd) is the caller's: one process may have several homes open, with settings of their own. ``launch``
+    starts the process that workers are forked from, in place of ``launch_zygote``. Raises
+    ``ConflictError`` when the home or the port is taken.
+    """
     held = home.hold()
     try:
-        port = settings.number("port")
-        sockets = _listen(port)
+        sockets = _listen(settings.number("port"))
         port = sockets[0].getsockname()[1]
-        daemon = await Daemon.open(home, settings)
+        daemon = await Daemon.open(home, settings, launch)
         daemon.listen_on(port)
         federation_listener = FederationListener(daemon)
         runner = await _open_listeners(daemon, sockets)
@@ -81,18 +71,13 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         daemon.tether.make_listener = partial(_tether_listener, settings.text("tether.address"))
         daemon.tether.owners_list = OwnersList(daemon)
         held.announce(port)
-        stopped = _stop_signal()
         try:
             await daemon.start()
             federation_listener.open()
             daemon.spawn(daemon.legacy.reopen())
             daemon.spawn(daemon.tether.start())
-            _notify("READY=1")
-            await on_ready(daemon)
-            settle()
-            await stopped.wait()
+            yield daemon
         finally:
-            _notify("STOPPING=1")
             daemon.activity.close()
             daemon.tether.close_screens()
             await federation_listener.close()
@@ -105,11 +90,12 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         held.release()
 
 
-def settle() -> None:
-    """Excludes the objects made by the start from garbage collection: they live as long as the daemon."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+def _tether_listener(
+    address: str, phones: Phones, addresses: Callable[[], list[str]], tls: ssl.SSLContext | None
+) -> TetherListener:
+    from rappd.http.tether_listener import TetherListener
+
+    return TetherListener(address, phones, addresses, tls)
 
 
 def _listen(port: int) -> list[socket.socket]:
@@ -125,7 +111,7 @@ def _listen(port: int) -> list[socket.socket]:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
             listener.bind((host, port))
-            listener.listen(512)
+            listener.listen(_BACKLOG)
         except OSError as error:
             listener.close()
             if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and family == socket.AF_INET6:
@@ -146,30 +132,20 @@ def _listen(port: int) -> list[socket.socket]:
 async def _open_listeners(daemon: Daemon, sockets: list[socket.socket]) -> TimedRunner:
     runner = TimedRunner(loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=3.0)
     await runner.setup()
-    for listener in sockets:
-        await web.SockSite(runner, listener, backlog=512).start()
-    daemon.home.socket.unlink(missing_ok=True)
-    before = os.umask(0o177)
-    try:
-        await web.UnixSite(runner, str(daemon.home.socket)).start()
-    finally:
-        os.umask(before)
+    for listener in (*sockets, _control_socket(daemon.home.socket)):
+        await web.SockSite(runner, listener, backlog=_BACKLOG).start()
     return runner
 
 
-def _stop_signal() -> asyncio.Event:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    return stopped
-
-
-def _notify(state: str) -> None:
-    """Tells systemd (``Type=notify``), if it listens."""
-    address = os.environ.get("NOTIFY_SOCKET")
-    if not address:
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line, suppress(OSError):
-        line.connect("\0" + address[1:] if address.startswith("@") else address)
-        line.sendall(state.encode())
+def _control_socket(path: Path) -> socket.socket:
+    """A socket at ``path`` for this account alone: nobody can connect before it listens, and it does not until its mode is set."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    except BaseException:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
