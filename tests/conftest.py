@@ -10,6 +10,7 @@ from fixtures.fast_lane import pytest_runtest_protocol, use_fast_lane
 from fixtures.forked_run import run_by_forks, tell_by
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
+from fixtures.running_daemon import pytest_runtest_setup
 from fixtures.sandboxed_daemon import sandboxed_daemon
 from fixtures.time_report import (
     pytest_runtest_logreport,
@@ -24,6 +25,7 @@ __all__ = [  # fixtures and rules for every test
     "pytest_pyfunc_call",
     "pytest_runtest_logreport",
     "pytest_runtest_protocol",
+    "pytest_runtest_setup",
     "pytest_runtest_teardown",
     "pytest_sessionfinish",
     "pytest_terminal_summary",

@@ -13,7 +13,7 @@ from agents.workers.config import PoolConfig
 from agents.workers.pool import WorkerPool
 from agents.workers.sandbox import AUTO
 from agents.workers.worker_quota import WorkerQuota
-from agents.workers.zygote_client import ZygoteClient, ZygoteSettings
+from agents.workers.zygote_client import LaunchZygote, ZygoteClient, ZygoteSettings
 
 OnOutput = Callable[[str, int, str], None]
 
@@ -29,7 +29,8 @@ class WorkerSupervisor:
     ``on_output(pool's key, process id, line)`` gets what they print. ``environ`` is the zygote's
     environment and must hold nothing secret; workers get their plan's instead. ``preload`` are modules
     that hold rooms. ``sandbox`` is "auto", or one kind to use ("mount namespace", "landlock", "none").
-    ``may_read``: paths among the account's private ones that workers may read; ``*`` for all.
+    ``may_read``: paths among the account's private ones that workers may read; ``*`` for all. ``launch``
+    starts the zygote, in place of ``launch_zygote``.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class WorkerSupervisor:
         preload: Sequence[str] = ("agents.runtime.host", "agents.contract.loading:compile_library"),
         sandbox: str = AUTO,
         may_read: Sequence[str] = (),
+        launch: LaunchZygote | None = None,
     ) -> None:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
         self._settings = ZygoteSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL, may_read)
+        self._launch = launch
         self._on_output = on_output
         self.loop = asyncio.get_running_loop()
         self._zygote: ZygoteClient | None = None
@@ -135,7 +138,7 @@ class WorkerSupervisor:
                 raise WorkerStartError(
                     "The process that starts workers keeps ending", do="see the log, then try again"
                 )
-            link = ZygoteClient(self._settings, lambda: self._zygote_ended(link))
+            link = ZygoteClient(self._settings, lambda: self._zygote_ended(link), self._launch)
             self._zygote = link
             self._zygotes_started += 1
             try:

@@ -39,7 +39,7 @@ _KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 def main(control: int) -> None:
     """Serve the daemon at the other end of the socket ``control`` until it goes away.
 
-    First comes ``{daemon, follow, preload, sandbox, ceiling, homes, programs}``; the answer is ``{ready:
+    First comes ``{parent, follow, preload, sandbox, ceiling, homes, programs}``; the answer is ``{ready:
     {sandbox report}, missing: {module: why}, adopts, helper}``. Then ``{spawn}`` with its descriptors (see
     ``birth.PackRequest``) is answered by ``{spawned, pid}`` or ``{refused, why}``, and ``{kill: pid}`` and
     ``{sweep}`` by nothing. Every end of a worker is told: ``{gone: pid, status, cpu, why}``, where ``why`` is
@@ -50,7 +50,7 @@ def main(control: int) -> None:
     settings = orjson.loads(channel.recv(_PACKET_BYTES))
     if settings["follow"]:
         privileges.die_with_parent()
-    if os.getppid() != settings["daemon"]:
+    if os.getppid() != settings["parent"]:
         return
     Zygote(channel, settings).run()
 

@@ -42,6 +42,32 @@ class ZygoteSettings(msgspec.Struct, frozen=True):
     may_read: Sequence[str] = ()
 
 
+class ZygoteProcess(Protocol):
+    """A zygote, seen from the daemon."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self, seconds: float | None = None) -> int | None: ...
+
+    def kill(self) -> None: ...
+
+
+LaunchZygote = Callable[[ZygoteSettings, int], tuple[ZygoteProcess, int]]
+"""Starts a zygote that serves the socket of this number; says which process is its parent. Raises OSError."""
+
+
+def launch_zygote(settings: ZygoteSettings, control: int) -> tuple[ZygoteProcess, int]:
+    """Starts a zygote as a program, a child of this process."""
+    process = programs.start(
+        programs.python("-X", "utf8", "-c", _PROGRAM, str(control)),
+        environment=settings.environ,
+        errors=programs.OWN_ERRORS,
+        pass_fds=(control,),
+    )
+    return process, os.getpid()
+
+
 class SpawnListener(Protocol):
     """Callbacks for the requester of a worker.
 
@@ -59,13 +85,16 @@ class SpawnListener(Protocol):
 class ZygoteClient:
     """One zygote process. When it ends, so do its workers; ``on_end`` is called once."""
 
-    def __init__(self, settings: ZygoteSettings, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: ZygoteSettings, on_end: Callable[[], None], launch: LaunchZygote | None = None
+    ) -> None:
         self.report: dict[str, Any] = {}
         self.adopts = False  # whether processes of workers can become its own children
         self.helper = 0  # a child of the zygote's that is no worker; 0 for none
         self.pid = 0
         self.ended = False
         self._settings = settings
+        self._launch = launch or launch_zygote
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -82,12 +111,7 @@ class ZygoteClient:
         ours, theirs = packet_pair()
         with theirs:
             try:
-                self._process = programs.start(
-                    programs.python("-X", "utf8", "-c", _PROGRAM, str(theirs.fileno())),
-                    environment=self._settings.environ,
-                    errors=programs.OWN_ERRORS,
-                    pass_fds=(theirs.fileno(),),
-                )
+                self._process, parent = self._launch(self._settings, theirs.fileno())
             except OSError as problem:
                 ours.close()
                 words = problem.strerror or str(problem)
@@ -97,8 +121,8 @@ class ZygoteClient:
         ours.setblocking(False)
         self._loop.add_reader(ours.fileno(), self._on_readable)
         first = {
-            "daemon": os.getpid(),
-            "follow": threading.current_thread() is threading.main_thread(),
+            "parent": parent,
+            "follow": parent == os.getpid() and threading.current_thread() is threading.main_thread(),
             "preload": list(self._settings.preload),
             "sandbox": self._settings.sandbox,
             "ceiling": self._settings.ceiling,

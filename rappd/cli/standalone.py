@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -109,7 +108,7 @@ def _with_workers(
         try:
             await supervisor.start()
             quarantine = Quarantine(QuarantineList(home.held, home.root), workspace)
-            plan = pool_config(workspace, settings, home.root, os.environ, quarantine)
+            plan = pool_config(workspace, settings, home.root, quarantine)
             pools = WorkerPools(supervisor, "offline", plan, trusted=trusted_plan)
             await asyncio.to_thread(quarantine.look)
             pools.request_context = quarantine.standing

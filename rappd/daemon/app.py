@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from agents.providers.selection import ProviderSelector
 from agents.storage.safe_fs import in_file_pool
 from agents.workers.ssh_access import can_use_ssh_keys
 from agents.workers.supervisor import WorkerSupervisor
+from agents.workers.zygote_client import LaunchZygote
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
 from rappd.daemon import startup
@@ -87,7 +87,9 @@ _FIRST_LOOK_SECONDS = 0.5
 class Daemon:
     """Opened by ``Daemon.open``; listeners are handed one of these and know nothing beneath it."""
 
-    def __init__(self, home: Home, settings: Settings, identity: IdentityKey, store: Store) -> None:
+    def __init__(
+        self, home: Home, settings: Settings, identity: IdentityKey, store: Store, launch: LaunchZygote | None
+    ) -> None:
         self.home = home
         self.identity = identity
         self.store = store
@@ -118,6 +120,7 @@ class Daemon:
             on_output=self._worker_said,
             sandbox=sandbox_wish(settings),
             may_read=settings.items("agents.may_read"),
+            launch=launch,
         )
         self.open_surface = settings.on("http.open_surface")
         workspace = Workspace.at(
@@ -229,11 +232,11 @@ class Daemon:
         self.dispatcher.watch(partial(operations.on_event, self.spawn))
 
     @classmethod
-    async def open(cls, home: Home, settings: Settings) -> Daemon:
+    async def open(cls, home: Home, settings: Settings, launch: LaunchZygote | None = None) -> Daemon:
         """Opens the store and everything above it; the listeners come after."""
         lost = home.lost_its_record()
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        daemon = cls(home, settings, home.identity(), store)
+        daemon = cls(home, settings, home.identity(), store, launch)
         await daemon.anchoring.start(lost=lost)
         return daemon
 
@@ -374,7 +377,7 @@ class Daemon:
     def agents_can_use_ssh_keys(self) -> bool:
         """True when agents reach a key of SSH, or a program that signs with one. Looks at the disk."""
         kind = self.supervisor.sandbox_report()["kind"]
-        return can_use_ssh_keys(kind, self.settings.items("agents.may_read"), os.environ)
+        return can_use_ssh_keys(kind, self.settings.items("agents.may_read"), self.settings.environment)
 
     def _worker_said(self, pool: str, pid: int, line: str) -> None:
         logging.getLogger("worker").info("%s[%d] %s", pool, pid, line)

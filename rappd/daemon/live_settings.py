@@ -53,7 +53,7 @@ class LiveSettings:
     async def reload(self) -> None:
         """Reads the settings anew; only live ones take effect. Raises ``UsageProblemError``, and keeps those before."""
         before = provider_settings(self.current, self._home)
-        settings = await asyncio.to_thread(Settings.load, self._home)
+        settings = await asyncio.to_thread(Settings.load, self._home, self.current.environment)
         refuse_unfit(settings)
         self._services.settings = settings
         self.origins = frozenset(settings.items("http.origins"))

@@ -31,11 +31,15 @@ _SECRET = re.compile(
 Show = Callable[[logging.LogRecord], None]
 
 
-def start(path: Path, *, show: Show | None = None) -> None:
-    """Sends all logging to ``path`` (rotated at 8 MB).
+Keep = Callable[[logging.LogRecord], bool]
+
+
+def start(path: Path, *, show: Show | None = None, keep: Keep | None = None) -> Callable[[], None]:
+    """Sends all logging to ``path`` (rotated at 8 MB) until the process ends, or the returned function is called.
 
     ``show`` gets warnings of every kind, and whatever is said of agent files. Both happen on a thread of
-    their own: neither a slow disk nor a stopped terminal holds up who logs.
+    their own: neither a slow disk nor a stopped terminal holds up who logs. ``keep`` says of a record, on the
+    thread that logs, whether it is of this log, where one process has several.
     """
     handlers: list[logging.Handler] = [_file(path)]
     if show is not None:
@@ -43,12 +47,24 @@ def start(path: Path, *, show: Show | None = None) -> None:
     waiting: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
     listener = logging.handlers.QueueListener(waiting, *handlers)
     listener.start()
-    atexit.register(listener.stop)
     root = logging.getLogger()
     root.setLevel(logging.INFO)
-    root.addHandler(_WithoutSecrets(waiting))
+    handler = _WithoutSecrets(waiting)
+    if keep is not None:
+        handler.addFilter(keep)
+    root.addHandler(handler)
     for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+    def stop() -> None:
+        root.removeHandler(handler)
+        listener.stop()
+        for file in handlers:
+            file.close()
+        atexit.unregister(stop)
+
+    atexit.register(stop)
+    return stop
 
 
 def tail(path: Path, count: int) -> list[str]:

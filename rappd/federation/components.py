@@ -6,7 +6,6 @@ Modules that are heavy are imported by ``build_components``, so that the start d
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
@@ -219,7 +218,7 @@ async def build_components(
     trial = node.settings.on("peers.loopback")
     written = PeersFile(
         node.home.root / "peers.json",
-        environment=os.environ.get("BRAINSTEM_PEERS", ""),
+        environment=node.settings.environment.get("BRAINSTEM_PEERS", ""),
         allow_loopback=trial,
         own_port=loopback_port,
     )

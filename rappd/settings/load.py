@@ -31,8 +31,10 @@ class Value:
 class Settings:
     """The values in force. Unknown names raise ``KeyError``: they are a defect, not input."""
 
-    def __init__(self, values: Mapping[str, Value]) -> None:
+    def __init__(self, values: Mapping[str, Value], environment: Mapping[str, str]) -> None:
+        """``environment``: the variables they were read from; whatever else the daemon takes from them is found there."""
         self._values = dict(values)
+        self.environment = environment
 
     @classmethod
     def load(cls, home: Home, environment: Mapping[str, str] | None = None) -> Settings:
@@ -43,16 +45,19 @@ class Settings:
             (home.env_file.name, _read_env(home), _by_variable),
             (home.config.name, _read_toml(home), _by_name),
         )
-        return cls._from(sources)
+        return cls._from(sources, environment)
 
     @classmethod
     def without_files(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Returns the settings without any file: environment and defaults."""
-        return cls._from((("environment", os.environ if environment is None else environment, _by_variable),))
+        environment = os.environ if environment is None else environment
+        return cls._from((("environment", environment, _by_variable),), environment)
 
     @classmethod
     def _from(
-        cls, sources: Iterable[tuple[str, Mapping[str, str], Callable[[Setting], tuple[str, str]]]]
+        cls,
+        sources: Iterable[tuple[str, Mapping[str, str], Callable[[Setting], tuple[str, str]]]],
+        environment: Mapping[str, str],
     ) -> Settings:
         values = {setting.name: Value(setting, setting.default, "default") for setting in SETTINGS}
         for source, texts, keys_of in reversed(list(sources)):
@@ -60,7 +65,7 @@ class Settings:
                 for key in keys_of(setting):
                     if key and key in texts:
                         values[setting.name] = Value(setting, texts[key], source)
-        return cls(values)
+        return cls(values, environment)
 
     def all(self) -> list[Value]:
         """Every value, in the table's order."""

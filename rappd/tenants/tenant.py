@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -119,7 +118,7 @@ class Tenant:
         self._install_lock = asyncio.Lock()
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
-        self._plan = partial(pool_config, workspace, settings, private_root, os.environ, self._quarantine)
+        self._plan = partial(pool_config, workspace, settings, private_root, self._quarantine)
         self._pools = WorkerPools(services.supervisor, name, self._plan(), trusted=trusted_plan)
         self._pools.request_context = self._quarantine.standing
         self._origins = CodeOrigins(private_root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,7 +75,6 @@ def pool_config(
     workspace: Workspace,
     settings: Settings,
     private_root: Path,
-    environment: Mapping[str, str],
     quarantine: Quarantine,
 ) -> PoolConfig:
     """The plan by which the workers of a workspace are started. Reads its ``.env``, unless that is held."""
@@ -87,7 +86,7 @@ def pool_config(
             "data_dir": str(workspace.data),
             "deps_dir": str(workspace.deps),
         },
-        env=worker_environment(environment, worker_variables(workspace, quarantine)),
+        env=worker_environment(settings.environment, worker_variables(workspace, quarantine)),
         private_root=private_root,
         read_only=() if settings.on("agents.may_write_code") else read_only_paths(workspace),
         limits=Limits(memory=settings.number("agents.memory_mb") << 20),

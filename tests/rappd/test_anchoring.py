@@ -204,6 +204,7 @@ def test_accepted_log_is_anchored_again(copied: RunningDaemon) -> None:
     assert (code, report["anchor"]["unanchored"]) == (0, 0)
 
 
+@pytest.mark.own_process
 def test_killed_daemon_is_ahead_of_its_anchor_and_no_alarm(make_daemon: Make) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
     daemon.chat("before")
@@ -218,6 +219,7 @@ def test_killed_daemon_is_ahead_of_its_anchor_and_no_alarm(make_daemon: Make) ->
     assert (code, report["anchor"]["unanchored"]) == (0, 0)
 
 
+@pytest.mark.own_process
 def test_kill_at_any_moment_is_no_alarm(make_daemon: Make) -> None:
     chance = random.Random(SEED)
     daemon = make_daemon(LLM_FAKE="1")

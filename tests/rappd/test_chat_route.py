@@ -84,6 +84,7 @@ def test_a_user_guid_is_echoed_and_need_not_be_one(fake_daemon: RunningDaemon) -
     assert fake_daemon.chat("hi", user_guid="../../etc")["user_guid"] == "../../etc"
 
 
+@pytest.mark.own_process
 def test_a_repeated_turn_id_is_answered_from_the_record(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1")
     body = (

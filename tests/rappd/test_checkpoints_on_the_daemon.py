@@ -13,6 +13,8 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon, agent_source
 
+pytestmark = pytest.mark.own_process
+
 
 class Garden:
     """A daemon, and the model that thinks for its twins."""

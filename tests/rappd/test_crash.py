@@ -25,6 +25,7 @@ def _gone(pids: list[int]) -> bool:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.own_process
 def test_kill_9_under_load_loses_no_answer(make_daemon: Callable[..., RunningDaemon]) -> None:
     chance = random.Random(7)
     daemon = make_daemon(LLM_FAKE="1")
@@ -57,6 +58,7 @@ def test_kill_9_under_load_loses_no_answer(make_daemon: Callable[..., RunningDae
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("victim", ["template", "workers"])
+@pytest.mark.own_process
 def test_killed_zygote_or_worker_costs_only_its_calls(
     make_daemon: Callable[..., RunningDaemon], victim: str
 ) -> None:
@@ -81,6 +83,7 @@ def test_killed_zygote_or_worker_costs_only_its_calls(
     assert daemon.get("/readyz").status == 200
 
 
+@pytest.mark.own_process
 def test_start_is_clean_after_kill_left_lock_and_socket(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:

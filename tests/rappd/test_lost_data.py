@@ -58,6 +58,7 @@ def _overwrite_page(home: Path) -> None:
     ],
     ids=["deleted", "deleted at once", "log deleted", "truncated", "damaged page"],
 )
+@pytest.mark.own_process
 def test_lost_records_are_reported(
     tmp_path: Path, damage: Callable[[Path], None], kill: bool, verified: str, examined: str
 ) -> None:

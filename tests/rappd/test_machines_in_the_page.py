@@ -102,6 +102,7 @@ def say_same(dialog: Locator, whose: str) -> None:
     dialog.get_by_role("button", name="Same words").click()
 
 
+@pytest.mark.own_process
 def test_two_pages_pair_call_lose_and_find_each_other(make: Make, opened: Open) -> None:
     desk, pi = make("desk"), make("pi")
     pi.drop("gauge_agent.py", agent_source("Gauge", 'return "12 mm of <b>rain</b>"', "Reads the rain gauge."))

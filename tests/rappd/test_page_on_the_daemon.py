@@ -107,6 +107,7 @@ def test_code_of_an_egg_waits_and_is_approved_on_page(
     expect(card.get_by_role("button", name="Try Weather")).to_be_visible()
 
 
+@pytest.mark.own_process
 def test_draft_survives_daemon_restart(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
     daemon = make_daemon().start()
     page.goto(f"http://127.0.0.1:{daemon.port}/")

@@ -82,6 +82,7 @@ def test_the_model_cannot_choose_another_persons_memory(desk: Desk) -> None:
     assert desk.memories("memory", BOB, "user_memory.json") == ["Planted."]
 
 
+@pytest.mark.own_process
 def test_memories_outlive_the_daemon(desk: Desk) -> None:
     desk.remember("Ada likes tea.", user_guid=ADA)
     desk.daemon.kill()

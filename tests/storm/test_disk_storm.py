@@ -19,7 +19,7 @@ from tests.storm.storm import SECONDS, rounds
 _LONG = "x" * 8_000
 _ANSWERED_SECONDS = 60
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(180 + int(SECONDS))]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(180 + int(SECONDS)), pytest.mark.own_process]
 
 
 async def test_each_sentence_on_a_disk_that_fills_is_refused_or_answered_once(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.storm.storm import SECONDS, rounds
 
 @pytest.mark.timeout(120 + int(SECONDS))
 @pytest.mark.parametrize("strict", ["0", "1"], ids=["default", "strict"])
+@pytest.mark.own_process
 def test_kill_9_again_and_again_loses_no_answer(tmp_path: Path, strict: str) -> None:
     chance = random.Random(13)
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1", RAPPD_STORE_STRICT=strict)

@@ -23,7 +23,7 @@ from tests.storm.storm import SECONDS, rounds
 
 _ANSWERED_SECONDS = 60
 
-pytestmark = pytest.mark.timeout(180 + int(SECONDS))
+pytestmark = [pytest.mark.timeout(180 + int(SECONDS)), pytest.mark.own_process]
 
 
 async def test_kill_9_loses_no_sentence_of_a_phone_and_asks_none_twice(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ SYNC_SLACK = 2.0
 """A sync that began in time, on a machine that does other things, too."""
 SAMPLES = 16
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(120 + int(SECONDS))]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(120 + int(SECONDS)), pytest.mark.own_process]
 
 
 @pytest.fixture

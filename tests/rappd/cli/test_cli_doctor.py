@@ -119,6 +119,7 @@ def test_a_damaged_record_is_found(talked: RunningDaemon) -> None:
     assert "BACKUP" in found["do"]
 
 
+@pytest.mark.own_process
 def test_a_log_of_unfinished_writes_is_read_too(talked: RunningDaemon) -> None:
     database = talked.home / "rappd.db"
     before = _findings(talked)["Record"]["what"]
@@ -180,6 +181,7 @@ def test_silent_model_server_is_a_doctor_problem(talked: RunningDaemon) -> None:
     assert _findings(talked)["Thinking"]["verdict"] == "bad"
 
 
+@pytest.mark.own_process
 def test_a_daemon_that_hangs_is_found(talked: RunningDaemon) -> None:
     import signal
 

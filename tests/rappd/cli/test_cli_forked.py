@@ -35,6 +35,7 @@ def test_it_says_and_ends_the_same(talked: RunningDaemon, command: tuple[str, ..
     assert (forked.returncode, forked.stdout, forked.stderr) == (anew.returncode, anew.stdout, anew.stderr)
 
 
+@pytest.mark.own_process
 def test_it_reads_what_it_is_told_and_ends_by_signals(idle: RunningDaemon) -> None:
     told = prefork.run(["chat"], idle.environment, "hi\n" * 50_000, 60)
     anew = prefork.run_anew(["chat"], idle.environment, "hi\n" * 50_000, 60)

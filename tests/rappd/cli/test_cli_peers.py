@@ -357,6 +357,7 @@ def test_revoke_asks_and_ends_the_trust_at_once(make_machine: Callable[..., Mach
     assert (rows["Peers"]["verdict"], rows["Peers"]["do"]) == ("bad", "pair anew: rappd peers pair desk")
 
 
+@pytest.mark.own_process
 def test_a_changed_key_is_told_wherever_the_peer_is(make_machine: Callable[..., Machine]) -> None:
     desk, pi = make_machine("desk"), make_machine("pi")
     acquaint(desk, pi)

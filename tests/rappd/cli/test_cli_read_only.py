@@ -30,6 +30,7 @@ def mounts() -> bool:
     not sys.platform.startswith("linux") or not mounts(), reason="nothing can be mounted here"
 )
 @pytest.mark.parametrize("ended", ["stop", "kill"])
+@pytest.mark.own_process
 def test_a_read_only_home_is_listed_exported_and_verified(
     make_daemon: Callable[..., RunningDaemon], tmp_path: Path, ended: str
 ) -> None:

@@ -73,6 +73,7 @@ class Callers:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.own_process
 def test_caller_gets_an_answer_or_not_found(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:
@@ -99,6 +100,7 @@ def test_caller_gets_an_answer_or_not_found(
     assert set(callers.told["stream"]) <= {"answered", nobody, ended, *stopped}
 
 
+@pytest.mark.own_process
 def test_an_answer_that_breaks_off_is_told(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1")
     daemon.drop("aaa_agent.py", agent_source("Aaa", SLOW))
@@ -111,6 +113,7 @@ def test_an_answer_that_breaks_off_is_told(make_daemon: Callable[..., RunningDae
 
 
 @pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.own_process
 def test_a_talk_whose_daemon_dies_says_so(make_daemon: Callable[..., RunningDaemon], as_json: bool) -> None:
     daemon = make_daemon(LLM_FAKE="1")
     daemon.drop("aaa_agent.py", agent_source("Aaa", SLOW))

@@ -274,6 +274,7 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     assert sign_in(busy, link["key"]).status == 403, "one use"
 
 
+@pytest.mark.own_process
 def test_an_open_page_does_not_hold_up_the_stop(newcomer: RunningDaemon) -> None:
     newcomer.start()
     with socket.socket(socket.AF_UNIX) as page:

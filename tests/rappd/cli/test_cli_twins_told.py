@@ -60,6 +60,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_hides_nobody(idle: RunningDaem
     assert all(one["problem"] for one in found["unreadable"])
 
 
+@pytest.mark.own_process
 def test_a_thousand_twins_are_a_list_and_nothing_else(idle: RunningDaemon) -> None:
     for number in range(1000):
         lay(idle, f"twin {number % 990:03}", 2**255 + number * 7919)

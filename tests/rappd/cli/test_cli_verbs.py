@@ -143,6 +143,7 @@ def test_a_near_miss_is_named(busy: RunningDaemon) -> None:
         assert busy.cli(*verb).stderr.splitlines()[1].endswith(meant)
 
 
+@pytest.mark.own_process
 def test_a_daemon_that_ends_in_the_middle_of_an_answer_is_told(idle: RunningDaemon) -> None:
     idle.start()
     idle.drop("slow_agent.py", SLOW)

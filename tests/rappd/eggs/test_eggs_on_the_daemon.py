@@ -355,6 +355,7 @@ def test_web_eggs_are_compared_with_known_ones(two: tuple[Place, Place], tmp_pat
 # Killed.
 
 
+@pytest.mark.own_process
 def test_interrupted_hatching_is_whole_or_absent(make_place: Callable[..., Place], tmp_path: Path) -> None:
     desk, kitchen = make_place("desk"), make_place("kitchen")
     key = desk.new("Rose")

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 
+import pytest
 from fixtures.running_daemon import agent_source
 
 from agents.workers.started_processes import children, descendants
@@ -16,6 +17,7 @@ from tests.rappd.federation.conftest import Node
 IDEMPOTENT = '"name": self.name, "idempotent": True,'
 
 
+@pytest.mark.own_process
 def test_what_was_cut_off_is_said_so_and_what_may_be_repeated_is(make: Callable[..., Node]) -> None:
     node = make()
     slow = """
@@ -48,6 +50,7 @@ return "again"
     assert [one["verb"] for one in node.records(again["id"])] == ["HELP", "DONE"]
 
 
+@pytest.mark.own_process
 def test_killed_worker_interrupts_its_call_alone(make: Callable[..., Node]) -> None:
     node = make().start()
     mine = node.peer("mine")

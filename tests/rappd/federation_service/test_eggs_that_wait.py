@@ -174,6 +174,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
         made.pi.stop()
 
 
+@pytest.mark.own_process
 def test_an_egg_for_a_peer_that_is_away_waits_and_goes_by_itself(network: Network) -> None:
     desk, pi = network.desk, network.pi
     egg = network.egg()
@@ -228,6 +229,7 @@ def test_a_sealed_egg_is_sent_as_it_is(network: Network) -> None:
 
 
 @pytest.mark.parametrize("killed", ["who sends", "who receives"])
+@pytest.mark.own_process
 def test_killed_upload_arrives_whole_and_once(network: Network, killed: str) -> None:
     egg = network.egg(size=8 * SOME)
     network.wire.hold(4 * SOME)
@@ -247,6 +249,7 @@ def test_killed_upload_arrives_whole_and_once(network: Network, killed: str) -> 
     network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
 
 
+@pytest.mark.own_process
 def test_an_egg_whose_receipt_was_lost_does_not_come_twice(network: Network) -> None:
     egg = network.egg(size=SOME)
     network.wire.mute(after=SOME)
@@ -316,6 +319,7 @@ def test_calls_do_not_wait_behind_an_egg(network: Network) -> None:
     network.wire.free()
 
 
+@pytest.mark.own_process
 def test_bytes_that_no_row_waits_for_go_at_the_start(network: Network) -> None:
     network.pi.stop()
     network.sends(network.egg())

@@ -64,6 +64,7 @@ def test_peer_not_here_is_shown_with_last_seen_only(two: Two) -> None:
     assert " ms" not in listed(desk) + shown
 
 
+@pytest.mark.own_process
 def test_failed_call_counts_at_once_for_presence(two: Two) -> None:
     desk, vm = two
     vm.kill()
@@ -71,6 +72,7 @@ def test_failed_call_counts_at_once_for_presence(two: Two) -> None:
     assert is_away(desk, "vm")
 
 
+@pytest.mark.own_process
 def test_crash_is_noticed_before_the_next_probe(two: Two) -> None:
     desk, vm = two
     vm.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import agent_source
 
@@ -23,6 +24,7 @@ InboxTable.unfinished = unfinished
 _SLOW = 'import time\n        time.sleep(4)\n        return "ran"'
 
 
+@pytest.mark.own_process
 def test_restart_does_not_interrupt_its_own_work(tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()

@@ -46,6 +46,7 @@ def notice_of(daemon: RunningDaemon, kind: str) -> dict[str, Any]:
     return look()[0]
 
 
+@pytest.mark.own_process
 def test_received_egg_and_late_answer_wait_across_a_stop(
     machines: Callable[..., Machine], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fixtures.running_daemon import RunningDaemon
 
 from agents.workers.started_processes import descendants
@@ -51,6 +52,7 @@ async def test_phone_that_connects_anew_is_here_once(desk: RunningDaemon, phone:
     await ben.sees(lambda: ben.here == ["Ben"])
 
 
+@pytest.mark.own_process
 async def test_phones_of_a_connection_process_that_died_are_away(
     desk: RunningDaemon, phone: MakePhone
 ) -> None:

@@ -19,6 +19,8 @@ from envelopes.envelope import new_id
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient
 
+pytestmark = pytest.mark.own_process
+
 MakePhone = Callable[..., Awaitable[PhoneClient]]
 
 

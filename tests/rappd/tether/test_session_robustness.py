@@ -105,6 +105,7 @@ async def test_sentences_are_recorded_in_the_order_said(desk: RunningDaemon, pho
 
 
 @pytest.mark.parametrize(("end", "do"), [(RunningDaemon.kill, "Ask again."), (RunningDaemon.stop, "")])
+@pytest.mark.own_process
 async def test_sentence_cut_off_by_a_restart_fails_once(
     make_daemon: Callable[..., RunningDaemon],
     fake_model: FakeModel,

@@ -15,6 +15,7 @@ from fixtures.terminal import lives
 from fixtures.twin_farm import Farm, closed
 
 
+@pytest.mark.own_process
 def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> None:
     key = farm.new("sleepy")
     before = farm.processes()

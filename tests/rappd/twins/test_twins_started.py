@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
+import pytest
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon, agent_source, on
 from fixtures.terminal import lives
@@ -37,6 +38,7 @@ def wakes_where_it_was(farm: Farm, key: str) -> int:
     raise AssertionError("every port that was free was another's at once")
 
 
+@pytest.mark.own_process
 def test_running_twins_restart_on_their_ports(lone: Farm) -> None:
     lone.daemon.start()
     running, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
@@ -58,6 +60,7 @@ def test_running_twins_restart_on_their_ports(lone: Farm) -> None:
         assert closed(lone, port)
 
 
+@pytest.mark.own_process
 def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     lone.daemon.start()
     key = lone.new("steady")

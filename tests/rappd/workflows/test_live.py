@@ -91,6 +91,7 @@ def recorded(desk: Desk, cue: str) -> None:
     desk.wait_for(lambda: cue in cues(desk.events()), what=f"{cue!r} to be recorded")
 
 
+@pytest.mark.own_process
 def test_killed_daemon_asks_the_open_step_again(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
@@ -106,6 +107,7 @@ def test_killed_daemon_asks_the_open_step_again(desk: Desk, model: HeldModel) ->
     assert [one["workflow"]["step"] for one in events if one["kind"] == "demo_step"] == [1, 2, 3]
 
 
+@pytest.mark.own_process
 def test_paused_workflow_is_paused_after_a_restart(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
@@ -119,6 +121,7 @@ def test_paused_workflow_is_paused_after_a_restart(desk: Desk, model: HeldModel)
     assert cues(desk.sees("done")) == ["one", TWO, TWO, THIRD]
 
 
+@pytest.mark.own_process
 def test_changed_file_does_not_go_on_after_a_restart(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
@@ -131,6 +134,7 @@ def test_changed_file_does_not_go_on_after_a_restart(desk: Desk, model: HeldMode
     assert cues(desk.sees("aborted")) == ["one", TWO]
 
 
+@pytest.mark.own_process
 def test_workflow_that_became_foreign_does_not_go_on_after_a_restart(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
@@ -145,6 +149,7 @@ def test_workflow_that_became_foreign_does_not_go_on_after_a_restart(desk: Desk,
     assert cues(desk.sees("aborted")) == ["one", TWO]
 
 
+@pytest.mark.own_process
 def test_branch_of_a_session_starts_no_second_run(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     started = desk.run()
@@ -223,8 +228,8 @@ async def test_phone_with_the_right_starts_and_interrupts(
     await anna._send({"type": "say", "event_id": new_id(), "text": "me first", "to": "", "via": "mic"})
     await anna.sees(lambda: "answer to me first" in anna.texts())
     await anna._send({"type": "workflow", "action": "pause", "name": "three"})
-    model.let_go()
     await asyncio.to_thread(desk.sees, "paused")
+    model.let_go()
     await anna._send({"type": "workflow", "action": "resume", "name": "three"})
     events = await asyncio.to_thread(desk.sees, "done")
     assert any(one["kind"] == "preempted" for one in events)

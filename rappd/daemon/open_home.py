@@ -1,0 +1,151 @@
+"""Opening a home: claim it, open the daemon on it, listen, and close all of it again in the right order."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from agents.workers.zygote_client import LaunchZygote
+from rappd.daemon.app import Daemon
+from rappd.daemon.home import Home
+from rappd.daemon.ports import another, holder
+from rappd.daemon.waiting import OwnersList
+from rappd.errors import ConflictError
+from rappd.http.federation_listener import FederationListener
+from rappd.http.legacy_listener import LegacyListener
+from rappd.http.loopback import app as loopback
+from rappd.http.request_timeout import TimedRunner
+from rappd.http.twin_listeners import TwinListeners
+from rappd.settings.load import Settings
+
+if TYPE_CHECKING:
+    import ssl
+
+    from rappd.http.tether_listener import TetherListener
+    from rappd.tether.phones import Phones
+
+_BACKLOG = 512
+
+
+class PortTakenError(ConflictError):
+    """Another program listens on the port."""
+
+    code = "port_taken"
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"Port {port} is taken by {holder(port).name}.",
+            do=f"stop it, or `PORT={another(port)} rappd start`",
+        )
+
+
+@asynccontextmanager
+async def open_home(
+    home: Home, settings: Settings, launch: LaunchZygote | None = None
+) -> AsyncIterator[Daemon]:
+    """The daemon of ``home``, started and listening, until the block ends.
+
+    What belongs to the whole process (signals, garbage collection, what others may read of its memory, the word
+    for systemd) is the caller's: one process may have several homes open, with settings of their own. ``launch``
+    starts the process that workers are forked from, in place of ``launch_zygote``. Raises
+    ``ConflictError`` when the home or the port is taken.
+    """
+    held = home.hold()
+    try:
+        sockets = _listen(settings.number("port"))
+        port = sockets[0].getsockname()[1]
+        daemon = await Daemon.open(home, settings, launch)
+        daemon.listen_on(port)
+        federation_listener = FederationListener(daemon)
+        runner = await _open_listeners(daemon, sockets)
+        daemon.tenants.listeners = twin_listeners = TwinListeners(daemon)
+        daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
+        daemon.tether.make_listener = partial(_tether_listener, settings.text("tether.address"))
+        daemon.tether.owners_list = OwnersList(daemon)
+        held.announce(port)
+        try:
+            await daemon.start()
+            federation_listener.open()
+            daemon.spawn(daemon.legacy.reopen())
+            daemon.spawn(daemon.tether.start())
+            yield daemon
+        finally:
+            daemon.activity.close()
+            daemon.tether.close_screens()
+            await federation_listener.close()
+            await legacy_listener.close()
+            await twin_listeners.close_all()
+            await runner.cleanup()
+            await daemon.close()
+            home.socket.unlink(missing_ok=True)
+    finally:
+        held.release()
+
+
+def _tether_listener(
+    address: str, phones: Phones, addresses: Callable[[], list[str]], tls: ssl.SSLContext | None
+) -> TetherListener:
+    from rappd.http.tether_listener import TetherListener
+
+    return TetherListener(address, phones, addresses, tls)
+
+
+def _listen(port: int) -> list[socket.socket]:
+    """Sockets for 127.0.0.1 and, where there is one, ::1, so that no other program can answer for ``localhost``."""
+    sockets: list[socket.socket] = []
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            listener = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            continue
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            listener.close()
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and family == socket.AF_INET6:
+                continue
+            for other in sockets:
+                other.close()
+            if error.errno == errno.EADDRINUSE:
+                raise PortTakenError(port) from error
+            raise ConflictError(
+                f"Port {port} cannot be used: {error.strerror}.", do="PORT=7171 rappd start"
+            ) from error
+        listener.setblocking(False)
+        sockets.append(listener)
+        port = sockets[0].getsockname()[1]
+    return sockets
+
+
+async def _open_listeners(daemon: Daemon, sockets: list[socket.socket]) -> TimedRunner:
+    runner = TimedRunner(loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=3.0)
+    await runner.setup()
+    for listener in (*sockets, _control_socket(daemon.home.socket)):
+        await web.SockSite(runner, listener, backlog=_BACKLOG).start()
+    return runner
+
+
+def _control_socket(path: Path) -> socket.socket:
+    """A socket at ``path`` for this account alone: nobody can connect before it listens, and it does not until its mode is set."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    except BaseException:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
