@@ -79,7 +79,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/places/memberships.py",
         "neighborhoods/places/place.py",
         "rappd/operations/places.py",
-        "rappd/daemon/server.py",
+        "rappd/daemon/open_home.py",
         "rappd/daemon/home.py",
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -45,8 +45,8 @@ from neighborhoods.transport.replies import (
     check_sender,
     envelope_of,
     no_envelope,
-    no_line,
     not_trusted,
+    unwelcome,
 )
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class PeerClient:
         status, raw = await self._request(peer, "POST", "/envelopes/batch", body)
         if status == 401:
             with self._counted(peer):
-                raise not_trusted(peer)
+                raise unwelcome(peer, raw, "takes no calls of this machine")
         if status in RETRIABLE:
             raise RetriableError(f"{peer.name} is busy ({status}).", answered=status)
         if status != 200:
@@ -218,7 +218,7 @@ class PeerClient:
         except MalformedError as problem:
             if status == 401:
                 with self._counted(peer):
-                    raise not_trusted(peer) from problem
+                    raise unwelcome(peer, raw, "tells this machine nothing of its calls") from problem
             if status in RETRIABLE:
                 raise RetriableError(f"{peer.name} is busy ({status}).", answered=status) from problem
             raise no_envelope(peer, problem) from problem
@@ -269,8 +269,10 @@ class PeerClient:
                 ) from problem
             self._took(peer, response.status)
             if response.status == 401:
-                response.close()
-                raise not_trusted(peer)
+                with closing(response):
+                    raise unwelcome(
+                        peer, await whole(response, LARGEST_REFUSAL), "lets this machine read nothing"
+                    )
         return response
 
     def adopt(self, peer: Peer, line: PeerConnection) -> None:
@@ -368,13 +370,14 @@ class PeerClient:
     async def _why_no_line(self, peer: Peer, address: str, context: ssl.SSLContext) -> ReportableError:
         """The error for a ``/line`` that answers 401: the peer ended the trust, or its own words."""
         limits = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
+        what = "lets this machine open no line"
         try:
             async with self._session().get(
                 f"https://{address}/line", ssl=context, timeout=limits
             ) as response:
-                return no_line(peer, await whole(response, LARGEST_REFUSAL))
+                return unwelcome(peer, await whole(response, LARGEST_REFUSAL), what)
         except (OSError, aiohttp.ClientError, TimeoutError):
-            return no_line(peer, b"")
+            return unwelcome(peer, b"", what)
 
     async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
         """Its answer by a new line, which takes the place of the one that was there."""

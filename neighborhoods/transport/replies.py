@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
     """Returns the peer's answer about an egg that it has. Raises the transport's error for another status."""
     if status == 401:
-        raise not_trusted(peer)
+        raise unwelcome(peer, raw, "takes no egg of this machine")
     found = _json(peer, raw)
     told = str(found.get("error", "")) if isinstance(found, dict) else ""
     if status in RETRIABLE:
@@ -123,18 +123,20 @@ def no_envelope(peer: Peer, problem: MalformedError) -> PeerFailedError:
     return PeerFailedError(f"{peer.name} answered with something that is no envelope: {problem}")
 
 
-def no_line(peer: Peer, raw: bytes) -> NotPairedError | DeclinedError:
-    """The error for a ``/line`` that was answered by 401 with this body."""
+def unwelcome(peer: Peer, raw: bytes, what: str) -> NotPairedError | DeclinedError:
+    """The error for an answer 401 with this body: the end of the trust where the peer says so, else ``what`` it does not do, and its words."""
     try:
         found = bounded_json(raw)
     except ValueError:
         found = None
     said = found if isinstance(found, dict) else {}
+    if isinstance(data := said.get("data"), dict):  # an ERROR
+        said = {"code": data.get("reason"), "error": data.get("msg")}
     if said.get("code") == NotPairedError.code:
         return not_trusted(peer)
     told = str(said.get("error") or "without a reason")[:200].rstrip(".")
     return DeclinedError(
-        f"{peer.name} lets this machine open no line (401): {told}.",
+        f"{peer.name} {what} (401): {told}.",
         answered=401,
         do=f"Ask its owner. If it forgot this machine: rappd peers pair {peer.name}",
     )

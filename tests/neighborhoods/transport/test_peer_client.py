@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from neighborhoods.errors import (
     RetriableError,
 )
 from neighborhoods.transport.peer_client import PeerClient
+from neighborhoods.transport.replies import arrived
 from tests.neighborhoods.transport.conftest import Machine
 
 Pair = tuple[Machine, Machine]
@@ -137,7 +139,7 @@ async def test_statuses_of_a_batch(desk_and_pi: Pair, carrier_of: Make) -> None:
 
     await pi.serve(batch=batch)
     carrier = carrier_of(desk, pi)
-    for error in (NotPairedError, RetriableError, RetriableError, PeerRefusedError, PeerFailedError):
+    for error in (PeerRefusedError, RetriableError, RetriableError, PeerRefusedError, PeerFailedError):
         with pytest.raises(error):
             await carrier.send_batch(pi.peer(), [encode(desk.help(pi))])
 
@@ -299,22 +301,30 @@ async def test_upload_under_way_ends_with_the_trust(
             NotPairedError,
             "does not trust",
         ),
-        ({"error": "Sign in first.", "code": "login"}, PeerRefusedError, "no line (401): Sign in first."),
-        ({"error": ["x"]}, PeerRefusedError, "no line (401): ['x']."),
-        ([], PeerRefusedError, "no line (401): without a reason."),
-        (None, PeerRefusedError, "no line (401): without a reason."),
+        ({"data": {"reason": "not_paired", "msg": "Who?"}}, NotPairedError, "does not trust"),
+        ({"error": "Sign in first.", "code": "login"}, PeerRefusedError, "(401): Sign in first."),
+        ({"data": {"reason": "bad_token", "msg": "It expired."}}, PeerRefusedError, "(401): It expired."),
+        ({"error": ["x"]}, PeerRefusedError, "(401): ['x']."),
+        ([], PeerRefusedError, "(401): without a reason."),
+        (None, PeerRefusedError, "(401): without a reason."),
     ],
 )
-async def test_a_line_that_answers_401_tells_what_happened(
+async def test_401_ends_the_trust_only_where_the_peer_says_so(
     desk_and_pi: Pair, carrier_of: Make, body: Any, error: type[NeighborhoodError], told: str
 ) -> None:
     desk, pi = desk_and_pi
 
-    async def line(request: web.Request) -> web.Response:
-        return web.Response(status=401, body=b"<html>" if body is None else orjson.dumps(body))
+    raw = b"<html>" if body is None else orjson.dumps(body)
 
-    await pi.serve(line=line)
-    with pytest.raises(error) as found:
-        await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=5)
-    assert told in str(found.value)
-    assert "rappd peers pair pi" in found.value.do
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=401, body=raw)
+
+    await pi.serve(line=refuse, batch=refuse)
+    carrier, asked = carrier_of(desk, pi), encode(desk.help(pi))
+    for call in (carrier.send(pi.peer(), asked, wait=5), carrier.send_batch(pi.peer(), [asked])):
+        with pytest.raises(error) as found:
+            await call
+        assert told in str(found.value)
+        assert "rappd peers pair pi" in found.value.do
+    with pytest.raises(error, match=re.escape(told)):
+        arrived(pi.peer(), 401, raw)
