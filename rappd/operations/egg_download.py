@@ -13,6 +13,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 import aiohttp
 import orjson
 
+from agents.providers.json_http import proxy_for
+from agents.providers.urls import on_this_machine
 from rappd.errors import RappdError, UsageProblemError
 from rappd.operations.uploaded_eggs import UploadedEggs, new_file
 from twins.errors import BadEggError
@@ -50,7 +52,7 @@ async def fetch_egg(url: str, waiting: UploadedEggs, *, expect_sha256: str = "")
         raise UsageProblemError("expect_sha256 is no SHA-256.", do="It has 64 digits of 0-9, a-f.")
     part = await asyncio.to_thread(waiting.part)
     try:
-        async with aiohttp.ClientSession(timeout=_TIMES, trust_env=True) as session:
+        async with aiohttp.ClientSession(timeout=_TIMES) as session:
             if not wanted and re.search(r"/eggs/[^/?#]+\.egg$", url):
                 wanted = await _beside(session, url)
             digest = await _download(session, url, part)
@@ -92,7 +94,8 @@ async def _opened(session: aiohttp.ClientSession, url: str) -> AsyncIterator[aio
     """
     here = url
     for _ in range(_MOST_REDIRECTS + 1):
-        async with session.get(here, allow_redirects=False) as response:
+        proxy = None if on_this_machine(here) else await asyncio.to_thread(proxy_for, here)
+        async with session.get(here, allow_redirects=False, proxy=proxy) as response:
             if response.status not in _REDIRECTS:
                 yield response
                 return
