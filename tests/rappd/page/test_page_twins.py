@@ -290,7 +290,7 @@ async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -
     site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
-        await page.click("dialog >> text=Trust whoever signed it")
+        await page.click("dialog >> text=I know who this egg is from")
         await expect(page.locator("dialog .fingerprint")).to_have_text(" ".join(["91c3"] * 16))
         await page.get_by_label("Whose key is it?").fill("kitchen")
         await page.get_by_role("button", name="Trust this key").click()
@@ -531,7 +531,7 @@ async def test_sheets_fit_a_small_phone(site: Any) -> None:
         for opening in ("plan", "new", "soul"):
             if opening == "plan":
                 await drop(page, "a-very-long-name-" * 8 + ".egg")
-                await page.click("dialog >> text=Trust whoever signed it")
+                await page.click("dialog >> text=I know who this egg is from")
             elif opening == "new":
                 await page.get_by_role("button", name="New twin").click()
             else:

@@ -133,7 +133,7 @@ export function openPlan(file, decided, signature) {
       }
       fill(
         errorPlace,
-        why && h("p", { class: "note", role: "alert" }, h("span", { class: "sign warn" }, "! "), why),
+        why && h("p", { class: "note" }, h("span", { class: "sign warn" }, "! "), why),
       );
       draw();
       if (focused) document.getElementById(focused)?.focus();
@@ -164,7 +164,9 @@ export function openPlan(file, decided, signature) {
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
         else {
-          fill(errorPlace, found.code === "cancelled" ? h("p", { role: "status" }, found.message) : problemView(found));
+          const cancelled = found.code === "cancelled";
+          fill(errorPlace, cancelled ? h("p", {}, found.message) : problemView(found));
+          if (cancelled) announce(found.message);
           button.disabled = false;
         }
       }
