@@ -246,9 +246,7 @@ async def test_changed_plan_is_shown_again_before_hatching(site: Any) -> None:
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         await page.get_by_role("button", name="Hatch 2 files").click()
-        await expect(page.locator("dialog [role=alert]")).to_contain_text(
-            "Something changed since you saw the plan"
-        )
+        await expect(page.locator("dialog .note")).to_contain_text("Something changed since you saw the plan")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.get_by_role("button", name="Hatch 2 files").click()
         await expect(page.locator("dialog")).to_have_count(0)
