@@ -11,7 +11,7 @@ from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from fixtures.screen_reader import HEARD, LISTEN, assert_as_shown
 from playwright.async_api import async_playwright
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.rappd.tether.test_phone_eggs import MakePhone, carrier, owner
 from twins.eggs.readers.sessions import read_session
@@ -51,7 +51,7 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.keyboard.press("Enter")
         answer = page.locator(".events .other p").last
         answer.wait_for()
-        page.wait_for_function("document.getElementById('live').textContent.length > 0")
+        expect(page.locator("#live")).to_contain_text("desk: ")
         desk.post("/devices/Anna", {"eggs": True}, control=True)
         page.locator("summary[aria-label=More]").click()
         page.get_by_role("button", name="Save this conversation as an egg").click()
@@ -82,7 +82,9 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         heard = page.evaluate(HEARD)
         browser.close()
     values = [value for value, _ in far]
-    assert values == sorted(values) and values[-1] == 1 and far[-1][1].startswith("Sending big.egg: 100 %, "), far
+    assert (
+        values == sorted(values) and values[-1] == 1 and far[-1][1].startswith("Sending big.egg: 100 %, ")
+    ), far
     assert any(0 < value < 1 and f": {int(100 * value)} %, " in words for value, words in far), far
     assert any(one["text"].startswith("Now say yes on") for one in heard), heard
     assert any(one["text"].startswith("desk: ") for one in heard), "the answer, once it is whole"
