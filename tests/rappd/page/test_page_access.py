@@ -95,7 +95,7 @@ async def test_what_is_read_aloud_stands_on_the_screen_once(site: Any) -> None:
         await expect(page.locator("main [role=status]").first).to_be_visible()
         await page.evaluate("location.hash = '#/twins'")
         await drop(page, "rose.egg")
-        await expect(page.locator("#live")).to_contain_text("Rose: Nothing is written yet")
+        await expect(page.locator("#live")).to_contain_text("Rose: New 1, Unchanged 2, Needs your approval 1")
         await page.get_by_role("button", name="Hatch 2 files").click()
         await expect(page.locator("#live")).to_contain_text("Something changed")
         await page.click("dialog >> text=I know who this egg is from")

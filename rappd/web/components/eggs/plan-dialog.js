@@ -6,7 +6,7 @@ import { openFiles } from "../cartridges/cartridge-opening.js";
 import { fill, h } from "../../lib/dom.js";
 import { uploadEgg } from "./egg-upload.js";
 import { hatched } from "./hatch-notice.js";
-import { isHere, overwriteChoices, planRows } from "./plan-rows.js";
+import { isHere, overwriteChoices, planRows, spokenRows } from "./plan-rows.js";
 import { planHead } from "./plan-head.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
@@ -137,9 +137,7 @@ export function openPlan(file, decided, signature) {
       );
       draw();
       if (focused) document.getElementById(focused)?.focus();
-      announce(
-        `${why} New: ${plan.create.count}, replaced: ${plan.replace.count}, unchanged: ${plan.keep.count}.`,
-      );
+      announce(`${why} ${spokenRows(plan)}`);
       return true;
     };
     const hatch = async (button) => {
@@ -182,7 +180,7 @@ export function openPlan(file, decided, signature) {
     );
     fill(body, head, rows, choices, trust, errorPlace, foot);
     heading.focus();
-    announce(`${egg.name}: ${foot.textContent}`);
+    announce(`${egg.name}: ${foot.querySelector("p")?.textContent ?? spokenRows(plan)}`);
   }
 }
 

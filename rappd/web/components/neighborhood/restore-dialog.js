@@ -75,7 +75,7 @@ export function openRestore(row, changed) {
       h("p", {}, parts ? "Nothing is written yet." : "Nothing would be written: all of it is here, or stays yours."),
       h("div", { class: "dialog-actions" }, close, parts > 0 && hatch),
     );
-    announce(`${why} ${foot.textContent}`);
+    announce(`${why} ${foot.querySelector("p").textContent}`);
   }
 
   async function restore() {
