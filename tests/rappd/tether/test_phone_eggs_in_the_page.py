@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 
-BIG = 24 << 20
+BIG = 6 << 20
 WATCH = """() => {
     window.far = [];
     const look = () => {
@@ -75,6 +75,10 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.evaluate(WATCH)
         big = tmp_path / "big.egg"
         big.write_bytes(bytes(BIG))
+        slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": BIG}
+        network = page.context.new_cdp_session(page)
+        network.send("Network.enable")
+        network.send("Network.emulateNetworkConditions", slow)
         page.locator("input[type=file]").set_input_files(big)
         page.get_by_role("button", name="Send anyway").click()
         page.get_by_role("button", name="OK", exact=True).wait_for()
