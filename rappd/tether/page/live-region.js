@@ -5,11 +5,12 @@ const KEPT_MS = 10_000;
 let waiting = 0;
 let pending = [];
 
-/** Announces `text`; texts of one moment are joined. */
-export function announce(text) {
+/** Announces `text`; texts of one moment are joined, unless it stands `instead` of what was there before. */
+export function announce(text, { instead = false } = {}) {
   const region = document.getElementById("live");
   clearTimeout(waiting);
   region.textContent = "";
+  if (instead) pending = [];
   if (text && !pending.includes(text)) pending.push(text);
   waiting = setTimeout(() => {
     region.textContent = pending.join(" ");

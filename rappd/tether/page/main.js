@@ -18,7 +18,7 @@ const SLOW_MS = 6000;
 function show(sentence, ...more) {
   screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more.filter((one) => one !== "")));
   const lines = more.filter((one) => one.tagName === "P").map((one) => one.ariaLabel ?? one.textContent);
-  announce([sentence, ...lines].filter(Boolean).join(" "));
+  announce([sentence, ...lines].filter(Boolean).join(" "), { instead: true });
 }
 
 function button(words, onclick, className = "main") {
