@@ -103,10 +103,10 @@ export function chat(session, machine, { onLeave }) {
     const wasLost = state.classList.contains("lost");
     state.textContent = `${session.state === "connected" ? "●" : "○"} ${connected}`;
     state.classList.toggle("lost", session.state !== "connected");
-    if (wasLost && session.state === "connected") announce(connected);
     tell(notice, session.state === "lost"
       ? `Lost ${machine}. Trying again. What you write is kept.`
       : session.notice || (session.typing ? `${session.typing} is writing…` : ""));
+    if (wasLost && session.state === "connected") announce(`${connected}.`, notice);
     tell(here, session.here.length ? `also here: ${session.here.join(", ")}` : "");
     clear.hidden = form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
@@ -126,7 +126,7 @@ export function chat(session, machine, { onLeave }) {
 function tell(line, words) {
   if (line.textContent === words) return;
   line.textContent = words;
-  announce(words);
+  announce(words, line);
 }
 
 /** The words of an event that a screen reader says: all that others said. */

@@ -26,7 +26,7 @@ export function eggs(session) {
     const note = element("p", {}, `${words}…`);
     const stop = element("button", { type: "button", onclick: () => ended.abort() }, "Stop");
     line.append(note, bar, stop);
-    announce(note.textContent);
+    announce(note.textContent, line);
     const moved = (done, whole) => {
       bar.value = whole ? done / whole : 0;
       note.textContent = `${words}: ${whole ? Math.floor((100 * done) / whole) : 0} %, ${megabytes(done)} of ${megabytes(whole)}`;
@@ -70,12 +70,12 @@ function ask(line, words, go) {
     element("div", { className: "buttons" },
       element("button", { type: "button", onclick: () => { line.hidden = true; } }, "Stop"),
       element("button", { type: "button", onclick: () => go(ended) }, "Send anyway")));
-  announce(line.querySelector("p").textContent);
+  announce(line.querySelector("p").textContent, line);
   line.querySelector("button").focus();
 }
 
 function finish(line, words) {
-  announce(words);
+  announce(words, line);
   line.replaceChildren(
     element("p", {}, words),
     element("button", { type: "button", onclick: () => { line.hidden = true; } }, "OK"));

@@ -2,19 +2,19 @@
 
 const JOIN_MS = 60;
 const KEPT_MS = 10_000;
+const pending = new Map(); // what a text is about → the text
 let waiting = 0;
-let pending = [];
 
-/** Announces `text`; texts of one moment are joined, unless it stands `instead` of what was there before. */
-export function announce(text, { instead = false } = {}) {
+/** Announces `text`. Texts of one moment are joined; of those `about` the same thing only the last is still true. */
+export function announce(text, about = text) {
   const region = document.getElementById("live");
   clearTimeout(waiting);
   region.textContent = "";
-  if (instead) pending = [];
-  if (text && !pending.includes(text)) pending.push(text);
+  pending.delete(about);
+  if (text) pending.set(about, text);
   waiting = setTimeout(() => {
-    region.textContent = pending.join(" ");
-    pending = [];
+    region.textContent = [...pending.values()].join(" ");
+    pending.clear();
     waiting = setTimeout(() => (region.textContent = ""), KEPT_MS);
   }, JOIN_MS);
 }

@@ -18,7 +18,7 @@ const SLOW_MS = 6000;
 function show(sentence, ...more) {
   screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more.filter((one) => one !== "")));
   const lines = more.filter((one) => one.tagName === "P").map((one) => one.ariaLabel ?? one.textContent);
-  announce([sentence, ...lines].filter(Boolean).join(" "), { instead: true });
+  announce([sentence, ...lines].filter(Boolean).join(" "), "screen");
 }
 
 function button(words, onclick, className = "main") {
@@ -31,7 +31,7 @@ function checking(machine) {
     element("p", { className: "hint" }, "If this phone asks about devices on your network, allow it: that is how it reaches the computer."));
   const timer = setTimeout(() => {
     hint.textContent = "Still looking. Same Wi-Fi as the computer?";
-    announce(hint.textContent);
+    announce(hint.textContent, "screen");
   }, SLOW_MS);
   return () => clearTimeout(timer);
 }
