@@ -45,7 +45,7 @@ class CallbackDeniedError(AgentError):
 
 
 class ModelUnavailableError(AgentError):
-    """The configured model did not answer; the turn goes on with the offline brain.
+    """The configured model did not answer; the turn goes on with keyword matching.
 
     ``detail`` is at most 300 characters of what the server sent, without secrets, for the log. ``upstream_status``
     is the server's HTTP status, 0 when it gave none. ``model`` is the one that was asked. ``meaning`` says why

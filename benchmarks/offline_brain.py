@@ -1,4 +1,4 @@
-"""The offline brain: how often it is right, on the tuned and the held-out set, and how fast it decides."""
+"""Keyword matching: how often it is right, on the tuned and the held-out set, and how fast it decides."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _accuracy(
     for one in talk:
         wrong += route(one["text"], tools, today=_TODAY).ready
     return [
-        (f"offline brain, {name} set: right agent", _share(right, len(hits))),
-        (f"offline brain, {name} set: right agent and arguments", _share(arguments, len(hits))),
-        (f"offline brain, {name} set: wrong call on talk", _share(wrong, len(talk))),
+        (f"keyword matching, {name} set: right agent", _share(right, len(hits))),
+        (f"keyword matching, {name} set: right agent and arguments", _share(arguments, len(hits))),
+        (f"keyword matching, {name} set: wrong call on talk", _share(wrong, len(talk))),
     ]
 
 
@@ -65,9 +65,9 @@ def _speed(name: str, said: list[str], tools: list[dict[str, Any]]) -> list[tupl
             taken.append(time.thread_time() - started)
     slow = statistics.quantiles(taken, n=20)[-1]
     return [
-        (f"offline brain, {name}: decide, median", f"{statistics.median(taken) * 1e6:,.0f} µs"),
-        (f"offline brain, {name}: decide, slowest twentieth", f"{slow * 1e6:,.0f} µs"),
-        (f"offline brain, {name}: first decision, tools still unread", f"{first * 1e3:,.0f} ms"),
+        (f"keyword matching, {name}: decide, median", f"{statistics.median(taken) * 1e6:,.0f} µs"),
+        (f"keyword matching, {name}: decide, slowest twentieth", f"{slow * 1e6:,.0f} µs"),
+        (f"keyword matching, {name}: first decision, tools still unread", f"{first * 1e3:,.0f} ms"),
     ]
 
 

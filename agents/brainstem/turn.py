@@ -98,7 +98,7 @@ class Ask(msgspec.Struct):
     allows: Allows | None = None
     guests: RemoteTools | None = None
     without_model: str = ""
-    """The answer of the offline brain, where it is the one that answers."""
+    """The answer of keyword matching, where it is the one that answers."""
     pictures: Sequence[Picture] = ()
     model: str = ""
     """The model chosen for this turn, "" for the usual one; ``model_do`` helps where it is gone."""
@@ -311,7 +311,7 @@ class Brainstem:
         return completion
 
     def _extra(self, ask: Ask) -> dict[str, Any]:
-        """Further facts for the offline brain."""
+        """Further facts for keyword matching."""
         extra: dict[str, Any] = {"without_model": ask.without_model} if ask.without_model else {}
         if ask.away:
             extra["at_computer"] = [one.tool() for one in self.roster.serving() if is_structural(one.name)]

@@ -152,7 +152,9 @@ def _perform(
     lines = [str(done["message"]), *_rows(restored)]
     lines += [f"- failed: {one}" for one in restored["failed"][:_MOST]]
     if any(one.get("quarantined") for one in restored["local"]):
-        lines.append("- code of a signer that is not trusted waits for your approval: rappd agents approve")
+        lines.append(
+            "- code from a machine that you do not trust waits for your approval: rappd agents approve"
+        )
     slush = {"receipts": restored["receipts"], "failed": restored["failed"], "partial": restored["partial"]}
     return {"message": "\n".join(lines), "data_slush": slush}
 
@@ -161,11 +163,11 @@ def _planned(plan: dict[str, Any], end: str) -> dict[str, Any]:
     where = "as a simulation on this machine" if plan["target"] == "local-simulate" else "in place"
     signer = {"self": "this machine", "trusted": plan["seal"]["signer_name"]}.get(plan["seal"]["standing"])
     signed = (
-        f"signed by {signer}" if signer else "signed by nobody that is trusted: its code would wait for you"
+        f"signed by {signer}" if signer else "not signed by anybody you trust: its code would wait for you"
     )
     lines = [f"{plan['egg']['name']}, {where}, {signed}:", *_rows(plan)]
     if plan["boot"]:
-        lines.append(f"- {len(plan['boot'])} twins that were awake would wake")
+        lines.append(f"- {len(plan['boot'])} twins that were running would be started")
     if plan["left_archived"]:
         lines.append(f"- {plan['left_archived']} archived twins stay in the egg")
     lines += [f"- problem: {one}" for one in plan["problems"][:_MOST]]

@@ -43,7 +43,7 @@ def pictures_refused(
 
 
 def no_model_for_pictures(do: str) -> PictureRefusedError:
-    """There is only the offline brain."""
+    """There is only keyword matching."""
     return PictureRefusedError("No model is set up, and without one nobody can see a picture.", do=do)
 
 

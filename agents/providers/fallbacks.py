@@ -11,13 +11,13 @@ from agents.providers.pictures import has_pictures, without_pictures
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.refusals import Meaning
 
-OFFLINE_CALL = "offline-"  # begins the id of a call that the offline brain made in a model's stead
+OFFLINE_CALL = "offline-"  # begins the id of a call that keyword matching made in a model's stead
 _PERHAPS_OF_PICTURES = (400, 404, 413, 415, 422, 500, 501)
 """Statuses by which servers refuse pictures; llama.cpp and Ollama answer 500."""
 
 
 def replied_without(problem: ModelUnavailableError | None) -> str:
-    """The sentence that says why the offline brain answered, in the words of the server that refused."""
+    """The sentence that says why keyword matching answered, in the words of the server that refused."""
     if problem is None:
         return ""
     do = f" — {problem.do}" if problem.do else ""
@@ -59,7 +59,7 @@ def in_words(request: ModelRequest) -> ModelRequest:
 
 
 def answers_without_model(request: ModelRequest) -> bool:
-    """True when the offline brain has taken this turn over: the calls being answered are its own."""
+    """True when keyword matching has taken this turn over: the calls being answered are its own."""
     if not request.round:
         return False
     for message in reversed(request.messages):

@@ -112,7 +112,7 @@ def is_sure(ground: Ground, score: float, *, structural: bool) -> bool:
     """True when an agent is chosen without the model.
 
     An agent that changes the machine is chosen only where the sentence names it or is its example, with the
-    arguments that the offline brain would give it: what needs a yes still asks for it.
+    arguments that keyword matching would give it: what needs a yes still asks for it.
     """
     if structural:
         return ground in (Ground.NAMED, Ground.EXAMPLE)

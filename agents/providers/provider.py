@@ -87,7 +87,7 @@ class Provider(Protocol):
     """Something that answers chat-completions with tools (architecture, "Thinking").
 
     ``complete`` raises ``ModelUnavailableError`` when the model cannot answer, and is cancelled by
-    cancelling its task. ``name`` is what screens show ("offline brain", "ollama", …).
+    cancelling its task. ``name`` is what screens show ("no model", "ollama", …).
     """
 
     @property

@@ -55,7 +55,7 @@ class ProviderPool:
 
     @property
     def first(self) -> ManagedProvider | None:
-        """The managed whose turn it is to think; None leaves it to the offline brain."""
+        """The managed whose turn it is to think; None leaves it to keyword matching."""
         if self._configured is not None:
             return self._configured
         if self.settings.fake:

@@ -1,4 +1,4 @@
-"""Chooses the provider for each model round; the offline brain takes over when it fails (architecture, "Thinking")."""
+"""Chooses the provider for each model round; keyword matching takes over when it fails (architecture, "Thinking")."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class ProviderSelector:
     """The provider that a brainstem uses.
 
     In order: what is configured, the fake model, a local server that answers and was accepted, Copilot with
-    a token, the offline brain. A server that the operator did not configure gets no structural tools. When the
-    model fails, the offline brain takes the rest of that turn: the completion carries a ``notice`` and
+    a token, keyword matching. A server that the operator did not configure gets no structural tools. When the
+    model fails, keyword matching takes the rest of that turn: the completion carries a ``notice`` and
     ``request.extra["problem"]`` the ModelUnavailableError.
     ``start`` begins looking for local servers and tokens; without it nothing is looked for.
     """
@@ -137,7 +137,7 @@ class ProviderSelector:
 
     @property
     def kind(self) -> str:
-        """The sort of provider in use: "server", "azure", "local", "copilot", "fake"; "" is the offline brain."""
+        """The sort of provider in use: "server", "azure", "local", "copilot", "fake"; "" is keyword matching."""
         return self._pool.kind or ("fake" if self._fake else "")
 
     @property
@@ -189,11 +189,11 @@ class ProviderSelector:
 
     @property
     def has_model(self) -> bool:
-        """True when something other than the offline brain thinks at present."""
+        """True when something other than keyword matching thinks at present."""
         return self._fake is not None or self._pool.first is not None
 
     async def model_turn(self, request: ModelRequest) -> Completion:
-        """One answer by a model, never by the offline brain. Raises ModelUnavailableError."""
+        """One answer by a model, never by keyword matching. Raises ModelUnavailableError."""
         completion = await self.complete(request) if self.has_model else None
         if completion is None or "problem" in request.extra:
             raise ModelUnavailableError("No model answers", do=_NO_MODEL_DO)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
+import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -19,8 +21,28 @@ _NAME_CELLS = max(map(len, COMMANDS))
 """Names of all groups are as wide as the longest, so that the texts stand below each other."""
 
 
+class PipeClosedError(Exception):
+    """A closed pipe (the cause), under a name that click does not end the process for, silently and with 1."""
+
+
+@contextlib.contextmanager
+def _pipes_renamed() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise PipeClosedError from error
+
+
 class LazyGroup(SuggestingGroup):
     """Commands whose modules are imported when they are called."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _pipes_renamed():  # ``--help`` and ``--version`` print here
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipes_renamed():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -52,11 +74,27 @@ def rappd() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit code; errors are printed, never thrown."""
-    from envelopes.errors import ReportableError
+    """Runs one command and returns its exit code; errors are printed, never thrown.
+
+    A reader of the output that has gone (``| head``) ends the command early and is no error of it.
+    """
     from rappd.cli.console import print_error
 
     as_json = "--json" in arguments
+    try:
+        return _run(arguments, as_json=as_json)
+    except (PipeClosedError, BrokenPipeError):
+        if _is_output_unread():
+            _drop_output()
+            return 0
+        print_error("A connection was closed midway", "run it again", "system", as_json=as_json)
+        return 1
+
+
+def _run(arguments: Sequence[str], *, as_json: bool) -> int:
+    from envelopes.errors import ReportableError
+    from rappd.cli.console import print_error
+
     arguments = [_as_utf8(word) for word in arguments]
     if odd := next((word for word in arguments if not _is_text(word)), None):
         shown = os.fsencode(odd).decode("utf-8", "backslashreplace")
@@ -68,6 +106,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
+        sys.stdout.flush()
         return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(arguments)
@@ -79,10 +118,6 @@ def run(arguments: Sequence[str]) -> int:
     except ReportableError as problem:
         print_error(str(problem), problem.do, problem.code, as_json=as_json, more=problem.as_json())
         return problem.exit_code
-    except BrokenPipeError:
-        # The reader of the output is gone; nothing may be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except UnicodeError:
         print_error(
             "What came in on standard input is not UTF-8 text",
@@ -91,6 +126,8 @@ def run(arguments: Sequence[str]) -> int:
             as_json=as_json,
         )
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         if _is_of_output(error):
             what = f"The output could not be written: {error.strerror}"
@@ -132,10 +169,23 @@ def _is_of_output(error: OSError) -> bool:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or error.filename or last.tb_frame.f_code not in (click.echo.__code__, run.__code__):
+    if last is None or error.filename or last.tb_frame.f_code not in (click.echo.__code__, _run.__code__):
         return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     return True
+
+
+def _is_output_unread() -> bool:
+    """True when stdout or stderr is a pipe whose reader has gone."""
+    poll = select.poll()
+    for descriptor in (1, 2):
+        poll.register(descriptor, 0)
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
+
+
+def _drop_output() -> None:
+    """Drops what waits to be written to stdout, so that nothing is written at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command_path(arguments: Sequence[str]) -> str:

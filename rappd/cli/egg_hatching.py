@@ -63,7 +63,9 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
 @_OVERWRITE
 @_NO_MEMORY
 @click.option(
-    "--trust-signer", metavar="FINGERPRINT", help="Trust this key from now on; its code runs at once."
+    "--trust-signer",
+    metavar="FINGERPRINT",
+    help="Trust the sender with this key from now on; its code runs at once.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
 @JSON

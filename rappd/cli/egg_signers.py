@@ -20,7 +20,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 @click.option("--revoke", "revoked", metavar="NAME|KEY", help="Do not trust it any more.")
 @JSON
 def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) -> None:
-    """Manage the signers whose eggs run here without being read first.
+    """List, add or remove the senders whose eggs run their code here without asking you.
 
     PEER is a paired machine, as `rappd peers list` names it; KEY the 64 digits of any machine's key.
     """

@@ -76,7 +76,7 @@ def open_in_browser(url: str) -> None:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stop(as_json: bool) -> None:
-    """Stop the daemon of this home."""
+    """Stop rappd on this machine."""
     home = Home.here()
     pid = running_pid(home)
     os.kill(pid, signal.SIGTERM)

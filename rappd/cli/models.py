@@ -44,7 +44,7 @@ def list_(as_json: bool) -> None:
     if status.get("helped"):
         never = command("rappd config set models.help never")
         print_out(f"          {dim(f'helped by keyword matching; not to be: {never}')}")
-    for model in found["models"]:
+    for model in found["models"] if status["has_model"] else ():
         current = status_mark("good") if model["id"] == found["current"] else " "
         print_out(f"  {current} {strip_control(str(model['id']))}{_limits(model.get('limits', ()))}")
     for row in own:

@@ -66,7 +66,7 @@ def plan(file: str, as_json: bool, **given: Any) -> None:
 def hatch(file: str, dry_run: bool, approved: str, yes: bool, as_json: bool, **given: Any) -> int:
     """Bring FILE back: this machine's part, and each other machine's to where it came from.
 
-    What is there stays, unless an option says otherwise. What fails is told, and the rest goes on; a second
+    What is there stays, unless an option says otherwise. What fails is named, and the rest goes on; a second
     run does only what is left.
     """
     if dry_run:

@@ -33,7 +33,7 @@ _PARTIAL = 7
 @click.option("--only", multiple=True, metavar="MACHINE", help="Of the other machines, only this one.")
 @click.option("--include-archived", is_flag=True, help="Archived twins, too.")
 @click.option("--no-twins", is_flag=True, help="List the twins and leave their files behind.")
-@click.option("--awake-only", is_flag=True, help="Leave out twins of this machine that sleep.")
+@click.option("--awake-only", is_flag=True, help="Leave out twins of this machine that are stopped.")
 @click.option("--max-twin-bytes", type=click.IntRange(min=0), metavar="BYTES", help="Leave out larger twins.")
 @click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by its id.")
 @click.option("--force", is_flag=True, help="Replace FILE.")

@@ -142,7 +142,7 @@ def show_restored(done: dict[str, Any], *, path: Path) -> None:
     for peer in done["peers"]:
         _peer(peer, path)
     if done["booted"]:
-        print_out(f"  {count(len(done['booted']), 'twin')} woke, or wakes with the next start")
+        print_out(f"  {count(len(done['booted']), 'twin')} started, or starts with the next start of rappd")
     held = sum(one.get("quarantined", 0) for one in done["local"])
     if held:
         print_out(

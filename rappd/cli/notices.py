@@ -20,7 +20,7 @@ _DIGITS = 8
 def notices() -> None:
     """See what happened while you were away, and dismiss it.
 
-    Your next turn tells it too. A program of yours can be told at once: rappd config set notify.command.
+    Your next answer mentions it, too. A program of yours can be called at once: rappd config set notify.command.
     """
 
 

@@ -190,7 +190,7 @@ def show_ended(row: Row, name: str, whose: str) -> None:
     typed = called(name, row.get("short", ""))
     print_out(f"{status_mark('good')} Paired. Undo: {command(f'rappd peers revoke {typed}')}")
     if whose == "mine":
-        print_out(f"  Let code in its eggs run unread: {command(f'rappd egg signers --trust {typed}')}")
+        print_out(f"  Run code in its eggs without asking: {command(f'rappd egg signers --trust {typed}')}")
 
 
 def typed_at_once(question: str) -> str:

@@ -34,7 +34,7 @@ _WAIT_SECONDS = 120.0
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--quiet", is_flag=True, hidden=True)
 def start(detach: bool, as_json: bool, quiet: bool) -> None:
-    """Wake this machine's brainstem."""
+    """Start this machine's brainstem."""
     home = Home.here()
     require_open_files()
     home.require_usable()

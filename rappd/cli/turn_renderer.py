@@ -27,7 +27,7 @@ from rappd.cli.tables import beginning, cells
 EDGE = 74
 """The column at which the right-hand words of a wide terminal end."""
 
-OFFLINE = "offline brain"
+OFFLINE = "no model"
 """The provider's name where no model answered."""
 _NO_MODEL = "(no model)"
 

@@ -49,7 +49,7 @@ def twins() -> None:
 @click.option("--purged", "state", flag_value="purged", help="Those that are gone.")
 @_JSON
 def list_(state: str | None, as_json: bool) -> None:
-    """Every twin. A folder that should be one and cannot be read is told of, too."""
+    """List every twin, and each folder that should be one and cannot be read."""
 
     async def on_disk(verbs: Any) -> Answer:
         if state is None:
@@ -120,7 +120,7 @@ def chat(name: str, **given: Any) -> None:
 @_NAME
 @_JSON
 def boot(name: str, as_json: bool) -> None:
-    """Wake a twin on a port of its own. It wakes with every start, until it is stopped."""
+    """Start a twin on a port of its own. It starts with rappd, too, until it is stopped."""
     show_done(ControlClient(Home.here()).post(path_of(name, "boot")), as_json)
 
 

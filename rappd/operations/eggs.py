@@ -188,7 +188,7 @@ class EggOperations:
         return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
 
     def list_signers(self) -> dict[str, Any]:
-        """Lists the signers whose eggs run without being read first."""
+        """Lists the senders whose eggs run their code without asking."""
         rows = [
             {"fingerprint": one.fingerprint, "name": one.name, "since": one.since}
             for one in self.signers.listing()

@@ -48,7 +48,7 @@ class Driver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One question. ``without_file`` is asked when a file of the cue is not there.
 
-    ``without_model`` is what the offline brain answers to the cue: quotes, as no model argues for it.
+    ``without_model`` is what keyword matching answers to the cue: quotes, as no model argues for it.
     """
 
     participant: _Line

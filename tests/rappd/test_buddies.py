@@ -24,7 +24,7 @@ SEED = {
 
 
 class Zoo:
-    """A daemon with buddies; nothing thinks for it but the offline brain."""
+    """A daemon with buddies; nothing thinks for it but keyword matching."""
 
     def __init__(self, daemon: RunningDaemon, folder: Path) -> None:
         self.daemon = daemon

@@ -209,7 +209,7 @@ def test_answer_says_who_answered_how_long_and_how_many_tokens_and_the_record_ke
 def test_answer_without_a_model_names_the_offline_brain(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(RAPPD_LOCAL_MODELS="off").start()
     answer = daemon.chat("hello")
-    assert answer["provider"] == "offline brain"
+    assert answer["provider"] == "no model"
     assert "tokens" not in answer
     refused = _choose(daemon, "s", "small")
     assert (refused.status, refused.json()["error"]) == (400, "There is no model to choose from.")

@@ -388,7 +388,7 @@ def test_down_model_answers_offline_with_notice(
     assert "18 degrees" in answer["response"]
     assert answer["agent_logs"] == "[Weather] 18 degrees"
     assert answer["notice"].startswith("local model said: “broken”; replied without it")
-    assert (answer["model"], answer["requested_model"]) == ("offline brain", "small")
+    assert (answer["model"], answer["requested_model"]) == ("no model", "small")
     assert daemon.get("/health").json()["provider"]["state"] == "refused"
     events = _stream(daemon, user_input="what is the weather?")
     assert [event["text"] for event in events if event["type"] == "notice"] == [events[-1]["notice"]]

@@ -92,6 +92,6 @@ def _decode(content: bytes) -> dict[str, Signer]:
         }
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, BadFingerprintError) as error:
         raise BadFileError(
-            "signers.json is damaged; no key is trusted until it is whole.",
+            "signers.json is damaged; no key is trusted until it is mended.",
             do="Restore it, or delete it and trust keys anew.",
         ) from error

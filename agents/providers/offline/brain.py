@@ -20,7 +20,7 @@ class OfflineBrain:
     many agents takes a while the first time, so it happens beside the event loop.
     """
 
-    name = "offline brain"
+    name = "no model"
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)

@@ -26,7 +26,7 @@ _ASKS_ABILITIES = re.compile(
     r"\bwhat (?:can|could) (?:you|i)\b|\b(?:what|which|your|list|show)\b.{0,30}\b(?:agents|tools|skills)\b|^\W*help\W*$",
     re.IGNORECASE,
 )
-"""Of what the offline brain answers with its list, the sentences that a model has no better answer to."""
+"""Of what keyword matching answers with its list, the sentences that a model has no better answer to."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ def is_failure(results: Sequence[tuple[str, str]]) -> bool:
 
 
 def plainly(results: Sequence[tuple[str, str]]) -> str:
-    """Results of agents as the offline brain words them."""
+    """Results of agents as keyword matching words them."""
     return present(list(results)).removeprefix(NO_MODEL)
 
 

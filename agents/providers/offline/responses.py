@@ -12,7 +12,7 @@ from agents.providers.offline.suggest import imperative, plain_line, suggest, su
 from agents.providers.provider import Tool
 
 NO_MODEL = "(no model) "
-"""Begins every text of the offline brain, so that nobody takes it for a model."""
+"""Begins every text of keyword matching, so that nobody takes it for a model."""
 
 NOTHING_RUN = f"{NO_MODEL}Nothing was run."
 """Answers being asked not to do something."""

@@ -240,7 +240,7 @@ async def rollback(request: web.Request) -> web.Response:
 @routes.get("/eggs/signers")
 @operator_only
 async def signers(request: web.Request) -> web.Response:
-    """The signers whose eggs run without being read first, and this machine's own key."""
+    """The senders whose eggs run their code without asking, and this machine's own key."""
     return ok(await asyncio.to_thread(request.app[DAEMON].eggs.verbs.list_signers))
 
 

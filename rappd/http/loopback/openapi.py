@@ -76,7 +76,7 @@ _CHAT_ANSWER = {
         "voice_response": {"type": "string"},
         "twin_response": {"type": "string"},
         "notice": {"type": "string"},
-        "provider": {"type": "string", "description": "who answered; `offline brain` is none"},
+        "provider": {"type": "string", "description": "who answered; `no model` is none"},
         "seconds": {"type": "number"},
         "tokens": {"type": "integer"},
         "input_tokens": {"type": "integer"},

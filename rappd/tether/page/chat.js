@@ -2,6 +2,7 @@
 
 import { eggs } from "./eggs.js";
 import { element } from "./element.js";
+import { announce } from "./live-region.js";
 import { whyNotSecure } from "./not-secure.js";
 import { waiting } from "./waiting.js";
 import { microphone, readAloud } from "./voice.js";
@@ -12,9 +13,9 @@ const WORDS = { connected: "connected", lost: "not connected" };
 /** Builds the chat; `update(session)` draws what changed. */
 export function chat(session, machine, { onLeave }) {
   const list = element("ol", { className: "events", ariaLabel: "Conversation", tabIndex: 0 });
-  const state = element("span", { className: "state", role: "status" });
-  const notice = element("p", { className: "notice", role: "status" });
-  const here = element("p", { className: "here", role: "status" });
+  const state = element("span", { className: "state" });
+  const notice = element("p", { className: "notice" });
+  const here = element("p", { className: "here" });
   const clear = element("button", { type: "button", onclick: () => session.clear() }, "Clear the conversation for everyone");
   const to = element("select", { ariaLabel: "Whom to ask" });
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
@@ -85,7 +86,9 @@ export function chat(session, machine, { onLeave }) {
     const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
     for (const event of session.events.slice(drawn)) {
       addEvent(list, rows, offered, event, session);
-      if (live) aloud?.hear(event);
+      if (!live) continue;
+      aloud?.hear(event);
+      announce(heard(event, session));
     }
     live ||= session.upToDate;
     drawn = session.events.length;
@@ -96,12 +99,15 @@ export function chat(session, machine, { onLeave }) {
     }
     session.returned = "";
     const open = session.state === "connected" && session.secure === false ? ", not private" : "";
-    state.textContent = `${session.state === "connected" ? "●" : "○"} ${WORDS[session.state] ?? ""}${open}`;
+    const connected = `${WORDS[session.state] ?? ""}${open}`;
+    const wasLost = state.classList.contains("lost");
+    state.textContent = `${session.state === "connected" ? "●" : "○"} ${connected}`;
     state.classList.toggle("lost", session.state !== "connected");
-    notice.textContent = session.state === "lost"
+    tell(notice, session.state === "lost"
       ? `Lost ${machine}. Trying again. What you write is kept.`
-      : session.notice || (session.typing ? `${session.typing} is writing…` : "");
-    here.textContent = session.here.length ? `also here: ${session.here.join(", ")}` : "";
+      : session.notice || (session.typing ? `${session.typing} is writing…` : ""));
+    if (wasLost && session.state === "connected") announce(`${connected}.`, notice);
+    tell(here, session.here.length ? `also here: ${session.here.join(", ")}` : "");
     clear.hidden = form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
     steps.update();
@@ -115,6 +121,23 @@ export function chat(session, machine, { onLeave }) {
   };
   return view;
 }
+
+/** Writes a line, and says it where it is another one. */
+function tell(line, words) {
+  if (line.textContent === words) return;
+  line.textContent = words;
+  announce(words, line);
+}
+
+/** The words of an event that a screen reader says: all that others said. */
+function heard(event, session) {
+  if (event.kind === "twin_response") return `${event.by}: ${wordsOf(event)}`;
+  const mine = event.by === session.device.name && !event.imported;
+  if (event.kind === "operator_input") return mine ? "" : `${event.by}: ${event.text}`;
+  return event.kind === "tool_dispatch" ? "" : event.text;
+}
+
+const wordsOf = (event) => (event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text);
 
 function addEvent(list, rows, offered, event, session) {
   if (event.kind === "operator_input") {
@@ -132,7 +155,7 @@ function addEvent(list, rows, offered, event, session) {
     if (mark?.textContent) mark.textContent = event.error ? "not answered" : "answered";
     list.append(element("li", { className: event.error ? "other failed" : "other" },
       element("span", { className: "by" }, event.by),
-      element("p", {}, event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text),
+      element("p", {}, wordsOf(event)),
       event.again && asked && !asked.on_behalf_of ? askAgain(asked, offered, session) : ""));
   } else if (event.kind === "tool_dispatch") {
     list.append(element("li", { className: "aside" }, `${event.by} uses ${event.text}`));

@@ -1,6 +1,7 @@
 // Eggs between this phone and the computer: over HTTP, each with a token of its own, with its progress shown.
 
 import { element } from "./element.js";
+import { announce } from "./live-region.js";
 
 const PROTECTED = () => location.protocol === "https:";
 
@@ -22,12 +23,13 @@ export function eggs(session) {
     line.replaceChildren();
     line.hidden = false;
     const bar = element("progress", { max: 1, value: 0, ariaLabel: words });
-    const note = element("p", { role: "status" }, `${words}…`);
+    const note = element("p", {}, `${words}…`);
     const stop = element("button", { type: "button", onclick: () => ended.abort() }, "Stop");
     line.append(note, bar, stop);
+    announce(note.textContent, line);
     const moved = (done, whole) => {
       bar.value = whole ? done / whole : 0;
-      note.textContent = `${words}: ${megabytes(done)} of ${megabytes(whole)}`;
+      note.textContent = `${words}: ${whole ? Math.floor((100 * done) / whole) : 0} %, ${megabytes(done)} of ${megabytes(whole)}`;
     };
     try {
       const told = await work(await session.eggToken(), moved, ended.signal);
@@ -64,16 +66,18 @@ function ask(line, words, go) {
   }
   line.hidden = false;
   line.replaceChildren(
-    element("p", { role: "alert" }, `${words}: files are not encrypted on this Wi-Fi; others on it could read them.`),
+    element("p", {}, `${words}: files are not encrypted on this Wi-Fi; others on it could read them.`),
     element("div", { className: "buttons" },
       element("button", { type: "button", onclick: () => { line.hidden = true; } }, "Stop"),
       element("button", { type: "button", onclick: () => go(ended) }, "Send anyway")));
+  announce(line.querySelector("p").textContent, line);
   line.querySelector("button").focus();
 }
 
 function finish(line, words) {
+  announce(words, line);
   line.replaceChildren(
-    element("p", { role: "status" }, words),
+    element("p", {}, words),
     element("button", { type: "button", onclick: () => { line.hidden = true; } }, "OK"));
 }
 

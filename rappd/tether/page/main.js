@@ -4,6 +4,7 @@ import { chat } from "./chat.js";
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
 import { homeScreen } from "./home-screen.js";
+import { announce } from "./live-region.js";
 import { whyNotSecure } from "./not-secure.js";
 import { Session } from "./session.js";
 import { forget, isBlocked } from "./storage.js";
@@ -13,8 +14,11 @@ import { phoneName } from "./phone-name.js";
 const screen = document.getElementById("screen");
 const SLOW_MS = 6000;
 
+/** Shows a screen of its own, and says its sentence and the lines below it; a number is read digit by digit. */
 function show(sentence, ...more) {
   screen.replaceChildren(element("section", { className: "center" }, element("h1", { className: "sentence" }, sentence), ...more.filter((one) => one !== "")));
+  const lines = more.filter((one) => one.tagName === "P").map((one) => one.ariaLabel ?? one.textContent);
+  announce([sentence, ...lines].filter(Boolean).join(" "), "screen");
 }
 
 function button(words, onclick, className = "main") {
@@ -22,11 +26,12 @@ function button(words, onclick, className = "main") {
 }
 
 function checking(machine) {
-  const hint = element("p", { className: "hint", role: "status" });
+  const hint = element("p", { className: "hint" });
   show(`Finding ${machine || "your computer"}…`, hint,
     element("p", { className: "hint" }, "If this phone asks about devices on your network, allow it: that is how it reaches the computer."));
   const timer = setTimeout(() => {
     hint.textContent = "Still looking. Same Wi-Fi as the computer?";
+    announce(hint.textContent, "screen");
   }, SLOW_MS);
   return () => clearTimeout(timer);
 }
@@ -79,7 +84,7 @@ function askForCode(problem = "") {
   };
   show("Point your camera at the QR code on the computer.",
     element("p", { className: "hint" }, "Or type the code that stands below it:"), form,
-    element("p", { className: "notice", role: "status" }, problem), whyNotSecure());
+    element("p", { className: "notice" }, problem), whyNotSecure());
 }
 
 async function join(invitation) {

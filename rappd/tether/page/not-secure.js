@@ -7,5 +7,5 @@ export function whyNotSecure() {
   if (location.protocol === "https:") return "";
   return element("details", { className: "why" },
     element("summary", {}, "Why “Not secure”?"),
-    element("p", {}, "Others on this Wi-Fi can't read your conversation. But whoever controls it could change this page while it loads. Use one you trust."));
+    element("p", {}, "Others on this Wi-Fi can't read your conversation. But the one who runs the Wi-Fi could change this page while it loads. Use one you trust."));
 }

@@ -11,7 +11,8 @@ export function workflows(session) {
   const update = () => {
     const run = current(session);
     pill.hidden = !run;
-    pill.textContent = run ? `step ${run.step} of ${run.steps} · ${run.participant}${run.status === "paused" ? " · paused" : ""}` : "";
+    const words = run ? `step ${run.step} of ${run.steps} · ${run.participant}${run.status === "paused" ? " · paused" : ""}` : "";
+    if (pill.textContent !== words) pill.textContent = words; // the same words anew would be said anew
     list.hidden = !session.mayRun || session.closed || session.workflows.length === 0;
     const next = JSON.stringify([session.workflows, run?.name, run?.status]);
     if (next === drawn) return;

@@ -134,7 +134,7 @@ class Desk:
             return self.keeper.answer(arguments.pop("operation"), arguments)
         self.prompts.append(arguments["messages"])
         if not self.model:
-            raise AgentError("There is no model; the offline brain does not write text.")
+            raise AgentError("There is no model; keyword matching does not write text.")
         return {"text": self.model.pop(0), "model": "scripted"}
 
 

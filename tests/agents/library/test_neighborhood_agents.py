@@ -188,7 +188,7 @@ def shipped_tools() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def understood() -> Callable[[str], Decision]:
-    """The offline brain with every shipped agent that anybody is offered."""
+    """Keyword matching with every shipped agent that anybody is offered."""
     tools = shipped_tools()
     return lambda text: route(text, tools)
 

@@ -245,7 +245,7 @@ def test_elsewhere_they_say_where_they_work(
 
 @pytest.fixture(scope="module")
 def understood() -> Callable[[str], Decision]:
-    """The offline brain with every shipped agent that anybody is offered."""
+    """Keyword matching with every shipped agent that anybody is offered."""
     tools = []
     for path in sorted(Path(agents.library.__path__[0]).glob("*_agent.py")):
         module = importlib.import_module(f"agents.library.{path.stem}")

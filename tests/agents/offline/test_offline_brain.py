@@ -44,7 +44,7 @@ REMEMBERED = """Here's what I remember from shared memory:
 
 
 async def _no_prompt() -> str:
-    raise AssertionError("the offline brain reads no system prompt")
+    raise AssertionError("keyword matching reads no system prompt")
 
 
 async def ask(
@@ -63,7 +63,7 @@ async def ask(
 
 async def test_it_is_a_provider_with_a_name() -> None:
     brain: Provider = OfflineBrain()
-    assert (brain.name, brain.model) == ("offline brain", "offline brain")
+    assert (brain.name, brain.model) == ("no model", "no model")
     await brain.close()
 
 
@@ -72,7 +72,7 @@ async def test_a_request_becomes_one_call() -> None:
     [call] = answer.tool_calls
     assert call.name == "Weather"
     assert orjson.loads(call.arguments) == {"city": "Berlin", "days": 3}
-    assert (answer.text, answer.model) == ("", "offline brain")
+    assert (answer.text, answer.model) == ("", "no model")
 
 
 async def test_call_ids_are_unique() -> None:

@@ -51,7 +51,7 @@ def test_the_right_agent_runs_and_small_talk_runs_none(capsys: pytest.CaptureFix
     counted, wrong = _measured(CORPUS["utterances"])
     with capsys.disabled():
         print(
-            f"\noffline brain: right agent {counted['right agent']}/{counted['hits']}, with the right arguments "
+            f"\nkeyword matching: right agent {counted['right agent']}/{counted['hits']}, with the right arguments "
             f"{counted['right arguments']}/{counted['hits']}, wrong calls on talk {counted['wrong calls']}/{counted['talk']}"
         )
     assert counted["right agent"] >= 0.85 * counted["hits"], wrong

@@ -286,9 +286,9 @@ def ask() -> Ask:
 
 
 class Offline:
-    """Stands where the offline brain stands: calls the first tool once, then answers in words."""
+    """Stands where keyword matching stands: calls the first tool once, then answers in words."""
 
-    name = "offline brain"
+    name = "no model"
     model = "offline"
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ async def think(offline):
 
 
 def offline_turn(completion, result="no rain"):
-    """The messages of a turn after the offline brain's call was run."""
+    """The messages of a turn after keyword matching's call was run."""
     (call,) = completion.tool_calls
     function = {"name": call.name, "arguments": call.arguments}
     return [
@@ -68,10 +68,10 @@ async def test_offline_brain_answers_without_a_notice(think, ask):
     completion = await thinking.complete(ask())
     assert (completion.text, completion.notice) == ("(no model) I can: Weather, Clock.", "")
     assert thinking.describe() == ProviderDescription(
-        "offline brain", "", "this machine", "no model", "start Ollama, or rappd models connect"
+        "no model", "", "this machine", "no model", "start Ollama, or rappd models connect"
     )
-    assert (thinking.name, thinking.current) == ("offline brain", "offline")
-    assert await thinking.models() == [{"id": "offline", "name": "offline brain"}]
+    assert (thinking.name, thinking.current) == ("no model", "offline")
+    assert await thinking.models() == [{"id": "offline", "name": "no model"}]
 
 
 async def test_what_is_configured_comes_before_everything(think, server, github, ask):
@@ -235,7 +235,7 @@ async def test_account_without_copilot_is_reported_once(think, github, ask):
     assert thinking.copilot_state == "no_access"
     described = thinking.describe()
     assert (described.name, described.state, described.do) == (
-        "offline brain", "no model", "sign in with another account"
+        "no model", "no model", "sign in with another account"
     )  # fmt: skip
 
 

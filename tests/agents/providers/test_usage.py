@@ -74,9 +74,9 @@ def test_a_cost_that_is_only_half_known_is_not_told() -> None:
 def test_free_is_a_price_and_no_tokens_are_no_statement() -> None:
     usage = Usage()
     assert usage.stated() == {}
-    usage.add(round_of("offline brain", 0, 0))
+    usage.add(round_of("no model", 0, 0))
     assert usage.stated() == {}
     usage.add(round_of("local", 7, 3, prices=Prices.of("0", "0")))
     assert usage.stated()["cost_usd"] == 0
-    usage.add(round_of("offline brain", 0, 0))
+    usage.add(round_of("no model", 0, 0))
     assert usage.stated()["cost_usd"] == 0, "a round without a model costs nothing"

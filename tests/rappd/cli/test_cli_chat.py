@@ -27,7 +27,7 @@ TIME = r"(?:\d+ ms|[\d.]+ s)"
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon without a model: the offline brain picks the agent that the words name."""
+    """A daemon without a model: keyword matching picks the agent that the words name."""
     daemon = RunningDaemon(tmp_path_factory.mktemp("desk") / "home", RAPPD_NAME="desk")
     daemon.drop("slowpoke_agent.py", agent_source("Slowpoke", SLOW, description="Takes its time."))
     daemon.drop(
@@ -168,7 +168,7 @@ def test_a_conversation_looks_as_designed(tmux: Callable[[int], Tmux]) -> None:
     talk.type("/agents")
     talk.until(lambda screen: "  Kettle" in screen)
     talk.type("/model")
-    talk.until(lambda screen: "  offline brain" in screen)
+    talk.until(lambda screen: "  no model" in screen)
     talk.type("/model big")
     talk.until(lambda screen: "✗ There is no model to choose from" in screen)
     talk.type("/nothing")

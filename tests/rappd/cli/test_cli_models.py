@@ -55,7 +55,9 @@ def test_use_local_is_a_yes_and_status_and_doctor_say_so(fresh: RunningDaemon, m
     assert fresh.chat("write me a poem")["response"].endswith("connect a model: rappd models use local")
     listed = json.loads(fresh.cli("models", "list", "--json").stdout)
     assert listed["local"]["offered"]["where"] == f"127.0.0.1:{model.port}"
-    assert "rappd models use local" in fresh.cli("models", "list").stdout
+    said = fresh.cli("models", "list").stdout
+    assert "rappd models use local" in said
+    assert "✓" not in said, "no model is no choice of a model"
 
     used = fresh.cli("models", "use", "local")
     assert (used.returncode, used.stdout) == (0, f"✓ local model {model.url} answers from now on.\n")

@@ -25,7 +25,7 @@ On pi type: rappd peers pair desk
 Do the words on pi match? [y/N] y
 Is pi [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? mine
 ✓ Paired. Undo: rappd peers revoke pi
-  Let code in its eggs run unread: rappd egg signers --trust pi"""
+  Run code in its eggs without asking: rappd egg signers --trust pi"""
 ANSWERS = """\
 desk (127.0.0.1) wants to pair.
 
@@ -185,7 +185,7 @@ def test_a_fingerprint_trusts_at_once_on_its_own_side(both: Both) -> None:
     done = desk.cli("peers", "pair", "pi", "--mine", "--fingerprint", pi.fingerprint.upper())
     assert done.returncode == 0, done.stderr
     first, trust, then = done.stdout.splitlines()
-    assert re.fullmatch(r"  Let code in its eggs run unread: \S*rappd egg signers --trust pi", trust)
+    assert re.fullmatch(r"  Run code in its eggs without asking: \S*rappd egg signers --trust pi", trust)
     assert re.fullmatch(r"✓ Paired\. Undo: \S*rappd peers revoke pi", first)
     assert desk.trusted() == {"pi"}
     assert pi.trusted() == set()

@@ -53,6 +53,24 @@ def test_a_full_stderr_changes_no_exit_code(tmp_path: Path, words: str) -> None:
     assert shell(f'"$0" {words} 2>/dev/full', tmp_path / "home").returncode == 4
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "config show",
+        "config show --json",
+        "egg",  # the help of a group
+        "egg --help",
+        "--version",
+        "twins list",
+        "agents list --json",
+        "doctor",
+    ],
+)
+def test_reader_that_has_seen_enough_is_no_error(tmp_path: Path, words: str) -> None:
+    done = shell(f'("$0" {words}; echo $? >&3) 3>"$1" | true', tmp_path / "home", str(tmp_path / "code"))
+    assert (done.stdout, done.stderr, (tmp_path / "code").read_text()) == ("", "", "0\n")
+
+
 @pytest.mark.parametrize("verb", ["chat", "egg verify", "config set name"])
 def test_words_that_are_not_utf8_are_told_as_such(tmp_path: Path, verb: str) -> None:
     done = shell(f'"$0" {verb} "$1"', tmp_path / "home", b"caf\xe9.egg")

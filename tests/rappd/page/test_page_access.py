@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fixtures.screen_reader import HEARD, LISTEN, assert_as_shown
 from playwright.async_api import expect
+
+from tests.rappd.page.test_page_twins import drop, hatched, opened_egg, planned
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -65,6 +68,47 @@ async def test_screen_readers_hear_a_finished_answer_once(site: Any) -> None:
         assert (
             await page.locator(".turns").evaluate("list => list.closest('[aria-live], [role=log]')") is None
         )
+
+
+async def test_what_is_read_aloud_stands_on_the_screen_once(site: Any) -> None:
+    changed = {"error": "The plan is another one by now.", "do": "", "code": "plan_changed"}
+    site.daemon.script["hi"] = site.answer("whole **words**", *site.call())
+    site.daemon.script["no"] = [{"type": "error", "error": "Ollama does not answer.", "do": "Start it."}]
+    site.daemon.scripted["POST /agents/run"] = [
+        (200, {"ok": True, "result": "noon", "seconds": 0.2, "thread": "7c1e"})
+    ]
+    site.daemon.scripted["POST /eggs"] = [(200, opened_egg(planned("one")))]
+    site.daemon.scripted["POST /eggs/hatch"] = [(409, changed), (200, hatched())]
+    site.daemon.scripted["POST /eggs/plan"] = [(200, {"plan": planned("later")})]
+    site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
+    async with site.opened() as page:
+        await page.evaluate(LISTEN)
+        await site.ask(page, "hi")
+        await expect(page.locator("#live")).to_have_text("desk: whole words")
+        await site.ask(page, "no")
+        await expect(page.locator("#live")).to_contain_text("Ollama does not answer.")
+        await page.evaluate("location.hash = '#/agents'")
+        await page.focus("[aria-label='Remove clock_agent.py']")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".toast")).to_contain_text("Clock removed.")
+        await page.evaluate("location.hash = '#/waiting'")
+        await expect(page.locator("main [role=status]").first).to_be_visible()
+        await page.evaluate("location.hash = '#/twins'")
+        await drop(page, "rose.egg")
+        await expect(page.locator("#live")).to_contain_text("Rose: New 1, Unchanged 2, Needs your approval 1")
+        await page.get_by_role("button", name="Hatch 2 files").click()
+        await expect(page.locator("#live")).to_contain_text("Something changed")
+        await page.click("dialog >> text=I know who this egg is from")
+        await page.get_by_label("Whose key is it?").fill("kitchen")
+        await page.get_by_role("button", name="Trust this key").click()
+        await expect(page.locator(".toast").last).to_have_text("kitchen is trusted.")
+        await page.get_by_role("button", name="Hatch 2 files").click()
+        await expect(page.locator("dialog")).to_have_count(0)
+        await expect(page.locator(".toast").last).to_contain_text("hatched")
+        await page.evaluate("location.hash = '#/agents/Clock'")
+        heard = await page.evaluate(HEARD)
+    assert len(heard) >= 7, heard
+    assert_as_shown(heard)
 
 
 async def test_everything_by_keyboard_alone(site: Any) -> None:

@@ -53,7 +53,7 @@ async def test_a_peer_is_asked_and_its_answer_is_text(site: Any) -> None:
         result = page.locator(".peer-result")
         await expect(result).to_have_text("<script>alert(1)</script>\n18.4 °C")
         await expect(page.locator(".peer-call")).to_contain_text("done on pi in 0.2 s, thread 7c1e")
-        await expect(page.locator("#live")).to_have_text("pi answered.")
+        await expect(page.locator("#live")).to_have_text("pi: <script>alert(1)</script> 18.4 °C")
         await expect(page.locator(".peer-call a")).to_have_attribute("href", f"#/activity/thread/{THREAD}")
         refused = {"state": "failed", "error": "pi refused this call.", "code": "scope", "thread": THREAD}
         refused["do"] = "Its owner can allow it: `rappd peers show desk`."

@@ -246,9 +246,7 @@ async def test_changed_plan_is_shown_again_before_hatching(site: Any) -> None:
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
         await page.get_by_role("button", name="Hatch 2 files").click()
-        await expect(page.locator("dialog [role=alert]")).to_contain_text(
-            "Something changed since you saw the plan"
-        )
+        await expect(page.locator("dialog .note")).to_contain_text("Something changed since you saw the plan")
         await expect(page.locator(".toast")).to_have_count(0)
         await page.get_by_role("button", name="Hatch 2 files").click()
         await expect(page.locator("dialog")).to_have_count(0)
@@ -290,7 +288,7 @@ async def test_trusting_a_signer_shows_the_whole_key_and_plans_anew(site: Any) -
     site.daemon.scripted["POST /eggs/signers"] = [(200, {"message": "kitchen is trusted."})]
     async with site.opened("#/twins") as page:
         await drop(page, "rose.egg")
-        await page.click("dialog >> text=Trust whoever signed it")
+        await page.click("dialog >> text=I know who this egg is from")
         await expect(page.locator("dialog .fingerprint")).to_have_text(" ".join(["91c3"] * 16))
         await page.get_by_label("Whose key is it?").fill("kitchen")
         await page.get_by_role("button", name="Trust this key").click()
@@ -531,7 +529,7 @@ async def test_sheets_fit_a_small_phone(site: Any) -> None:
         for opening in ("plan", "new", "soul"):
             if opening == "plan":
                 await drop(page, "a-very-long-name-" * 8 + ".egg")
-                await page.click("dialog >> text=Trust whoever signed it")
+                await page.click("dialog >> text=I know who this egg is from")
             elif opening == "new":
                 await page.get_by_role("button", name="New twin").click()
             else:

@@ -9,8 +9,9 @@ import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
 from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
+from fixtures.screen_reader import HEARD, LISTEN, assert_as_shown
 from playwright.async_api import async_playwright
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.rappd.tether.test_phone_eggs import MakePhone, carrier, owner
 from twins.eggs.readers.sessions import read_session
@@ -21,6 +22,19 @@ pytestmark = [
 ]
 
 
+BIG = 6 << 20
+WATCH = """() => {
+    window.far = [];
+    const look = () => {
+        const bar = document.querySelector(".transfer progress");
+        if (bar?.parentElement.innerText.includes("%"))
+            window.far.push([bar.value, bar.parentElement.querySelector("p").textContent]);
+    };
+    new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
+}"""
+"""Writes down each state of the bar that says how far an egg is, and the words above it."""
+
+
 def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -28,9 +42,17 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.set_default_timeout(20_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         page.goto(window["links"][0])
+        page.get_by_role("button", name="Same number").wait_for()
+        page.evaluate(LISTEN)
         page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
+        expect(page.locator("#live")).to_contain_text("You're in.")
         page.get_by_role("button", name="Start talking").click()
+        page.get_by_label("Message").fill("what can you do?")
+        page.keyboard.press("Enter")
+        answer = page.locator(".events .other p").last
+        answer.wait_for()
+        expect(page.locator("#live")).to_contain_text("desk: ")
         desk.post("/devices/Anna", {"eggs": True}, control=True)
         page.locator("summary[aria-label=More]").click()
         page.get_by_role("button", name="Save this conversation as an egg").click()
@@ -51,7 +73,27 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.get_by_role("button", name="Send anyway").click()
         page.get_by_text("saved.egg is sent. It waits for approval on the computer.").wait_for()
         assert [row["from"] for row in desk.get("/eggs/arrived", control=True).json()["arrived"]] == ["Anna"]
+        page.evaluate(WATCH)
+        big = tmp_path / "big.egg"
+        big.write_bytes(bytes(BIG))
+        slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": BIG}
+        network = page.context.new_cdp_session(page)
+        network.send("Network.enable")
+        network.send("Network.emulateNetworkConditions", slow)
+        page.locator("input[type=file]").set_input_files(big)
+        page.get_by_role("button", name="Send anyway").click()
+        page.get_by_role("button", name="OK", exact=True).wait_for()
+        far = page.evaluate("window.far")
+        heard = page.evaluate(HEARD)
         browser.close()
+    values = [value for value, _ in far]
+    assert (
+        values == sorted(values) and values[-1] == 1 and far[-1][1].startswith("Sending big.egg: 100 %, ")
+    ), far
+    assert any(0 < value < 1 and f": {int(100 * value)} %, " in words for value, words in far), far
+    assert any("You're in." in one["text"] for one in heard), heard
+    assert any("desk: " in one["text"] for one in heard), "the answer, once it is whole"
+    assert_as_shown(heard)
 
 
 async def test_owner_sends_a_twin_to_a_phone_from_the_page(desk: RunningDaemon, phone: MakePhone) -> None:

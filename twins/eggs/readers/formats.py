@@ -14,7 +14,7 @@ RAPPLICATION = Family("brainstem-egg/2.2-rapplication", "rapplication", "ZIP", "
 SESSION = Family("brainstem-egg/2.3-session", "session", "JSON", "a replay")
 OLD_SESSION = Family("rappterbox-cart/0.1", "session", "JSON", "a replay")
 INVITATION = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "JSON", "names a place to join")
-GATE = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "ZIP", "neighborhoods/, as data")
+GATE = Family("brainstem-egg/2.3-neighborhood", "neighborhood", "ZIP", "data, until you join it")
 CUBBY = Family("brainstem-egg/2.3-cubby", "cubby", "ZIP", "cubbies/, as data")
 ESTATE = Family("brainstem-egg/2.3-estate", "estate", "ZIP", "its eggs, each in place")
 
@@ -49,7 +49,7 @@ RAPP1 = {
         ("rapplication", "ZIP", "the brainstem"),
         ("session", "JSON", "a replay"),
         ("invite", "JSON", "names a place to join"),
-        ("neighborhood", "ZIP", "neighborhoods/, as data"),
+        ("neighborhood", "ZIP", "data, until you join it"),
         ("estate", "ZIP", "estates/, as data"),
     )
 }

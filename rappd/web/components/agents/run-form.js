@@ -3,7 +3,6 @@
 import { post } from "../../lib/api.js";
 import { duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { announce } from "../../lib/live-region.js";
 import { field } from "../ui/form-dialog.js";
 import { attemptIn } from "../ui/problem.js";
 import { routesOf } from "../twins/twins-state.js";
@@ -40,7 +39,6 @@ export function runForm(card, key = "") {
     });
     button.disabled = false;
     fill(outcome, ran && result(ran));
-    if (ran) announce(ran.ok ? `${card.name} has answered.` : `${card.name} failed.`);
   });
   return { element: form, focus: () => (inputs[0]?.focus ?? (() => button.focus()))() };
 }

@@ -188,8 +188,8 @@ function dictate(button, field, { put, submit, tell }) {
         end = null;
         draw();
         tell(problem);
-        if (problem) announce(problem);
-        else if (complete && daemon.health?.voice_mode) submit();
+        if (problem) return;
+        if (complete && daemon.health?.voice_mode) submit();
         else field.focus();
       },
     });

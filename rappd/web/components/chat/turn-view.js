@@ -12,7 +12,7 @@ import { canSpeak, speak } from "./voice.js";
 const DRAW_MS = 80;
 const WAIT_MS = 400;
 const ATTACHED = /\n\nAttached file ([^\n]+):\n\n(~{4,})\n([\s\S]*?)\n\2(?=\n\n|$)/g; // as attachments.js writes it
-const OFFLINE = "offline brain";
+const OFFLINE = ["no model", "offline brain"]; // the second: as conversations that were recorded earlier say it
 const NO_MODEL = "(no model)"; // as `agents/providers/offline/responses.py` writes it
 const HERE = "local model"; // a server on this computer that does not say what it is
 const NUMBER = new Intl.NumberFormat("en-GB");
@@ -153,7 +153,7 @@ function answeredBy(turn) {
 /** Without a model the answer itself begins with that; the line says it only where it does not. */
 export function wordsOf({ text, model, provider, seconds, tokensIn, tokensOut }) {
   if (!model && !provider) return "";
-  const offline = OFFLINE === (provider || model);
+  const offline = OFFLINE.includes(provider || model);
   const by = [model, provider === HERE ? "on this computer" : provider];
   return [
     offline ? !text?.startsWith(NO_MODEL) && "without a model" : [...new Set(by.filter(Boolean))].join(", "),

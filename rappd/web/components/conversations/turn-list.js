@@ -121,7 +121,9 @@ export function turnList(conversation, { scroller, end }) {
       choosing = false;
     }
     if (!done) return;
-    announce("Another version is shown.");
+    const shown = conversation.turns.find((one) => one.id === id);
+    const versions = shown ? conversation.versions(shown) : [];
+    if (shown) announce(`${versions.indexOf(id) + 1} of ${versions.length}`);
     reveal(id, { quietly: true });
   };
   const reveal = (id, { quietly = false, words = [] } = {}) => {

@@ -22,7 +22,7 @@ export function eggsView(place) {
     place,
     group("Packed here", packed, chooseEgg("Open an egg")),
     group("Hatched here", here),
-    group("Trusted signers", signers),
+    group("Senders you trust", signers),
     group("Compare two eggs", compare.element),
   );
   const lists = [

@@ -6,7 +6,7 @@ import { openFiles } from "../cartridges/cartridge-opening.js";
 import { fill, h } from "../../lib/dom.js";
 import { uploadEgg } from "./egg-upload.js";
 import { hatched } from "./hatch-notice.js";
-import { isHere, overwriteChoices, planRows } from "./plan-rows.js";
+import { isHere, overwriteChoices, planRows, spokenRows } from "./plan-rows.js";
 import { planHead } from "./plan-head.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
@@ -133,13 +133,11 @@ export function openPlan(file, decided, signature) {
       }
       fill(
         errorPlace,
-        why && h("p", { class: "note", role: "alert" }, h("span", { class: "sign warn" }, "! "), why),
+        why && h("p", { class: "note" }, h("span", { class: "sign warn" }, "! "), why),
       );
       draw();
       if (focused) document.getElementById(focused)?.focus();
-      announce(
-        `${why} New: ${plan.create.count}, replaced: ${plan.replace.count}, unchanged: ${plan.keep.count}.`,
-      );
+      announce(`${why} ${spokenRows(plan)}`);
       return true;
     };
     const hatch = async (button) => {
@@ -164,7 +162,9 @@ export function openPlan(file, decided, signature) {
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
         else {
-          fill(errorPlace, found.code === "cancelled" ? h("p", { role: "status" }, found.message) : problemView(found));
+          const cancelled = found.code === "cancelled";
+          fill(errorPlace, cancelled ? h("p", {}, found.message) : problemView(found));
+          if (cancelled) announce(found.message);
           button.disabled = false;
         }
       }
@@ -180,7 +180,7 @@ export function openPlan(file, decided, signature) {
     );
     fill(body, head, rows, choices, trust, errorPlace, foot);
     heading.focus();
-    announce(`${egg.name}: ${foot.textContent}`);
+    announce(`${egg.name}: ${foot.querySelector("p")?.textContent ?? spokenRows(plan)}`);
   }
 }
 

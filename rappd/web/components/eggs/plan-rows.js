@@ -40,16 +40,13 @@ const TITLES = {
 const SAME = "the same is there";
 const NEVER = ["bonds.json"]; // a twin's history is never overwritten
 
+const shown = (plan) => Object.keys(TITLES).filter((action) => plan[action].count);
+
 /** A row for each action that the plan has files for. */
-export function planRows(plan) {
-  return h(
-    "div",
-    { class: "plan" },
-    ["create", "replace", "keep", "quarantine", "refuse"]
-      .filter((action) => plan[action].count)
-      .map((action) => row(action, plan[action])),
-  );
-}
+export const planRows = (plan) => h("div", { class: "plan" }, shown(plan).map((action) => row(action, plan[action])));
+
+/** The rows as a screen reader says them: "New 1, Unchanged 2". */
+export const spokenRows = (plan) => shown(plan).map((action) => `${TITLES[action]} ${plan[action].count}`).join(", ");
 
 /** True if every file of the egg is already here, unchanged. */
 export const isHere = ({ keep, refuse }) => !refuse.count && keep.files.every(({ why }) => why === SAME);

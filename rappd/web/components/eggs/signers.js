@@ -1,4 +1,4 @@
-/** Trusted signers: keys whose eggs may run without review. */
+/** Trusted senders: keys whose eggs may run their code without review. */
 
 import { get, post, remove } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
@@ -24,10 +24,10 @@ export function trustForm(fingerprint, trusted) {
     h(
       "p",
       {},
-      "This machine doesn't know the key that signed it. Compare it with the one its owner reads to you:",
+      "This egg was sealed with the key below. Ask the person it came from to read out the key of their machine; both must be the same:",
     ),
     h("p", {}, h("code", { class: "fingerprint" }, grouped(fingerprint))),
-    h("p", { class: "soft" }, "Trusted, code in whole eggs that it signed runs without being read first."),
+    h("p", { class: "soft" }, "If you trust it, the code in every complete egg from there runs on this machine without asking you."),
     name.element,
     errorPlace,
     h("button", { type: "submit", class: "secondary" }, "Trust this key"),
@@ -35,12 +35,10 @@ export function trustForm(fingerprint, trusted) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const json = { fingerprint, name: name.input.value };
-    const done = await attemptIn(errorPlace, async () =>
-      announce((await post("/eggs/signers", json)).message),
-    );
+    const done = await attemptIn(errorPlace, async () => toast((await post("/eggs/signers", json)).message));
     if (done) trusted();
   });
-  return h("details", { class: "fold" }, h("summary", {}, "Trust whoever signed it"), form);
+  return h("details", { class: "fold" }, h("summary", {}, "I know who this egg is from"), form);
 }
 
 /** A button that trusts the key of a paired machine, which needs no comparing; calls `trusted()` afterwards. */
@@ -51,14 +49,15 @@ export function trustPeer(name, fingerprint, trusted = () => undefined) {
   const place = h(
     "div",
     { class: "trust" },
-    h("p", { class: "soft" }, `Trusted, code in whole eggs that ${shown} signed runs without being read first.`),
+    h("p", { class: "soft" }, `If you trust it, the code in every complete egg from ${shown} runs on this machine without asking you.`),
     errorPlace,
     button,
   );
   button.addEventListener("click", async () => {
     const told = await attemptIn(errorPlace, async () => {
       const { message } = await post("/eggs/signers", { fingerprint, name });
-      fill(place, h("p", { role: "status" }, h("span", { class: "sign good" }, "✓ "), message));
+      fill(place, h("p", {}, h("span", { class: "sign good" }, "✓ "), message));
+      announce(message);
     });
     if (told) trusted();
   });
@@ -80,12 +79,12 @@ export function signersList(place) {
         h(
           "p",
           { class: "soft" },
-          "Nobody but this machine. An egg's plan offers to trust whoever signed it.",
+          "Only this machine. When you open an egg that somebody sent you, you can trust its sender there.",
         ),
       h(
         "p",
         { class: "soft" },
-        "This machine signs as ",
+        "The key of this machine, to be read out to others: ",
         h("code", { class: "fingerprint" }, grouped(own)),
         ".",
       ),

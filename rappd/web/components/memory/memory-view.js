@@ -4,7 +4,6 @@ import { ask, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
-import { announce } from "../../lib/live-region.js";
 import { go } from "../../lib/router.js";
 import { operatorNotice } from "../layout/operator-notice.js";
 import { routesOf, twins } from "../twins/twins-state.js";
@@ -166,7 +165,7 @@ class MemoryView {
   #addOne() {
     openNewMemory(async (fields) => {
       await post(`${routesOf(this.#key)}/memories`, { ...fields, ...(this.#guid && { user_guid: this.#guid }) });
-      announce("The memory is added.");
+      toast("The memory is added.");
       this.#refresh();
     });
   }
@@ -174,7 +173,7 @@ class MemoryView {
   #edit(memory) {
     const save = async (fields, version) => {
       await ask(this.#path(memory), { method: "PUT", json: { ...fields, version, user_guid: this.#guid } });
-      announce("The memory is changed.");
+      toast("The memory is changed.");
       this.#load();
     };
     openMemory(memory, save);

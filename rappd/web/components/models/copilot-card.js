@@ -3,7 +3,6 @@
 import { Problem, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
-import { announce } from "../../lib/live-region.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { cardFrame } from "./card-frame.js";
@@ -100,7 +99,6 @@ function signIn() {
       if (answer.status === "pending") timer = setTimeout(poll, POLL_MS);
       else {
         idle(null, "Sign in again");
-        announce("Signed in.");
         toast("Signed in to GitHub Copilot.");
         daemon.look();
         serverChoice.dispatchEvent(new Event("change"));

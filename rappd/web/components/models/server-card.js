@@ -2,7 +2,6 @@
 
 import { post } from "../../lib/api.js";
 import { fill, h, withCode } from "../../lib/dom.js";
-import { announce } from "../../lib/live-region.js";
 import { field } from "../ui/form-dialog.js";
 import { attemptIn } from "../ui/problem.js";
 import { cardFrame } from "./card-frame.js";
@@ -91,7 +90,6 @@ function serverCard({ kind, title, sentence, fields }) {
       found.models.map((model) => h("option", { value: model })),
     );
     if (found.works && !inputs.model.input.value) inputs.model.input.value = found.model;
-    announce(found.works ? `It works: ${found.model} answered.` : found.text);
   };
   test.addEventListener("click", tryIt);
   form.addEventListener("input", forget);

@@ -12,7 +12,6 @@ import { twins } from "../twins/twins-state.js";
 import { waiting } from "../waiting/waiting-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
-import { announce } from "../../lib/live-region.js";
 import { drillState, scheduleLines, sign, sizes } from "./labels.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { neighborhoodPicture } from "./neighborhood-picture.js";
@@ -96,7 +95,7 @@ export function neighborhoodView(place) {
     try {
       fill(probeError);
       await neighborhood.probe({ anew });
-      if (anew) announce("Asked every machine.");
+      if (anew) toast("Asked every machine.");
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
       if (!found.away) fill(probeError, problemView(found));

@@ -54,7 +54,7 @@ export function openRestore(row, changed) {
 
   async function again(why = "") {
     fill(foot);
-    fill(errorPlace, h("p", { class: "soft", role: "status" }, "Reading the snapshot and asking the machines…"));
+    fill(errorPlace, h("p", { class: "soft" }, "Reading the snapshot and asking the machines…"));
     const wanted = JSON.stringify(options);
     try {
       const found = await post("/neighborhood/plan", { snapshot: row.path, options });
@@ -64,7 +64,7 @@ export function openRestore(row, changed) {
       if (!(found instanceof Problem)) throw found;
       return fill(errorPlace, problemView(found));
     }
-    fill(errorPlace, why && h("p", { class: "note", role: "alert" }, sign("!", "warn"), why));
+    fill(errorPlace, why && h("p", { class: "note" }, sign("!", "warn"), why));
     fill(head, headOf(plan.now));
     fill(body, rowsOf(plan.now));
     const parts = partsOf(plan.now);
@@ -75,7 +75,7 @@ export function openRestore(row, changed) {
       h("p", {}, parts ? "Nothing is written yet." : "Nothing would be written: all of it is here, or stays yours."),
       h("div", { class: "dialog-actions" }, close, parts > 0 && hatch),
     );
-    announce(`${why} ${count(parts, "part")} would be hatched.`);
+    announce(`${why} ${foot.querySelector("p").textContent}`);
   }
 
   async function restore() {
@@ -107,7 +107,7 @@ export function openRestore(row, changed) {
     const failed = done.failed.length;
     const words = failed ? `Restored, but ${count(failed, "part")} failed; run it again for what is left.` : "Restored.";
     choices.hidden = true;
-    fill(head, h("p", { role: "status" }, sign(failed ? "!" : "✓", failed ? "warn" : "good"), words));
+    fill(head, h("p", {}, sign(failed ? "!" : "✓", failed ? "warn" : "good"), words));
     fill(body, rowsOf(done), heldCode(done), done.receipts.length > 0 && h("p", {}, h("a", { href: "#/twins/eggs", onclick: () => dialog.close() }, "Undo it under Twins › Eggs")));
     fill(errorPlace, problems(done.failed));
     fill(foot, closing());
@@ -145,15 +145,15 @@ function chooser(options, again) {
 function headOf({ egg, seal }) {
   const signed =
     seal.standing === "self"
-      ? [sign("✓", "good"), "signed by this machine"]
+      ? [sign("✓", "good"), "Signed by this machine"]
       : seal.standing === "trusted"
-        ? [sign("✓", "good"), `signed by ${stripControl(seal.signer_name)}`]
-        : [sign("!", "warn"), "signed by nobody you trust: its code waits for your approval"];
+        ? [sign("✓", "good"), `Signed by ${stripControl(seal.signer_name)}`]
+        : [sign("!", "warn"), "Not signed by anybody you trust: its code waits for your approval"];
   return h(
     "div",
     { class: "plan-head" },
     h("p", {}, [bytes(egg.size), egg.packed_at && `taken ${when(egg.packed_at)}`].filter(Boolean).join(", ")),
-    h("p", {}, seal.whole ? [sign("✓", "good"), "whole"] : [sign("!", "warn"), "not known to be whole"]),
+    h("p", {}, seal.whole ? [sign("✓", "good"), "Complete"] : [sign("!", "warn"), "Nobody can tell whether it is complete"]),
     h("p", {}, signed),
   );
 }

@@ -50,11 +50,13 @@ export function workProgress({ cancel = null } = {}) {
       if (kind === "restore" && parts.whole) {
         const { bar, about } = row("Parts");
         set(bar, parts.done, parts.whole);
-        fill(about, `${parts.done} of ${parts.whole}${parts.last && `, ${stripControl(parts.last)}`}`);
+        fill(about, `${percent(parts.done, parts.whole)}, ${parts.done} of ${parts.whole}${parts.last && `, ${stripControl(parts.last)}`}`);
       }
     },
   };
 }
+
+const percent = (done, whole) => `${Math.floor((100 * done) / whole)} %`;
 
 function set(bar, done, whole) {
   if (whole) {
@@ -66,5 +68,5 @@ function set(bar, done, whole) {
 function told(state, done, whole) {
   const amount = done ? `, ${bytes(done)}` : "";
   if (STATES[state]) return `${STATES[state]}${state === "done" ? amount : ""}`;
-  return `${whole ? `${Math.floor((100 * done) / whole)} %` : "reading"}${amount}`;
+  return `${whole ? percent(done, whole) : "reading"}${amount}`;
 }

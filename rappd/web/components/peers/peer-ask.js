@@ -6,7 +6,7 @@ import { fill, h } from "../../lib/dom.js";
 import { store, stored } from "../../lib/storage.js";
 import { nameOf, named, selectorOf, stripControl } from "../machines/labels.js";
 import { keyedList } from "../ui/keyed-list.js";
-import { peerCallRow } from "./call-row.js";
+import { peerCallRow, resultText } from "./call-row.js";
 import { peerCalls } from "./calls-state.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
@@ -50,7 +50,7 @@ export function askPeer(row) {
 
   const draw = () => calls.show(peerCalls.with(key).slice(0, SHOWN));
   const tell = (call) => {
-    if (call.state === "done") announce(`${call.name} answered.`);
+    if (call.state === "done") announce(`${call.name}: ${resultText(call.result)}`);
     else announce(call.state === "queued" ? `${call.name} is away; your call waits.` : (call.error ?? ""));
   };
   peerCalls.addEventListener("change", draw);

@@ -85,6 +85,9 @@ Object.assign(globalThis, {
   addEventListener: nothing,
   removeEventListener: nothing,
   matchMedia: () => Object.assign(new EventTarget(), { matches: false }),
+  ResizeObserver: class {
+    observe() {}
+  },
   XMLHttpRequest: class {
     open() {}
     send() {}

@@ -42,8 +42,9 @@ test("proposed names tell phones apart", () => {
 });
 
 test("that no model answered is said once", () => {
-  const told = { provider: "offline brain", model: "offline brain", seconds: 0.009 };
+  const told = { provider: "no model", model: "no model", seconds: 0.009 };
   assert.equal(wordsOf({ ...told, text: "(no model) I can…" }), "9 ms");
   assert.equal(wordsOf({ ...told, text: "9 o'clock" }), "without a model, 9 ms");
+  assert.equal(wordsOf({ ...told, provider: "offline brain", text: "(no model) I can…" }), "9 ms", "recorded earlier");
   assert.equal(wordsOf({ provider: "Ollama", model: "qwen3", seconds: 2, text: "(no model)" }), "qwen3, Ollama, 2.0 s");
 });
