@@ -129,9 +129,8 @@ async function pair(me, address, typed) {
   const hello = { id: crypto.randomUUID(), from: me.id, to: 'broadcast', verb: 'HELLO', data: { capabilities: [] } }
   const { answer: { data: { introduction: other } }, shown } = await post(address, '/envelopes', hello)
   check(other, shown)
-  const [nonce, attempt] = [crypto.randomBytes(32), crypto.randomUUID()]
+  const [nonce, attempt, own] = [crypto.randomBytes(32), crypto.randomUUID(), me.introduction]
   const step = async (name, more) => (await post(address, '/pairing', { step: name, attempt, ...more })).answer
-  const own = me.introduction
   const commitment = sha256('rappd/pairing-nonce\n', nonce, own.fingerprint, other.fingerprint).toString('hex')
   const offered = await step('offer', { introduction: own, commitment })
   if (offered.yield) throw new Error('Both asked at once: stop the pairing there, and start here again.')
@@ -246,8 +245,10 @@ export class Line {
     }
   }
   async reply(one) {
-    const from = one.to === 'broadcast' ? this.me.id : one.to
-    this.write(JSON.stringify({ id: one.id, from, to: one.from, ...(await answer(this.me, one)) }))
+    const [from, seconds] = [one.to === 'broadcast' ? this.me.id : one.to, Number(one._x_deadline ?? 30)]
+    const tell = (said) => this.write(JSON.stringify({ id: one.id, from, to: one.from, ...said }))
+    const late = setTimeout(() => one.verb === 'HELP' && tell({ verb: 'ACK', data: { state: 'started' } }), 1000 * seconds)
+    tell(await answer(this.me, one).finally(() => clearTimeout(late)))
   }
 }
 
@@ -295,6 +296,5 @@ async function main([folder, what, ...more]) {
   if (me.introduction.port) (await import('./listener.mjs')).listen(me, lines)
   return lines.keep()
 }
-
 process.on('unhandledRejection', (problem) => { console.error(problem.message); process.exit(1) })
 if (import.meta.url === `file://${process.argv[1]}`) main(process.argv.slice(2))
