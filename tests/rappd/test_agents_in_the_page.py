@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
@@ -43,28 +44,53 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     daemon.stop()
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One tab for all tests here: what it has fetched and compiled, it keeps."""
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.add_init_script(POLICY_BREAKS)
+    yield page
+    page.context.close()
+
+
 @pytest.fixture
-def opened(browser: Browser, daemon: RunningDaemon) -> Iterator[Open]:
-    """Opens a place of the page as the operator; consoles must stay clean, the content policy included."""
-    pages: list[Page] = []
+def opened(tab: Page, daemon: RunningDaemon) -> Iterator[Open]:
+    """Opens a place as the operator, to a tab that forgot; consoles stay clean, the content policy included."""
     said: list[str] = []
 
-    def open_(place: str, *, width: int = 1280, scheme: str = "light") -> Page:
-        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        page.set_default_timeout(PATIENCE)
-        page.add_init_script(POLICY_BREAKS)
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        pages.append(page)
-        page.goto(daemon.post("/operator/key", control=True).json()["url"])
-        page.get_by_role("link", name="Agents").first.click()
-        page.evaluate("place => { location.hash = `#/${place}` }", place)
-        return page
+    def thrown(error: Error) -> None:
+        said.append(str(error))
 
+    def told(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            said.append(message.text)
+
+    def open_(place: str, *, width: int = 1280, scheme: Literal["light", "dark"] = "light") -> Page:
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.emulate_media(color_scheme=scheme)
+        tab.goto(daemon.post("/operator/key", control=True).json()["url"])
+        tab.get_by_role("link", name="Agents").first.click()
+        tab.evaluate("place => { location.hash = `#/${place}` }", place)
+        return tab
+
+    tab.on("console", told)
+    tab.on("pageerror", thrown)
     yield open_
-    for page in pages:
-        page.close()
+    forget(tab, f"http://127.0.0.1:{daemon.port}")
+    tab.remove_listener("console", told)
+    tab.remove_listener("pageerror", thrown)
     assert [text for text in said if "Failed to load" not in text] == []
+
+
+def forget(tab: Page, origin: str) -> None:
+    """Leaves the page, and clears what ``origin`` has put into the browser but for its cached files."""
+    tab.goto(f"{origin}/web/css/base.css")  # of the origin, and nothing runs there
+    tab.evaluate("sessionStorage.clear()")
+    protocol = tab.context.new_cdp_session(tab)
+    protocol.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+    protocol.detach()
+    tab.context.clear_cookies()
 
 
 def editor(page: Page) -> Locator:
