@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 PICTURES = REPO / "build" / "phone-screens"
 SIZES = ((390, 844), (1280, 800))
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body *")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live)")]
     .filter(box => box.clientWidth > 0 && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
         || box.getBoundingClientRect().right > innerWidth + 1 || box.getBoundingClientRect().left < -1))
     .map(box => box.outerHTML.slice(0, 120))"""

@@ -162,7 +162,7 @@ def test_unknown_signers_egg_waits_and_second_fills_gaps(
     daemon.cli("twins", "rename", "Gardener", "Mine")  # whatever happens between the look and the yes
     soul.write_text("You are changed meanwhile.")
     page.get_by_role("button", name="Hatch 1 file").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("nothing was written")
+    expect(dialog).to_contain_text("nothing was written")
     assert soul.read_text() == "You are changed meanwhile."
     page.get_by_role("button", name="Hatch 1 file").click()
     expect(page.locator(".toast", has_text="hatched: 1 file")).to_be_visible()
