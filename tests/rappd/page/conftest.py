@@ -16,12 +16,13 @@ from aiohttp import web
 from fixtures.chromium import CHROMIUM, FLAGS
 from fixtures.free_ports import free_port
 from fixtures.time_report import started
-from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright, expect
 
 import rappd
 
 BLANK = "web/css/base.css"
 """Of the page's own origin, and nothing runs there."""
+expect.set_options(timeout=20_000)  # ms; on a busy machine a screen may take as long
 WEB = Path(rappd.__file__).parent / "web"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
 POLICY = (
