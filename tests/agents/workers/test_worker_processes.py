@@ -240,7 +240,7 @@ def test_a_zygote_with_more_than_one_thread_refuses_to_fork(tmp_path: Path, home
         ) as zygote,
     ):
         first = {
-            "daemon": os.getpid(),
+            "parent": os.getpid(),
             "follow": True,
             "preload": ["threaded_room"],
             "sandbox": "none",
