@@ -94,6 +94,24 @@ def test_phone_joins_and_is_answered(place: Place, tmp_path: Path) -> None:
     assert paired_device(desk)["way"] == "webrtc"
 
 
+@pytest.mark.browser
+def test_phone_whose_browser_offers_no_address_talks_over_the_websocket(place: Place, tmp_path: Path) -> None:
+    desk = place.desk
+    window = desk.ask("POST", "/devices/window", {"name": "Berta"})
+    with chromium_on(place.phone, tmp_path) as browser:
+        phone = Phone(browser, desk)
+        phone.page.goto(window["links"][0])
+        phone.page.get_by_role("button", name="Talk anyway").click()
+        phone.page.get_by_role("button", name="Same number").click()
+        desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
+        phone.page.get_by_role("button", name="Start talking").click()
+        phone.page.get_by_text("● connected, not private").wait_for()
+        phone.write("hello")
+        phone.is_answered(1)
+        (berta,) = (one for one in desk.ask("GET", "/devices")["devices"] if one["name"] == "Berta")
+        assert (berta["way"], phone.errors) == ("websocket", [])
+
+
 def test_published_brainstem_is_let_in_by_its_address(place: Place) -> None:
     desk, pi, phone, _ = place
     opened = desk.cli("peers", "legacy", "open", f"{SITE}2", "--yes")
