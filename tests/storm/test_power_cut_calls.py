@@ -15,7 +15,7 @@ from fixtures.running_daemon import agent_source
 
 from tests.storm.storm import SECONDS, rounds
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(180 + int(SECONDS))]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(180 + int(SECONDS)), pytest.mark.own_process]
 
 _TELLS = """
         import time, urllib.request

@@ -1,4 +1,4 @@
-"""What the address of an egg is asked with, and what is kept from it."""
+"""The address of an egg: what it is asked with, and what is kept from it."""
 
 from __future__ import annotations
 
