@@ -18,6 +18,8 @@ from tests.rappd.federation.conftest import Node, make_node
 from tests.rappd.federation.plain_connection import line_of
 from tests.rappd.federation.plain_machine import PlainMachine
 
+pytestmark = pytest.mark.own_process  # Hypothesis rules the random numbers of this one
+
 KEYS = ["id", "from", "to", "verb", "data", "_x_thread", "_x_deadline", "_x_cap", "_x_sig", "_x_path",
         "_x_traceparent", "_x_ttl", "_x_slush", "_x_usage_tokens", "_x_odd", "odd"]  # fmt: skip
 VERBS = ["HELLO", "HELP", "DONE", "ERROR", "STREAM", "CANCEL", "ACK", "PLEASE", "help", "", "A" * 40]
