@@ -74,6 +74,8 @@ def test_read_twin_secrets_links_and_quarantined_code_stay_here(
     unread = agent_source("Unread")
     (twin / "agents/unread_agent.py").write_text(unread)
     hold(node, twin / "agents/unread_agent.py")
+    (twin / "organism.yaml").write_text("listeners: [Unread]\n")
+    hold(node, twin / "organism.yaml")
     friend = node.peer("curious", whose="friend", scopes=["SNAPSHOT"])
     for peer in (mine, friend):
         stream = peer.request("GET", f"/snapshot/twins/{homes.TWIN}").body
@@ -93,6 +95,7 @@ def test_read_twin_secrets_links_and_quarantined_code_stay_here(
                     "private": "is private",
                     "hard.txt": "is a link, and links are not followed",
                     "agents/unread_agent.py": "is quarantined, and nobody signs what nobody has read",
+                    "organism.yaml": "is quarantined, and nobody signs what nobody has read",
                 }.items()
             )
         else:
