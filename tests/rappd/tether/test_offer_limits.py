@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import time
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -14,6 +15,8 @@ from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import sync_playwright
 
 from envelopes.envelope import new_id
+from rappd.daemon.rate_limit import RateLimit, RateLimitedError
+from rappd.http import tether_listener
 from rappd.tether import proofs
 from tests.rappd.tether.conftest import MakePhone
 from tests.rappd.tether.phone_client import PhoneClient
@@ -51,6 +54,18 @@ async def test_phones_of_one_address_are_counted_apart_and_strangers_together(
         pytest.fail("one device may try without end")
     await phones[0].leave()
     await phones[0].resume()
+
+
+def test_stranger_who_names_a_device_from_elsewhere_leaves_it_its_share() -> None:
+    app = {
+        tether_listener.PHONES: SimpleNamespace(registered=lambda device: device),
+        tether_listener.DEVICE_OFFERS: RateLimit(3, 60),
+    }
+    elsewhere, home = (SimpleNamespace(app=app, remote=address) for address in ("10.9.9.9", "192.168.1.20"))
+    with pytest.raises(RateLimitedError):
+        for _ in range(4):
+            tether_listener._count(elsewhere, {"device": "anna"})  # type: ignore[arg-type]  # as far as it is read
+    tether_listener._count(home, {"device": "anna"})  # type: ignore[arg-type]
 
 
 @pytest.mark.browser
