@@ -193,7 +193,7 @@ class ProviderSelector:
         return self._fake is not None or self._pool.first is not None
 
     async def model_turn(self, request: ModelRequest) -> Completion:
-        """One answer by a model, never by keyword matching. Raises ModelUnavailableError."""
+        """Asks a model, never keyword matching, for one answer. Raises ModelUnavailableError."""
         completion = await self.complete(request) if self.has_model else None
         if completion is None or "problem" in request.extra:
             raise ModelUnavailableError("No model answers", do=_NO_MODEL_DO)

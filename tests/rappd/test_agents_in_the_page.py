@@ -46,7 +46,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Iterator[Page]:
-    """One tab for all tests here: what it has fetched and compiled, it keeps."""
+    """The tab that all tests here share: it keeps what it has fetched and compiled."""
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     page.add_init_script(POLICY_BREAKS)

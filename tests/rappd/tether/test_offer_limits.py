@@ -7,9 +7,12 @@ import os
 import secrets
 import time
 from types import SimpleNamespace
+from typing import cast
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import sync_playwright
@@ -18,6 +21,7 @@ from envelopes.envelope import new_id
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 from rappd.http import tether_listener
 from rappd.tether import proofs
+from rappd.tether.phones import Phones
 from tests.rappd.tether.conftest import MakePhone
 from tests.rappd.tether.phone_client import PhoneClient
 
@@ -57,15 +61,17 @@ async def test_phones_of_one_address_are_counted_apart_and_strangers_together(
 
 
 def test_stranger_who_names_a_device_from_elsewhere_leaves_it_its_share() -> None:
-    app = {
-        tether_listener.PHONES: SimpleNamespace(registered=lambda device: device),
-        tether_listener.DEVICE_OFFERS: RateLimit(3, 60),
-    }
-    elsewhere, home = (SimpleNamespace(app=app, remote=address) for address in ("10.9.9.9", "192.168.1.20"))
+    app = web.Application()
+    app[tether_listener.PHONES] = cast("Phones", SimpleNamespace(registered=lambda device: device))
+    app[tether_listener.DEVICE_OFFERS] = RateLimit(3, 60)
+    elsewhere, home = (
+        make_mocked_request("POST", "/", app=app).clone(remote=address)
+        for address in ("10.9.9.9", "192.168.1.20")
+    )
     with pytest.raises(RateLimitedError):
         for _ in range(4):
-            tether_listener._count(elsewhere, {"device": "anna"})  # type: ignore[arg-type]  # as far as it is read
-    tether_listener._count(home, {"device": "anna"})  # type: ignore[arg-type]
+            tether_listener._count(elsewhere, {"device": "anna"})
+    tether_listener._count(home, {"device": "anna"})
 
 
 @pytest.mark.browser
