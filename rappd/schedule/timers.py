@@ -31,6 +31,7 @@ class Timers:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._unwritten: dict[str, tuple[TimerRow, float]] = {}
         """Ends of runs that could not be written down, and when the run was due that the table knows of."""
+        self._recording = asyncio.Lock()
         self._changed = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
         self.ended: Callable[[TimerRow], None] = lambda _: None
@@ -108,8 +109,9 @@ class Timers:
             self._changed.clear()  # before it looks: what changes meanwhile is looked at next
             now = self._clock()
             await self._mend(now)
-            for ended, moment in list(self._unwritten.values()):
-                await self._record_end(ended, moment)
+            async with self._recording:
+                for ended, moment in list(self._unwritten.values()):
+                    await self._record_end(ended, moment)
             due = [row for row in self.rows if row.next <= now and row.kind in self._handlers]
             for row in due:
                 if row.id not in self._running:
@@ -176,8 +178,9 @@ class Timers:
             self._rows[row.id] = replace(
                 present, last=ended.last, outcome=ended.outcome, failed_since=ended.failed_since
             )
-        _, due = self._unwritten.get(row.id, (ended, row.next))
-        await self._record_end(ended, due)
+        async with self._recording:
+            _, due = self._unwritten.get(row.id, (ended, row.next))
+            await self._record_end(ended, due)
 
     async def _record_end(self, ended: TimerRow, due: float) -> None:
         """Writes the end of a run down; on a full disk it is tried again, lest a restart repeats the run."""
