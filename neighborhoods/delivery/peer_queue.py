@@ -14,6 +14,7 @@ from neighborhoods.delivery.protocols import BatchTransport
 from neighborhoods.delivery.reply_outcomes import ReplyOutcomes, about_fetching, refusal_for, sort_replies
 from neighborhoods.delivery.retry import Random, jittered
 from neighborhoods.errors import (
+    DeclinedError,
     KeyChangedError,
     NotPairedError,
     PeerOfflineError,
@@ -24,6 +25,8 @@ from neighborhoods.peer import Peer
 from neighborhoods.storage import OutgoingEnvelope
 
 _log = logging.getLogger(__name__)
+_UNAUTHENTICATED = 401
+"""The status of a peer that does not take this machine for who it is: a clock may be wrong. No call is at fault."""
 _SECOND = 1_000_000
 _LOOKED_UP = 5  # after one batch; a busy peer is not asked about everything
 
@@ -257,7 +260,9 @@ class PeerQueue:
 
     async def _not_sent(self, batch: list[OutgoingEnvelope], error: Exception) -> None:
         """The whole batch came back."""
-        if isinstance(error, PeerRefusedError):
+        if isinstance(error, DeclinedError) and error.answered == _UNAUTHENTICATED:
+            self._rest(trouble=str(error))
+        elif isinstance(error, PeerRefusedError):
             if len(batch) == 1:
                 status, reason = getattr(error, "answered", error.status), getattr(error, "reason", "")
                 reply = refusal_for(batch[0], status, str(error), reason or error.code)

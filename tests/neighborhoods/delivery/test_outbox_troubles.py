@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from neighborhoods.errors import KeyChangedError
+from neighborhoods.errors import DeclinedError, KeyChangedError
 
 
 def outbox_tasks() -> set[str]:
@@ -49,6 +49,19 @@ async def test_a_peer_that_does_not_trust_us_stops_its_queue(home: Any, far: Any
     home.outbox.cleared(far.peer.fingerprint)
     await kit.until(lambda: (id, "done") in home.told)
     assert far.accepted == [fine, id]
+
+
+async def test_peer_that_does_not_know_who_calls_gets_the_calls_once_it_does(
+    home: Any, far: Any, kit: Any
+) -> None:
+    home.way.raises = DeclinedError("kitchen takes no calls of this machine (401): expired.", answered=401)
+    ids = [await home.put(kit.question()) for _ in range(3)]
+    await kit.until(lambda: "expired" in home.outbox.trouble(far.peer.fingerprint))
+    await kit.until(lambda: any(row.tries > 2 for row in home.rows.rows.values()))
+    assert set(home.rows.states()) == {"queued"}
+    home.way.raises = None
+    await kit.until(lambda: sorted(home.told) == sorted((id, "done") for id in ids))
+    assert far.accepted == ids
 
 
 async def test_a_sign_of_life_while_a_try_hangs_is_not_forgotten(far: Any, kit: Any) -> None:
