@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from envelopes.errors import ReportableError
 
 
@@ -21,6 +23,23 @@ class StoreError(RappdError):
         """``remedy`` removes the obstacle, without the "then try again" of ``do``."""
         super().__init__(message, do=do or (remedy and f"{remedy}, then try again."))
         self.remedy = remedy
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def disk_problem(error: BaseException) -> StoreError | None:
+    """The outward error for a disk that takes no more; None for any other failure."""
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in _FULL:
+        return StoreError(
+            "The disk is full; this could not be written down.",
+            remedy="Free some space where rappd's home lies",
+        )
+    if error.errno == errno.EROFS:
+        return StoreError("The disk cannot be written to; nothing was changed.", do="rappd doctor")
+    return None
 
 
 class HomeUnusableError(RappdError):

@@ -1,7 +1,7 @@
 // The listener of a small peer, which it may do without: the other machine opens the line here when it likes.
 import * as crypto from 'node:crypto'
 import * as https from 'node:https'
-import { Line, answer, greeting } from './peer.mjs'
+import { Line, answer, greeting, patience } from './peer.mjs'
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11' // RFC 6455 section 1.3
 const STATUS = { ACK: 202 }
@@ -29,9 +29,9 @@ export function listen(me, lines) {
       if (text.length > 1 << 20) return request.destroy()
     }
     try {
-      const { id, from, to, verb, data } = JSON.parse(text)
+      const { id, from, to, verb, data, _x_deadline } = JSON.parse(text)
       const { agents, twins, ...card } = greeting(me)
-      const said = trusts(request.socket) ? await answer(me, { id, from, verb, data })
+      const said = trusts(request.socket) ? await Promise.race([answer(me, { id, from, verb, data }), patience({ _x_deadline })])
         : verb === 'HELLO' ? { verb, data: { ...card, capabilities: [] } }
           : { verb: 'ERROR', data: { code: 401, msg: 'Only paired machines may ask that.', reason: 'not_paired' } }
       const sender = to === 'broadcast' ? me.id : to

@@ -164,7 +164,7 @@ class Journal {
   write(key, reply) {
     fs.writeSync(this.file, `\n${JSON.stringify([key, reply])}`)
     fs.fsyncSync(this.file)
-    this.known.set(key, reply)
+    return this.known.set(key, reply).get(key)
   }
 }
 const error = (code, reason, msg) => ({ verb: 'ERROR', data: { code, msg, reason } })
@@ -187,10 +187,10 @@ export async function answer(me, { id, from, verb, data }) {
   if (known !== undefined) return known ?? { verb: 'ACK', data: { state: 'started' } }
   me.running = (me.running ?? new Set()).add(key)
   me.journal.write(key, null)
-  const reply = await perform(me, data)
-  me.journal.write(key, reply)
-  return reply
+  return me.journal.write(key, await perform(me, data))
 }
+export const patience = ({ _x_deadline: seconds = 30 }) => new Promise((over) => setTimeout( // that the caller has
+  over, 1000 * seconds, { verb: 'ACK', data: { state: 'started' } }).unref())
 export const greeting = (me) => ({
   capabilities: Object.keys(agents), verbs: ['HELLO', 'HELP', 'DONE', 'ERROR', 'ACK'], protocol: 'rappd/1',
   name: me.introduction.name, introduction: me.introduction, twins: [],
@@ -245,10 +245,11 @@ export class Line {
     }
   }
   async reply(one) {
-    const [from, seconds] = [one.to === 'broadcast' ? this.me.id : one.to, Number(one._x_deadline ?? 30)]
+    const [from, work] = [one.to === 'broadcast' ? this.me.id : one.to, answer(this.me, one)]
     const tell = (said) => this.write(JSON.stringify({ id: one.id, from, to: one.from, ...said }))
-    const late = setTimeout(() => one.verb === 'HELP' && tell({ verb: 'ACK', data: { state: 'started' } }), 1000 * seconds)
-    tell(await answer(this.me, one).finally(() => clearTimeout(late)))
+    const first = await Promise.race([work, patience(one)])
+    tell(first)
+    if (first !== await work) tell(await work)
   }
 }
 
@@ -282,8 +283,7 @@ export class Lines {
   }
 }
 async function main([folder, what, ...more]) {
-  const me = open(folder)
-  const input = readline.createInterface({ input: process.stdin })
+  const [me, input] = [open(folder), readline.createInterface({ input: process.stdin })]
   me.introduction.port = Number(more.at(what === 'pair' ? 1 : 0) ?? 0)
   const typed = new Promise((done) => input.once('line', (line) => done(line === 'yes')))
   if (what === 'pair') return console.log(await pair(me, more[0], typed)) ?? process.exit()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ import msgspec
 import orjson
 
 from agents.storage.atomic_write import write_atomically
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, TextFile, decode
 from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.discovery.addresses import (
     FEDERATION_PORT,
@@ -197,7 +199,10 @@ class PeersFile:
         return _document(self._path)
 
     def _write(self, document: dict[str, Any]) -> None:
-        write_atomically(self._path, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+        before = _text(self._path)
+        target = Path(os.path.realpath(self._path))  # a link stays, and what it leads to is written
+        write_atomically(target, before.rewritten(text) if before else text.encode())
         self._stamp, self._looked = None, float("-inf")
 
     def _stamped(self) -> tuple[int, int, int]:
@@ -219,22 +224,33 @@ def placed(url: str) -> tuple[str, int, bool]:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_OCTETS + 1)
-    except FileNotFoundError:
+    file = _text(path)
+    if file is None or not file.text.strip():
         return {"peers": []}
-    except OSError as error:
-        raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO_ALL) from None
-    if len(content) > MOST_OCTETS:
-        raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO_ALL)
     try:
-        found = bounded_json(content, most_bytes=MOST_OCTETS) if content.strip() else {"peers": []}
+        found = bounded_json(file.text.encode(), most_bytes=MOST_OCTETS)
     except ValueError as error:
         raise BadPeersFileError(f"peers.json is not JSON: {error}.", do=_DO_ALL) from None
     if not isinstance(found, dict):
         raise BadPeersFileError("peers.json is not an object with “peers”.", do=_DO_ALL)
     return found
+
+
+def _text(path: Path) -> TextFile | None:
+    """The file as its owner saved it; None where there is none. Raises ``BadPeersFileError`` for what is no text."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_OCTETS + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadPeersFileError(f"peers.json cannot be read: {error.strerror}.", do=_DO_ALL) from None
+    if len(content) > MOST_OCTETS:
+        raise BadPeersFileError("peers.json is larger than 4 MB.", do=_DO_ALL)
+    try:
+        return decode(content)
+    except NotUtf8Error as error:
+        raise BadPeersFileError(f"peers.json {error}.", do=f"{SAVE_AS_UTF8} {_UNTIL_THEN}") from None
 
 
 def _is_reached_otherwise(raw: object) -> bool:
@@ -312,4 +328,5 @@ def _is(raw: object, wanted: Entry, *, any_kind: bool) -> bool:
 
 
 _DO = "Correct the file; the other entries work meanwhile."
+_UNTIL_THEN = "Until then none of its entries counts."
 _DO_ALL = "Correct the file; until then none of its entries counts."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from neighborhoods.errors import BadMemberStreamError
+from neighborhoods.snapshot.sparse_members import Run, data_of, sparse_header
 from neighborhoods.snapshot.tar_guard import BLOCK, LEFT_OUT, TarEntry, TarGuard, files_of, read_tar
 from twins.zip import deflate
 
@@ -101,9 +103,16 @@ def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def tar_pieces(
-    files: Iterable[tuple[TarEntry, Iterable[bytes]]], *, root: str = "", is_sorted: bool = True
+    files: Iterable[tuple[TarEntry, Iterable[bytes]]],
+    *,
+    root: str = "",
+    is_sorted: bool = True,
+    holes: Mapping[str, Sequence[Run]] = MappingProxyType({}),
 ) -> Iterator[bytes]:
-    """The tar stream of ``write_tar_gz``, uncompressed; with ``is_sorted`` False in any order."""
+    """The tar stream of ``write_tar_gz``, uncompressed; with ``is_sorted`` False in any order.
+
+    ``holes``: files, by path, that are sent as their runs of data.
+    """
     last: bytes | None = None
     for entry, content in files:
         if is_sorted and last is not None and _order(entry) <= last:
@@ -115,13 +124,17 @@ def tar_pieces(
             info.type, info.pax_headers = tarfile.SYMTYPE, {LEFT_OUT: entry.left_out}
             yield info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
             continue
-        yield info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+        if runs := holes.get(entry.path):
+            yield sparse_header(info, runs)
+            content = data_of(content)
+        else:
+            yield info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
         written = 0
         for piece in content:
             written += len(piece)
             yield piece
-        if written != entry.size:
-            raise ValueError(f"{entry.path} has {written} bytes and not {entry.size}")
+        if written != info.size:
+            raise ValueError(f"{entry.path} has {written} bytes and not {info.size}")
         if padding := -written % BLOCK:
             yield bytes(padding)
     yield _END

@@ -9,6 +9,7 @@ import os
 import select
 import sys
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -95,6 +96,7 @@ def _run(arguments: Sequence[str], *, as_json: bool) -> int:
     from envelopes.errors import ReportableError
     from rappd.cli.console import print_error
 
+    _read_utf8()
     arguments = [_as_utf8(word) for word in arguments]
     if odd := next((word for word in arguments if not _is_text(word)), None):
         shown = os.fsencode(odd).decode("utf-8", "backslashreplace")
@@ -146,6 +148,14 @@ def _run(arguments: Sequence[str], *, as_json: bool) -> int:
         print_error(f"{where}{error.strerror or error}", do, "system", as_json=as_json)
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _read_utf8() -> None:
+    """Refuses bytes on standard input that are no text: Python would hand them on as halves of characters."""
+    if isinstance(sys.stdin, TextIOWrapper):  # closed, it is None
+        if sys.stdin.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968"):
+            sys.stdin.reconfigure(encoding="utf-8")
+        sys.stdin.reconfigure(errors="strict")
 
 
 def _as_utf8(word: str) -> str:

@@ -43,11 +43,14 @@ class OwnersList:
         found = await waiting(self._daemon)
         return [{name: row[name] for name in ("key", "what", "at", "news")} for row in found]
 
-    def dismiss(self, key: str) -> None:
-        """Removes one of the news, by its whole key. Raises ``NotFoundError``, also for what waits for an answer."""
+    async def dismiss(self, key: str) -> None:
+        """Removes one of the news, by its whole key.
+
+        Raises ``NotFoundError``, also for what waits for an answer, and ``StoreError``: then it still waits.
+        """
         if key not in {row["key"] for row in _news(self._daemon)}:
             raise NotFoundError("That is answered on the computer.", do="rappd notices list")
-        self._daemon.notices.settle(key)
+        await self._daemon.notices.dismiss(key)
 
 
 async def _unready(daemon: Daemon) -> list[dict[str, Any]]:

@@ -67,21 +67,27 @@ class RosterChanges:
                         tell(peer, place)
 
     def _entered(self, peer: Peer, key: str) -> Place | None:
-        """The neighborhood with its new member; None when that was noted before. Blocks on the disk."""
-        if not self._memberships.note_joined(key, peer.fingerprint):
-            return None
+        """The neighborhood with its new member; None when that was noted before. Blocks on the disk.
+
+        That the machine said so is noted last: where the roster cannot be written, its next HELLO is new again.
+        """
         place = Place.read(self._home / FOLDER / key)
-        if any(one.fingerprint == peer.fingerprint for one in place.members):
-            return place
-        return place.with_member(
-            PlaceMember("", peer.name, "member", utc(datetime.now(UTC)), peer.fingerprint)
-        )
+        if not any(one.fingerprint == peer.fingerprint for one in place.members):
+            member = PlaceMember("", peer.name, "member", utc(datetime.now(UTC)), peer.fingerprint)
+            place = place.with_member(member)
+        return place if self._memberships.note_joined(key, peer.fingerprint) else None
 
     def _gone(self, peer: Peer, key: str) -> Place | None:
-        """The neighborhood without a member; None when it was none before. Blocks on the disk."""
-        if not self._memberships.note_left(key, peer.fingerprint):
-            return None
-        return Place.read(self._home / FOLDER / key).without_machine(peer.fingerprint)
+        """The neighborhood without a member; None when it was none before. Blocks on the disk.
+
+        A roster that is damaged keeps no right alive; one that cannot be written now is tried again.
+        """
+        try:
+            place = Place.read(self._home / FOLDER / key).without_machine(peer.fingerprint)
+        except ReportableError:
+            self._memberships.note_left(key, peer.fingerprint)
+            raise
+        return place if self._memberships.note_left(key, peer.fingerprint) else None
 
     def _tell_joined(self, peer: Peer, place: Place) -> None:
         membership = self._memberships.get(place.key)

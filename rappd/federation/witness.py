@@ -50,6 +50,8 @@ class AnchorWitness:
         self._handed: dict[str, tuple[float, str]] = {}
         self._taking = RateLimit(TAKEN_A_MINUTE, 60)
         self._writing: set[asyncio.Task[None]] = set()
+        self._unwritten: dict[str, list[dict[str, Any]]] = {}
+        """Anchors by node that could not be kept; the node's next HELLO tries them again."""
         self._ready = False
 
     async def open(self) -> None:
@@ -86,10 +88,13 @@ class AnchorWitness:
         peer = self._book.get(fingerprint) if fingerprint else None
         if peer is None or not self._ready or not _is_own(peer):
             return {}
+        for body in self._unwritten.pop(fingerprint, ()):
+            self._take(peer, body)
         if "anchor" in data:
             self._take(peer, data["anchor"])
         if data.get("want_anchors") is True:
-            return {"anchors": [[one.body, one.fault] for one in self._kept.get(fingerprint, ())]}
+            kept = [one for one in self._kept.get(fingerprint, ()) if one.number]  # on the disk
+            return {"anchors": [[one.body, one.fault] for one in kept]}
         return {}
 
     async def ask(self, say: Say) -> list[dict[str, Any]]:
@@ -150,6 +155,7 @@ class AnchorWitness:
         """Drops what is kept of a peer, evidence included. Raises ``StoreError``."""
         await self.close()
         self._kept.pop(node, None)
+        self._unwritten.pop(node, None)
         return await self._anchoring.on_file(lambda file: file.forget_witnessed(node))
 
     def _take(self, peer: Peer, value: Any) -> None:
@@ -188,6 +194,8 @@ class AnchorWitness:
             number = await self._anchoring.on_file(lambda file: file.keep_witnessed(new, numbers))
         except ReportableError as problem:
             log.warning("an anchor of a peer could not be kept: %s", problem)
+            self._kept[node] = [one for one in self._kept.get(node, ()) if one is not new]
+            self._unwritten[node] = [*self._unwritten.get(node, ()), new.body][-LATEST:]
             return
         kept = [one for one in self._kept.get(node, ()) if one not in drop]
         self._kept[node] = [one._replace(number=number) if one is new else one for one in kept]

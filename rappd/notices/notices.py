@@ -6,8 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -29,6 +28,8 @@ class Notices:
         self._table = table
         self._waiting: dict[str, Notice] = {}
         self._writes: set[asyncio.Task[None]] = set()
+        self._unwritten: set[str] = set()
+        """Keys whose change could not be written down; each later write tries them again."""
         self.listeners: list[Callable[[Notice], None]] = []
         """Each gets every new notice."""
         self.applies: dict[str, Callable[[str], bool]] = {}
@@ -49,7 +50,7 @@ class Notices:
         notice = Notice(key, kind, time.time(), one_line(what), one_line(do), subject)
         self._waiting.pop(key, None)
         self._waiting[key] = notice
-        self._write(notice)
+        self._write(key)
         while len(self._waiting) > _MOST:
             self.settle(next(iter(self._waiting)))
         for listener in self.listeners:
@@ -58,22 +59,25 @@ class Notices:
     def settle(self, key: str) -> None:
         """Removes a notice whose matter is over; nothing when there is none."""
         if self._waiting.pop(key, None) is not None:
-            self._begin(self._table.remove(key) if self._table else None)
+            self._write(key)
 
-    def dismiss(self, key: str) -> Notice:
-        """Removes a notice that the owner has seen, by its key or the beginning of it. Raises ``NotFoundError``."""
+    async def dismiss(self, key: str) -> Notice:
+        """Removes a notice that the owner has seen, by its key or the beginning of it.
+
+        Raises ``NotFoundError``, and ``StoreError``: then it still waits.
+        """
         found = [one for one in self._waiting.values() if one.key.startswith(key)] if len(key) >= 4 else []
         if len(found) != 1:
             raise NotFoundError(f"No notice “{tame(key)}” waits.", do="rappd notices list")
-        self.settle(found[0].key)
+        await self._dismiss(found[0])
         return found[0]
 
-    def dismiss_all(self) -> int:
-        """Removes all; returns how many there were."""
-        keys = list(self._waiting)
-        for key in keys:
-            self.settle(key)
-        return len(keys)
+    async def dismiss_all(self) -> int:
+        """Removes all; returns how many there were. Raises ``StoreError``: then the rest still waits."""
+        all = list(self._waiting.values())
+        for notice in all:
+            await self._dismiss(notice)
+        return len(all)
 
     def waiting(self) -> list[Notice]:
         """The notices that still apply, the latest first."""
@@ -89,7 +93,7 @@ class Notices:
         for one in new:
             told = replace(one, told=True)
             self._waiting[one.key] = told
-            self._write(told)
+            self._write(one.key)
         for one in new:
             if one.kind == "failed":  # said, and nothing is left to do
                 self.settle(one.key)
@@ -97,16 +101,37 @@ class Notices:
 
     async def close(self) -> None:
         """Waits until all is written."""
+        for key in self._unwritten:
+            self._write(key)
         await asyncio.gather(*self._writes, return_exceptions=True)
 
-    def _write(self, notice: Notice) -> None:
-        self._begin(self._table.set(notice) if self._table else None)
+    async def _dismiss(self, notice: Notice) -> None:
+        if self._table is not None:
+            await self._table.remove(notice.key)
+        now = self._waiting.get(notice.key)
+        if now is not None and now.at == notice.at:
+            del self._waiting[notice.key]
+        if now is not notice:  # it was told, or is another one, and was written meanwhile
+            self._write(notice.key)
 
-    def _begin(self, work: Coroutine[Any, Any, None] | None) -> None:
-        if work is not None:
-            task = asyncio.ensure_future(_logged(work))
+    def _write(self, key: str) -> None:
+        """Writes down that the notice of this key waits, or does not wait any more."""
+        if self._table is not None:
+            task = asyncio.ensure_future(self._written(self._table, key))
             self._writes.add(task)
             task.add_done_callback(self._writes.discard)
+
+    async def _written(self, table: NoticeTable, key: str) -> None:
+        for one in [key, *(self._unwritten - {key})]:
+            notice = self._waiting.get(one)
+            self._unwritten.add(one)
+            try:
+                await (table.remove(one) if notice is None else table.set(notice))
+            except StoreError as error:
+                log.warning("a notice could not be written down: %s", error)
+                return
+            if self._waiting.get(one) is notice:
+                self._unwritten.discard(one)
 
 
 def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
@@ -115,13 +140,6 @@ def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
     if isinstance(error, ReportableError):
         return f"{told}: {error}", error.do
     return f"{told}; the log says why.", "rappd logs"
-
-
-async def _logged(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-    except StoreError as error:
-        log.warning("a notice could not be written down: %s", error)
 
 
 def one_line(text: str) -> str:

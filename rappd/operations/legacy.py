@@ -66,8 +66,12 @@ class LegacyOperations:
         proper = [TALK, *(one for one in dict.fromkeys(map(_proper, scopes)) if one != TALK)]
         async with self._changing:
             await self._open(addresses, proper)
-            await self._write("legacy.scopes", ",".join(proper))
-            await self._write("legacy.addresses", ",".join(addresses))
+            try:
+                await self._write("legacy.scopes", ",".join(proper))
+                await self._write("legacy.addresses", ",".join(addresses))
+            except RappdError:
+                await self._reopen_as_set()
+                raise
         return self.show()
 
     async def close(self) -> dict[str, Any]:
@@ -92,6 +96,13 @@ class LegacyOperations:
                 "trouble": self._trouble,
             }
         }
+
+    async def _reopen_as_set(self) -> None:
+        """Opens or closes it as the settings have it, after a change that could not be written down."""
+        self._at = []
+        if self.listener is not None:
+            await self.listener.close()
+        await self._follow()
 
     async def _follow(self) -> None:
         """Opens what should be open and is not, or is elsewhere than this machine now is."""

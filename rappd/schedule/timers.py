@@ -29,6 +29,9 @@ class Timers:
         self._handlers: dict[str, Handler] = {}
         self._rows: dict[str, TimerRow] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._unwritten: dict[str, tuple[TimerRow, float]] = {}
+        """Ends of runs that could not be written down, and when the run was due that the table knows of."""
+        self._recording = asyncio.Lock()
         self._changed = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
         self.ended: Callable[[TimerRow], None] = lambda _: None
@@ -106,6 +109,9 @@ class Timers:
             self._changed.clear()  # before it looks: what changes meanwhile is looked at next
             now = self._clock()
             await self._mend(now)
+            async with self._recording:
+                for ended, moment in list(self._unwritten.values()):
+                    await self._record_end(ended, moment)
             due = [row for row in self.rows if row.next <= now and row.kind in self._handlers]
             for row in due:
                 if row.id not in self._running:
@@ -157,24 +163,35 @@ class Timers:
             outcome=outcome,
             failed_since=(row.failed_since or now) if outcome else 0.0,
         )
-        try:
-            await self._write_end(ended, row)
-        except StoreError as error:
-            log.error("the end of scheduled %s could not be written: %s", row.id, error)
+        await self._write_end(ended, row)
         self.ended(ended)
         self._changed.set()
 
     async def _write_end(self, ended: TimerRow, row: TimerRow) -> None:
-        if not row.rule:
-            if self._rows.get(row.id) is row:
-                del self._rows[row.id]
-            await self._table.remove_run(row.id, row.next)
-            return
         present = self._rows.get(row.id)
-        if present is row:
+        if not row.rule:
+            if present is row:
+                del self._rows[row.id]
+        elif present is row:
             self._rows[row.id] = ended
         elif present is not None:  # changed meanwhile: its own moment, this outcome
             self._rows[row.id] = replace(
                 present, last=ended.last, outcome=ended.outcome, failed_since=ended.failed_since
             )
-        await self._table.end(ended, row.next)
+        async with self._recording:
+            _, due = self._unwritten.get(row.id, (ended, row.next))
+            await self._record_end(ended, due)
+
+    async def _record_end(self, ended: TimerRow, due: float) -> None:
+        """Writes the end of a run down; on a full disk it is tried again, lest a restart repeats the run."""
+        try:
+            if ended.rule:
+                await self._table.end(ended, due)
+            else:
+                await self._table.remove_run(ended.id, due)
+        except StoreError as error:
+            if ended.id not in self._unwritten:
+                log.error("the end of scheduled %s could not be written: %s", ended.id, error)
+            self._unwritten[ended.id] = ended, due
+        else:
+            self._unwritten.pop(ended.id, None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, TextFile, decode
-from rappd.errors import UsageProblemError
+from rappd.errors import UsageProblemError, disk_problem
 
 _NOTHING = TextFile("", b"")
 
@@ -34,12 +34,14 @@ def read(path: Path) -> TextFile:
 def write(path: Path, before: TextFile, text: str) -> None:
     """Replaces the text that was read as ``before``. A link stays, and what it leads to is written.
 
-    Raises ``UsageProblemError`` that names the file, with nothing written.
+    Raises ``UsageProblemError`` that names the file, ``StoreError`` on a full disk, with nothing written.
     """
     target = _target(path)
     try:
         write_atomically(target, before.rewritten(text))
     except OSError as error:
+        if (of_disk := disk_problem(error)) is not None:
+            raise of_disk from error
         raise UsageProblemError(
             f"{_named(path, target)} cannot be written: {error.strerror}.", do="look at its owner and rights"
         ) from error

@@ -99,8 +99,12 @@ class Tenants:
                     return self._ports[tenant.name]
                 assert self.listeners is not None
                 port = await self.listeners.open(tenant, self._last_ports.get(tenant.name))
+                try:
+                    await asyncio.to_thread(self._wakes.remember, tenant.name, port)
+                except OSError:  # it would be asleep after a restart: it is not running
+                    await self.listeners.close(tenant.name)
+                    raise
                 self._ports[tenant.name] = self._last_ports[tenant.name] = port
-                await asyncio.to_thread(self._wakes.remember, tenant.name, port)
                 log.info("%s is running on port %d", tenant.title, port)
                 return port
 

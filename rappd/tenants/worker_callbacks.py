@@ -18,6 +18,7 @@ from agents.providers.selection import ProviderSelector
 from agents.runtime.runner import OnCallback
 from agents.storage.safe_fs import in_file_pool
 from envelopes.errors import ReportableError
+from rappd.errors import disk_problem
 from rappd.settings.load import Settings
 from rappd.tenants.tenant_context import TenantContext
 
@@ -157,3 +158,7 @@ class WorkerCallbackHandler:
             return await self._tenant.perform(operation, arguments)
         except ReportableError as problem:
             raise CallbackDeniedError(str(problem), do=problem.do) from problem
+        except OSError as error:
+            if (of_disk := disk_problem(error)) is None:
+                raise
+            raise CallbackDeniedError(str(of_disk), do=of_disk.do) from error

@@ -107,14 +107,16 @@ class DeviceRegistry:
             raise StoreError(f"{path} cannot be read.", do="Delete it, and pair your phones anew.") from error
         oldest = clock() - IDLE_DAYS * 86_400
         self._devices = {one.id: one for one in content.devices if max(one.seen_at, one.created_at) > oldest}
+        self._shut_out: set[str] = set()
+        """Ids of removed devices that the file still names."""
 
     def all(self) -> list[Device]:
         """Every device, the newest first."""
         return sorted(self._devices.values(), key=lambda one: -one.created_at)
 
     def get(self, id: str) -> Device | None:
-        """The device of that id."""
-        return self._devices.get(id)
+        """The device of that id; None for one that was removed, also where the file still names it."""
+        return None if id in self._shut_out else self._devices.get(id)
 
     def find(self, name: str) -> Device:
         """The device of that name, or whose id begins so. Raises ``NoSuchDeviceError``, ``AmbiguousError``."""
@@ -145,10 +147,14 @@ class DeviceRegistry:
             sockets_from=[] if guest_print else [seen_from],
         )  # fmt: skip
         before = self._devices.get(device.id)
+        was_shut_out = device.id in self._shut_out
+        self._shut_out.discard(device.id)
         self._devices[device.id] = device
         try:
             self._write()
         except StoreError:
+            if was_shut_out:
+                self._shut_out.add(device.id)
             del self._devices[device.id]
             if before is not None:
                 self._devices[device.id] = before
@@ -199,9 +205,19 @@ class DeviceRegistry:
         )  # fmt: skip
 
     def remove(self, device: Device) -> None:
-        """Trusts it no more, from this moment. Raises ``StoreError`` where that holds only until the next start."""
-        del self._devices[device.id]
-        self._write()
+        """Trusts it no more, from this moment. Raises ``StoreError`` where that holds only until the next start.
+
+        Then it stays on the list, so that it can be removed again; the next change that is written removes it, too.
+        """
+        self._shut_out.add(device.id)
+        try:
+            self._write()
+        except StoreError as problem:
+            why = problem.remedy or "See to it that the file can be written"
+            raise StoreError(
+                f"{device.name} is shut out until rappd starts again. {problem}",
+                do=f"{why}, then remove it once more.",
+            ) from problem
 
     def _change(self, device: Device, **fields: object) -> None:
         """Gives a device these fields; all as before where they cannot be written down, which raises ``StoreError``."""
@@ -223,9 +239,11 @@ class DeviceRegistry:
             log.warning("it cannot be written down that a phone came: %s", problem)
 
     def _write(self) -> None:
-        content = msgspec.json.encode(_Content(list(self._devices.values())))
+        kept = {id: one for id, one in self._devices.items() if id not in self._shut_out}
         with in_words(self._path):
-            write_atomically(self._path, content)
+            write_atomically(self._path, msgspec.json.encode(_Content(list(kept.values()))))
+        self._devices = kept
+        self._shut_out.clear()
 
 
 def checked_scope(scope: str) -> str:

@@ -21,8 +21,8 @@ class OwnersList(Protocol):
         """A row for each matter: ``key``, ``what``, ``at``, ``news``."""
         ...
 
-    def dismiss(self, key: str) -> None:
-        """Removes one of the news. Raises ``NotFoundError``, also for what waits for an answer."""
+    async def dismiss(self, key: str) -> None:
+        """Removes one of the news. Raises ``NotFoundError``, also for what waits for an answer, ``StoreError``."""
         ...
 
 
@@ -50,6 +50,7 @@ class PhoneWaiting:
         self._owners = owners
         self._tasks: dict[Screen, asyncio.Task[None]] = {}
         self._shown: dict[Screen, dict[str, Any]] = {}
+        self._dismissing: set[asyncio.Task[None]] = set()
 
     def show(self, screen: Screen) -> None:
         """Shows a phone what it may see, soon, if that changed since."""
@@ -66,11 +67,9 @@ class PhoneWaiting:
             text = f"This phone may not. The owner can allow it: rappd devices scopes {device.name} --notices"
             screen.show({"type": "refused", "event_id": "", "error": text})
             return
-        try:
-            self._owners.dismiss(key)
-        except ReportableError as problem:
-            screen.show({"type": "refused", "event_id": "", "error": str(problem)})
-        self.show(screen)
+        task = asyncio.ensure_future(self._dismiss(screen, self._owners, key))
+        self._dismissing.add(task)
+        task.add_done_callback(self._dismissing.discard)
 
     def forget(self, screen: Screen) -> None:
         """Its connection is over."""
@@ -80,10 +79,17 @@ class PhoneWaiting:
 
     async def close(self) -> None:
         """Ends what is under way."""
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *self._dismissing]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _dismiss(self, screen: Screen, owners: OwnersList, key: str) -> None:
+        try:
+            await owners.dismiss(key)
+        except ReportableError as problem:
+            screen.show({"type": "refused", "event_id": "", "error": str(problem)})
+        self.show(screen)
 
     async def _show(self, screen: Screen, owners: OwnersList) -> None:
         device = screen.speaker

@@ -45,6 +45,13 @@ _GZIP = r"""
 G=; command -v gzip >/dev/null 2>&1 && G=gzip
 archive() { tar "$@" -cf - .; err tar $?; }
 extract() { if [ -n "$G" ]; then gzip -dc | tar -xof -; else tar -xof -; fi; }
+H=; Z=
+holes() {
+  case $(tar --version 2>&1) in
+    *GNU*) H=holes; Z=-S ;;
+    *bsdtar*) H=holes ;;
+  esac
+}
 """
 
 _RAPPD = r"""
@@ -138,7 +145,8 @@ S="$R/twins/.staging/$T.member.$M"
 trap 'rm -rf "$S"' EXIT
 trap 'exit 4' HUP INT TERM PIPE
 mkdir "$S" "$S/new" || fail no folder
-out begin $G
+holes
+out begin $G $H
 (cd "$S/new" && extract) || fail extracting
 [ -f "$S/new/.complete.$M" ] || fail cut
 rm "$S/new/.complete.$M" || fail extracting
@@ -149,7 +157,7 @@ if [ -e "$F/$T" ]; then
   (cd "$S/new" && find . -type d -exec sh -c \
     'for d; do if [ -L "$0/$d" ] || { [ -e "$0/$d" ] && [ ! -d "$0/$d" ]; }; then rm -f "$0/$d"; fi; done' "$S/merged" {} +) || fail merging
   (cd "$S/new" && find . -type f -exec sh -c 'for f; do rm -rf "$0/$f"; done' "$S/merged" {} +) || fail merging
-  (cd "$S/new" && tar -cf - .) | (cd "$S/merged" && tar -xof -) || fail merging
+  (cd "$S/new" && tar $Z -cf - .) | (cd "$S/merged" && tar -xof -) || fail merging
   mv "$F/$T" "$S/old" || fail moving
   mv "$S/merged" "$F/$T" || { mv "$S/old" "$F/$T"; fail moving; }
 else
@@ -251,7 +259,7 @@ def read_agents(mark: str) -> str:
 def write_twin(mark: str, twin: str, *, overwrite: bool, archived: bool) -> str:
     """Takes a tar stream that ends with a file ``.complete.MARK``, and moves it to its place, whole or not at all.
 
-    It is compressed when ``begin`` says ``gzip``.
+    It is compressed when ``begin`` says ``gzip``, and may have members of type ``S`` when it says ``holes``.
     """
     values = _values(mark, ARCHIVED=archived, TWIN=twin, OVERWRITE=overwrite)
     return f"{values}{_PRELUDE}{_GZIP}{_WRITE}"

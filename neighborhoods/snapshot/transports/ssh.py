@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -22,6 +22,7 @@ from neighborhoods.snapshot.member_transport import (
     WriteOutcome,
     require_trusted,
 )
+from neighborhoods.snapshot.sparse_members import LEAST, Run, data_runs
 from neighborhoods.snapshot.tar_archive import Gunzip, gzipped, read_archive, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports import shell_scripts
@@ -175,9 +176,10 @@ class SshTransport:
         """Keeps the connection, which serves the next command; it ends by itself after a minute without one."""
 
     async def _laid_out(self, run: SshRun, script: str, archive: Path, root: str, what: str) -> WriteOutcome:
-        pieces = _rebuilt(archive, root, complete=f".complete.{run.mark}")
         async with run.started(self._connections, script) as program:
             if await run.begun(program):
+                holes = await asyncio.to_thread(_holes, archive, root) if run.takes_holes else {}
+                pieces = _rebuilt(archive, root, f".complete.{run.mark}", holes)
                 await _send(program, gzipped(pieces) if run.is_gzipped else pieces)
             while await program.read():
                 pass
@@ -230,10 +232,19 @@ async def _send(program: StreamedProgram, pieces: Iterator[bytes]) -> None:
     program.end_input()
 
 
-def _rebuilt(archive: Path, root: str, complete: str) -> Iterator[bytes]:
+def _holes(archive: Path, root: str) -> dict[str, list[Run]]:
+    """The runs of data of each large file with holes. Reads the whole archive: a header has to tell them before."""
+    found = {}
+    for entry, content in read_archive(archive, root):
+        if entry.size >= LEAST and (runs := data_runs(content)) is not None:
+            found[entry.path] = runs
+    return found
+
+
+def _rebuilt(archive: Path, root: str, complete: str, holes: Mapping[str, Sequence[Run]]) -> Iterator[bytes]:
     """The archive as a tar stream again, without what the guard refuses, and an empty file that ends it."""
     end: tuple[TarEntry, Iterator[bytes]] = (TarEntry(complete, 0), iter(()))
-    yield from tar_pieces(chain(read_archive(archive, root), (end,)), is_sorted=False)
+    yield from tar_pieces(chain(read_archive(archive, root), (end,)), is_sorted=False, holes=holes)
 
 
 def _pieces(file: Path) -> Iterator[bytes]:

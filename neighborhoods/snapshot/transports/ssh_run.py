@@ -54,6 +54,8 @@ class SshRun:
         """The octets that came together with the beginning."""
         self.is_gzipped = False
         """True when the stream is compressed, as the beginning says."""
+        self.takes_holes = False
+        """True when the tar there lays out files with holes as such, as the beginning says."""
         self._member, self._destination = member, destination
         self._until = float("inf")
         self._errors = MarkedLines(self.mark, self._marked, self._other)
@@ -105,7 +107,8 @@ class SshRun:
                 self._note_banner(read)
                 return False
         self._note_banner(read[:at])
-        self.is_gzipped = read[at + len(sign) : end] == b" gzip"
+        said = read[at + len(sign) : end].split()
+        self.is_gzipped, self.takes_holes = b"gzip" in said, b"holes" in said
         self.first = bytes(read[end + 1 :])
         self._has_begun = True
         return True

@@ -36,8 +36,8 @@ async def dismiss(request: web.Request) -> web.Response:
     """Removes the notice `key`, or all of them with `all`."""
     body, told = await json_object(request), request.app[DAEMON].notices
     if body.get("all") is True:
-        return ok({"dismissed": told.dismiss_all()})
-    told.dismiss(text_field(body, "key"))
+        return ok({"dismissed": await told.dismiss_all()})
+    await told.dismiss(text_field(body, "key"))
     return ok({"dismissed": 1})
 
 

@@ -12,6 +12,7 @@ import orjson
 from aiohttp import web
 
 from envelopes.errors import ReportableError
+from rappd.errors import RappdError, disk_problem
 from rappd.http.app_keys import DAEMON
 from rappd.http.responses import ok
 from twins.work_progress import Progress
@@ -101,10 +102,12 @@ class _Events:
             self.ended = {"type": "done", **await work}
         except ReportableError as found:
             self.ended = {"type": "error", **found.as_json(), "status": found.status}
-        except Exception:
+        except Exception as error:
             log.exception("what was asked for failed")
-            told = {"error": "Something went wrong inside; the log has it.", "do": "rappd logs"}
-            self.ended = {"type": "error", **told, "code": "failed", "status": 500}
+            told = disk_problem(error) or RappdError(
+                "Something went wrong inside; the log has it.", do="rappd logs"
+            )
+            self.ended = {"type": "error", **told.as_json(), "status": told.status}
         finally:
             self.over.set()
             self.changed.set()

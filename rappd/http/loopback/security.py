@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 from agents.workers.started_processes import is_worker_process
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
-from rappd.errors import RefusedError
+from rappd.errors import RefusedError, disk_problem
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.signed_requests import COOKIE, OPERATOR_KEY, check_signature, copy_streams_body
@@ -79,9 +79,12 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return _plain_http(request, found)
     except (HttpProcessingError, web.RequestPayloadError):
         return plain(400, "The request's body cannot be read.", "bad_body", "Send it whole, as it is.")
-    except Exception:
+    except Exception as error:
         if request.writer.output_size:
             raise  # an answer is under way; only breaking it off can tell
+        if (of_disk := disk_problem(error)) is not None:
+            log.error("%s %s: %s", request.method, request.path[:200], error)
+            return problem(of_disk)
         log.exception("%s %s failed", request.method, request.path[:200])
         return plain(500, "Something went wrong inside; the log has it.", "failed", "rappd logs")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agents.storage.text_file import decode
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.errors import BadPeersFileError
 
@@ -115,6 +118,41 @@ async def test_a_file_that_is_none_is_told_and_never_overwritten(path: Path, con
     with pytest.raises(BadPeersFileError):
         await peers.add("https://pi:7443")
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("encoded", "says"),
+    [
+        (lambda text: codecs.BOM_UTF8 + text.encode(), ""),
+        (lambda text: text.replace("\n", "\r\n").encode(), ""),
+        (lambda text: text.replace("\n", "\r").encode(), ""),
+        (lambda text: text.encode("utf-16"), "is text in UTF-16, not UTF-8"),
+        (lambda text: text.encode("latin-1"), "is not UTF-8 in line 2; it may be Latin-1"),
+    ],
+    ids=["mark", "windows", "old-mac", "utf-16", "latin-1"],
+)
+async def test_file_of_any_editor_is_read_or_named_and_written_back_in_kind(
+    path: Path, encoded: Callable[[str], bytes], says: str
+) -> None:
+    text = '{\n  "peers": [{"name": "café", "url": "http://a:1"}]\n}\n'
+    kept = path.parent.parent / "dotfiles.json"
+    kept.write_bytes(encoded(text))
+    path.parent.mkdir()
+    path.symlink_to(kept)
+    peers = PeersFile(path)
+    assert [one.name for one in await peers.entries()] == ([] if says else ["café"])
+    assert says in peers.trouble
+    if says:
+        with pytest.raises(BadPeersFileError, match=f"peers.json {says}") as refused:
+            await peers.add("10.0.0.9")
+        assert refused.value.do.startswith("Save it as UTF-8 in your editor.")
+        assert kept.read_bytes() == encoded(text)
+        return
+    await peers.add("10.0.0.9", name="barn")
+    assert path.is_symlink()
+    found = decode(kept.read_bytes())
+    assert kept.read_bytes() == encoded(found.text)
+    assert [one["name"] for one in json.loads(found.text)["peers"]] == ["café", "barn"]
 
 
 async def test_adding_keeps_everything_else(path: Path) -> None:

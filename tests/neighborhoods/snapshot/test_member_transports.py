@@ -192,6 +192,43 @@ async def test_write_twin_back_restores_the_same_files(member: Member, scratch: 
     assert int((twin / "soul.md").stat().st_mtime) == 1_700_000_000
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_write_twin_keeps_holes(member: Member, scratch: Path, is_there: bool) -> None:
+    """BusyBox's tar alone writes all of it, as docs/eggs.md says."""
+    twin = member.home / "twins" / homes.TWIN
+    holes = {
+        "disk.img": [(1 << 20, b"a disk"), (5 << 20, b"x" * 100_000), (20 << 20, b"")],
+        "ends.img": [(0, b"begins"), (3 << 20, b"ends")],
+        "many.img": [(at << 18, b"run %d" % at) for at in range(40)],
+        f"{'long' * 40}.img": [(4 << 20, b"far")],
+        "nothing.img": [(2 << 20, b"")],
+    }
+    for name, runs in holes.items():
+        with (twin / name).open("wb") as file:
+            for at, data in runs:
+                file.seek(at)
+                file.write(data)
+            file.truncate(file.tell())
+    (twin / "zeros.txt").write_bytes(bytes(70_000))  # a small file is a plain one
+    before = homes.files_in(twin)
+    packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
+    if is_there:
+        (twin / "soul.md").write_text("Another.")
+    else:
+        shutil.rmtree(twin)
+    await member.transport.write_twin(homes.TWIN, packed, overwrite=is_there)
+    found = homes.files_in(twin)
+    assert {name: found[name] == before[name] for name in [*holes, "zeros.txt"]} == dict.fromkeys(
+        [*holes, "zeros.txt"], True
+    )
+    taken = sum((twin / name).stat().st_blocks * 512 for name in holes)
+    whole = sum((twin / name).stat().st_size for name in holes)
+    if (member.home.parent / "bin" / "tar").resolve().name == "busybox":
+        assert taken > whole * 0.9
+    else:
+        assert taken < whole / 8, f"{taken} of {whole}"
+
+
 async def test_write_twin_that_exists_is_skipped_without_overwrite(member: Member, scratch: Path) -> None:
     packed = await homes.archive(member.transport.read_twin(homes.TWIN), scratch / "twin.tar.gz", homes.TWIN)
     soul = member.home / "twins" / homes.TWIN / "soul.md"

@@ -84,12 +84,21 @@ def test_words_in_utf8_are_taken_whatever_the_locale(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.splitlines()[0]) == (4, 'x No setting "caf?"')
 
 
-def test_an_answer_on_stdin_that_is_not_utf8_is_told_as_such(tmp_path: Path) -> None:
-    done = shell(
-        "printf 'caf\\351\\n' | PYTHONUTF8=0 LC_ALL=C.UTF-8 \"$0\" config set name", tmp_path / "home"
-    )
+@pytest.mark.parametrize("verb", ["config set name", "call pi"])
+@pytest.mark.parametrize("locale", ["C.UTF-8", "en_US.UTF-8", "POSIX"])
+def test_an_answer_on_stdin_that_is_not_utf8_is_told_as_such(tmp_path: Path, verb: str, locale: str) -> None:
+    line = f"printf 'caf\\351\\n' | PYTHONUTF8=0 LC_ALL={locale} \"$0\" {verb}"
+    done = shell(line, tmp_path / "home")
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    assert done.stderr.lstrip("✗x ").startswith("What came in on standard input is not UTF-8 text")
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "POSIX"])
+def test_text_on_stdin_is_taken_whatever_the_locale(tmp_path: Path, locale: str) -> None:
+    line = f"printf 'caf\\303\\251\\n' | PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 LC_ALL={locale} \"$0\" config set name"
+    done = shell(line, tmp_path / "home")
+    assert done.returncode == 0, done.stderr
+    assert 'name = "caf\u00e9"' in (tmp_path / "home" / "rappd.toml").read_text()
 
 
 @pytest.mark.parametrize("verb", ["start", "start --detach", "doctor"])

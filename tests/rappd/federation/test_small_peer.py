@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import queue
 import re
@@ -16,6 +17,8 @@ import pytest
 from fixtures.free_ports import free_port
 from fixtures.running_daemon import REPO
 
+from envelopes.envelope import new_id
+from neighborhoods.auth.tls import TlsFiles, client_context
 from tests.rappd.federation.conftest import Node, make_node
 
 SOURCE = REPO / "docs" / "small-peer"
@@ -162,6 +165,19 @@ def test_what_waited_comes_on_its_line_and_is_done_once(node: Node, small: Any) 
     assert peer.notes == ["early", "late"]
 
 
+def test_work_that_outlasts_the_line_is_answered_on_the_next_one(node: Node, small: Any) -> None:
+    peer = small("cellar").pair(node).start("run")
+    peer.hear("the line is open")
+    code, found = called(node, "cellar:Note", "--args", '{"text": "salt", "seconds": 3}', "--wait", "0.5")
+    assert (code, found["call"]["state"]) == (8, "accepted")
+    node.daemon.stop()
+    node.start()
+    id = found["call"]["id"]
+    node.daemon.wait_for(lambda: state_of(node, id) == "done", 30, "the answer")
+    assert node.records(id)[-1]["data"]["result"] == "noted: salt"
+    assert peer.notes == ["salt"]
+
+
 def test_killed_in_the_middle_it_says_so_and_does_it_no_second_time(node: Node, small: Any) -> None:
     peer = small("shed").pair(node).start("run")
     peer.hear("the line is open")
@@ -212,10 +228,38 @@ def test_with_its_listener_it_is_called_without_a_line_of_its_own(node: Node, sm
         row = node.owner("GET", "/peers/garage")[1]["peer"]
         assert (row["presence"], row["address"]) == ("here", f"127.0.0.1:{port}")
         assert node.owner("POST", "/peers", {"address": f"127.0.0.1:{port}"})[1]["added"]["name"] == "garage"
+        asked = help_to(
+            node,
+            row["fingerprint"],
+            {"agent": "Note", "args": {"text": "tar", "seconds": 1}},
+            _x_deadline=0.2,
+        )
+        status, reply = posted(node, port, asked)
+        assert (status, reply["verb"], reply["data"]) == (202, "ACK", {"state": "started"})
+        node.daemon.wait_for(lambda: posted(node, port, asked)[0] == 200, 20, "its answer from the journal")
+        assert posted(node, port, asked)[1]["data"] == {"result": "noted: tar"}
+        assert peer.notes == ["oil", "tar"]
     finally:
         alone.kill()
         alone.wait()
         alone.stdout.close()
+
+
+def help_to(node: Node, fingerprint: str, data: dict[str, Any], **more: Any) -> dict[str, Any]:
+    addresses = {"from": f"brainstem_{node.fingerprint[:16]}", "to": f"brainstem_{fingerprint[:16]}"}
+    return {"id": new_id(), **addresses, "verb": "HELP", "data": data, **more}
+
+
+def posted(node: Node, port: str, envelope: dict[str, Any]) -> tuple[int, Any]:
+    """Posts an envelope of the node's to a listener; the status and the reply."""
+    keys = node.daemon.home / "keys"
+    context = client_context(None, TlsFiles(keys / "machine.pem", keys / "machine-key.pem"))
+    line = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=30)
+    line.request("POST", "/envelopes", json.dumps(envelope))
+    answer = line.getresponse()
+    found = answer.status, json.loads(answer.read())
+    line.close()
+    return found
 
 
 def state_of(node: Node, id: str) -> str:

@@ -14,8 +14,10 @@ from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import MINE, Peer
 from rappd.daemon.anchoring import Anchoring
+from rappd.errors import StoreError
 from rappd.federation import witness as witnessing
 from rappd.federation.witness import AnchorWitness
+from rappd.store.anchor_file import AnchorFile
 from rappd.store.store import Store
 
 PEER_KEY = IdentityKey.generate()
@@ -77,6 +79,26 @@ async def test_anchors_that_follow_are_kept_once(witness: AnchorWitness) -> None
     two = signed(2, before=one)
     row = await given(witness, one, one, two, two, signed(9, before=two))
     assert (row["anchors"], row["counter"], row["faults"]) == (3, 9, [])
+
+
+async def test_anchor_is_claimed_to_be_kept_once_it_is_on_the_disk(
+    witness: AnchorWitness, anchoring: Anchoring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(work: Callable[[AnchorFile], Any]) -> Any:
+        raise StoreError("The disk is full; anchors.db cannot grow.")
+
+    one = signed(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(anchoring, "on_file", full)
+        assert (await given(witness, one))["anchors"] == 0
+        assert witness.greeted(PEER_KEY.fingerprint, {"want_anchors": True}) == {"anchors": []}
+        await witness.close()
+    assert witness.greeted(PEER_KEY.fingerprint, {}) == {}, "a peer hands an anchor over once"
+    await witness.close()
+    assert witness.greeted(PEER_KEY.fingerprint, {"want_anchors": True}) == {"anchors": [[one.to_json(), ""]]}
+    after = AnchorWitness(anchoring, OnePeer())  # type: ignore[arg-type]
+    await after.open()
+    assert after.kept()[0]["anchors"] == 1
 
 
 @pytest.mark.parametrize(

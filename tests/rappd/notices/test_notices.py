@@ -12,10 +12,11 @@ import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 
-from rappd.errors import NotFoundError
+from rappd.errors import NotFoundError, StoreError
 from rappd.notices.command import NotifyCommand, as_argument
 from rappd.notices.notices import Notices
-from rappd.store.notice_table import Notice
+from rappd.store.notice_table import Notice, NoticeTable
+from rappd.store.store import Store
 
 WEATHER = agent_source("Weather", 'return "rain"')
 
@@ -168,15 +169,62 @@ async def test_notice_is_told_in_one_turn_and_listed_until_it_is_dismissed() -> 
     assert [one.key for one in notices.waiting()] == ["rose"], "nothing is left to do about a failure"
 
 
+async def test_notice_is_dismissed_once_that_is_recorded(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "rappd.db")
+    table = _FillableTable(store)
+    notices = Notices(table)
+    for name in ("rose", "lily"):
+        notices.add(f"pi sent {name}.egg.", "rappd egg held", kind="egg", key=f"egg-{name}")
+    await notices.close()
+    table.full = True
+    for refused in (notices.dismiss("egg-rose"), notices.dismiss_all()):
+        with pytest.raises(StoreError, match="The disk is full"):
+            await refused
+    notices.add("pi sent fern.egg.", "rappd egg held", kind="egg", key="egg-fern")
+    notices.settle("egg-lily")
+    await notices.close()
+    assert {one.key for one in notices.waiting()} == {"egg-rose", "egg-fern"}, "it still waits"
+    table.full = False
+    notices.add("A copy was not made.", "rappd logs", key="copy")
+    await notices.close()
+    after = Notices(table)
+    await after.load()
+    assert {one.key for one in after.waiting()} == {"egg-rose", "egg-fern", "copy"}, (
+        "what had no room is there"
+    )
+    assert (await after.dismiss("egg-rose")).key == "egg-rose"
+    await after.load()
+    assert {one.key for one in after.waiting()} == {"egg-fern", "copy"}
+    await store.close()
+
+
+class _FillableTable(NoticeTable):
+    """Notices on a disk that a test can fill."""
+
+    full = False
+
+    async def set(self, notice: Notice) -> None:
+        self._refuse()
+        await super().set(notice)
+
+    async def remove(self, key: str) -> None:
+        self._refuse()
+        await super().remove(key)
+
+    def _refuse(self) -> None:
+        if self.full:
+            raise StoreError("The disk is full; rappd.db cannot grow.")
+
+
 @pytest.mark.parametrize("key", ["rose", "ros", "", "lily-"])
 async def test_key_that_means_several_notices_or_none_dismisses_none(key: str) -> None:
     notices = Notices()
     for name in ("rose-1", "rose-2", "tulip-1"):
         notices.add(f"pi sent {name}.", "rappd egg held", kind="egg", key=name)
     with pytest.raises(NotFoundError):
-        notices.dismiss(key)
+        await notices.dismiss(key)
     assert len(notices.waiting()) == 3
-    assert notices.dismiss("tuli").key == "tulip-1"
+    assert (await notices.dismiss("tuli")).key == "tulip-1"
     assert [one.key for one in notices.waiting()] == ["rose-2", "rose-1"]
 
 

@@ -10,11 +10,30 @@ from typing import Any
 import pytest
 
 from envelopes.errors import ReportableError
+from rappd.errors import StoreError
 from rappd.schedule.timers import Timers
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
 
 HOUR = 3600.0
+
+
+class _FillableTable(TimerTable):
+    """Timers on a disk that a test can fill."""
+
+    full = False
+
+    async def end(self, row: TimerRow, due: float) -> None:
+        self._refuse()
+        await super().end(row, due)
+
+    async def remove_run(self, id: str, due: float) -> None:
+        self._refuse()
+        await super().remove_run(id, due)
+
+    def _refuse(self) -> None:
+        if self.full:
+            raise StoreError("The disk is full; rappd.db cannot grow.")
 
 
 class Desk:
@@ -28,7 +47,8 @@ class Desk:
 
     async def open(self) -> Timers:
         self._store = await Store.open(self._path)
-        self.timers = Timers(TimerTable(self._store), clock=lambda: self.now)
+        self.table = _FillableTable(self._store)
+        self.timers = Timers(self.table, clock=lambda: self.now)
         self.timers.register("work", self._work)
         await self.timers.start()
         return self.timers
@@ -97,6 +117,25 @@ async def test_run_that_was_cut_off_is_repeated(desk: Desk) -> None:
     await desk.close()
     await desk.open()
     assert desk.timers.rows == []
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+async def test_end_of_a_run_on_a_full_disk_is_recorded_once_there_is_room(desk: Desk, runs: int) -> None:
+    await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
+    await desk.timers.once("once", "work", desk.now + HOUR, caller="operator")
+    desk.table.full = True
+    for run in range(runs):
+        await desk.pass_time(HOUR)
+        await desk.until(lambda: len(desk.ran) == 2 + run)  # noqa: B023
+    await desk.until(lambda: desk.timers.get("backup").next == desk.now + HOUR)
+    desk.table.full = False
+    await desk.pass_time(1)
+    await desk.close()
+    done = list(desk.ran)
+    await desk.open()
+    await desk.pass_time(1)
+    assert desk.ran == done, "a restart repeats nothing"
+    assert [row.id for row in desk.timers.rows] == ["backup"]
 
 
 async def test_failure_stays_visible_until_a_run_succeeds(desk: Desk) -> None:

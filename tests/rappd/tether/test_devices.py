@@ -154,6 +154,34 @@ def test_registry_change_that_cannot_be_written_down_is_none(
         assert [one.id for one in registry.all()] == [id]
         assert device.shown() | {"version": device.version} == before
     assert registry.seen(device, "10.0.0.6", "s"), "a phone may come back all the same"
-    with pytest.raises(StoreError):
-        registry.remove(device)
-    assert registry.get(id) is None, "what is revoked is revoked at once"
+    for _ in range(2):
+        with pytest.raises(
+            StoreError, match=r"Phone is shut out until rappd starts again\. The disk is full"
+        ) as told:
+            registry.remove(registry.find("Phone"))
+        assert told.value.do.endswith("then remove it once more.")
+        assert registry.get(id) is None, "what is revoked is revoked at once"
+        assert [one.id for one in registry.all()] == [id], "the owner can remove it again"
+
+
+@pytest.mark.parametrize("later", ["removed again", "another change"])
+def test_registry_removal_without_room_is_made_up_for(
+    registry: DeviceRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    id, other = add(registry, 1), add(registry, 2, "Other")
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rappd.tether.devices.write_atomically", full)
+        with pytest.raises(StoreError):
+            registry.remove(registry.find("Phone"))
+    if later == "removed again":
+        registry.remove(registry.find("Phone"))
+    else:
+        registry.rename(registry.find("Other"), "Anna")
+    assert [one.id for one in registry.all()] == [other]
+    assert DeviceRegistry(tmp_path / "devices.json").get(id) is None
+    assert add(registry, 1) == id
+    assert registry.get(id) is not None, "it may be paired anew"
