@@ -117,16 +117,24 @@ class Presence:
             lately = ago < self._pace.every / 50
             came = self._reading(watched).state == "away"
             self._lives(watched, milliseconds)
-            self._urgent.pop(fingerprint, None)
+            if not watched.owed:
+                self._urgent.pop(fingerprint, None)
             if came and milliseconds is None:
                 self._hurry(watched)  # its answer says how long one takes
-            elif not lately:  # else its next turn was planned just now
+            elif not (lately or watched.owed):  # else its next turn was planned just now
                 self._plan(watched, self._every())
 
     def hurry(self, fingerprint: str) -> None:
         """Asks a peer at once, for something hints that it came or went. At most once a second each."""
         watched = self._watched.get(fingerprint)
         if watched is not None:
+            self._hurry(watched)
+
+    def tell(self, fingerprint: str) -> None:
+        """Asks a peer at once, for the question tells it something new: no sign of life takes its place."""
+        watched = self._watched.get(fingerprint)
+        if watched is not None:
+            watched.owed = True
             self._hurry(watched)
 
     def left(self, fingerprint: str) -> None:
@@ -222,8 +230,8 @@ class Presence:
     def _begin(self, watched: _Watched, now: float) -> None:
         self._allowance -= 1
         watched.asked_at, watched.turn = now, next(self._count)
-        watched.busy, watched.again = True, False
-        task = asyncio.get_running_loop().create_task(self._ask(watched))
+        owed, watched.busy, watched.again, watched.owed = watched.owed, True, False, False
+        task = asyncio.get_running_loop().create_task(self._ask(watched, owed))
         self._asking.add(task)
         task.add_done_callback(self._asked)
 
@@ -231,7 +239,7 @@ class Presence:
         self._asking.discard(task)
         self._wake.set()
 
-    async def _ask(self, watched: _Watched) -> None:
+    async def _ask(self, watched: _Watched, owed: bool) -> None:
         milliseconds: float | None = None
         try:
             async with asyncio.timeout(self._pace.patience):
@@ -243,12 +251,16 @@ class Presence:
         if self._watched.get(watched.fingerprint) is not watched:
             return
         if milliseconds is None:
+            watched.owed = watched.owed or owed
             self._missed(watched)
             if watched.again:
                 self._hurry(watched)
         else:
             self._lives(watched, milliseconds)
-            self._plan(watched, self._every())
+            if watched.owed:
+                self._hurry(watched)
+            else:
+                self._plan(watched, self._every())
 
     def _lives(self, watched: _Watched, milliseconds: float | None) -> None:
         before = self._reading(watched).state
@@ -291,6 +303,7 @@ class _Watched:
         "came_at",
         "fingerprint",
         "ms",
+        "owed",
         "seen_at",
         "suspected",
         "told",
@@ -305,4 +318,4 @@ class _Watched:
         self.ms: float | None = None
         self.told: State = "away"
         self.turn = -1
-        self.busy = self.again = self.suspected = False
+        self.busy = self.again = self.suspected = self.owed = False

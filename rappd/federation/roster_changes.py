@@ -45,11 +45,9 @@ class RosterChanges:
         joined, left = _texts(data.get("neighborhoods")), _texts(data.get("left"))
         entered, gone = [], []
         for key, one in self._memberships.all().items():
-            known = peer.fingerprint in one.joined
             if one.rappid in left:
-                if known or peer.fingerprint in one.admitted:
-                    gone.append(key)
-            elif one.rappid in joined and not known:
+                gone.append(key)  # what it said before may not be written yet: asked in its turn
+            elif one.rappid in joined and peer.fingerprint not in one.joined:
                 entered.append(key)
         return self._write(peer, entered, gone) if entered or gone else None
 

@@ -249,9 +249,8 @@ class FederationService:
         """A sign of life that proved its key."""
         self.parts.presence.heard_from(fingerprint)
         if self.troubles.pop(fingerprint, "") or fingerprint not in self.announced:
-            self.parts.presence.hurry(
-                fingerprint
-            )  # it may trust this machine by now; what it can do is not known
+            # It may trust this machine by now; what it can do is not known.
+            self.parts.presence.tell(fingerprint)
         self.parts.outbox.heard_from(fingerprint)
         if address and not self.peer_store.was_seen(fingerprint, address):
             self.spawn(self.peer_store.seen(fingerprint, address))
@@ -316,11 +315,11 @@ class FederationService:
         return self.announced.get(fingerprint) or _NOTHING_SAID
 
     def agents_changed(self) -> None:
-        """Announces changed capabilities: at once to connected peers, to others when they ask."""
+        """Announces what changed: at once to connected peers and to members that were left, to others when they ask."""
         if self.ready.is_set():
             for peer in self.peer_store.all():
-                if self.parts.carrier.has_line(peer.fingerprint):
-                    self.parts.presence.hurry(peer.fingerprint)
+                if self.parts.carrier.has_line(peer.fingerprint) or self._roster_changes.offer(peer):
+                    self.parts.presence.tell(peer.fingerprint)
 
     async def introduction_at(self, address: str) -> tuple[dict[str, Any], bytes]:
         """Returns the node card and the certificate of the machine at an address."""
@@ -412,7 +411,7 @@ class FederationService:
     def _peer_changed(self, what: str, peer: Peer) -> None:
         self._know_peers()
         if what == "changed":
-            self.parts.presence.hurry(peer.fingerprint)  # it may do other things now, and is told
+            self.parts.presence.tell(peer.fingerprint)  # it may do other things now
         elif what == "paired":
             self.parts.trust.pin(peer.certificate)
             self.parts.presence.watch(peer.fingerprint, peer.seen_at)

@@ -153,6 +153,30 @@ async def test_a_sign_of_life_needs_no_question() -> None:
         assert network.asked["a"] == 1
 
 
+@pytest.mark.parametrize("midway", [False, True], ids=["at_rest", "during_a_question"])
+async def test_peer_is_told_though_it_speaks_by_itself(midway: bool) -> None:
+    network = Network("a")
+    network.takes = 0.1 if midway else 0.0
+    async with watching(network, SLOW, "a") as presence:
+        await until(lambda: network.asked["a"] == 1 and network.at_once == midway)
+        await asyncio.sleep(SLOW.apart)
+        presence.tell("a")
+        for _ in range(40):
+            presence.heard_from("a")
+            await asyncio.sleep(0.005)
+        await until(lambda: network.asked["a"] == 2)
+
+
+async def test_peer_that_could_not_be_told_is_told_at_its_next_sign_of_life() -> None:
+    network = Network()
+    async with watching(network, SLOW, "a") as presence:
+        presence.tell("a")
+        await until(lambda: network.asked["a"] == 1 and network.at_once == 0)
+        network.up.add("a")
+        presence.heard_from("a")
+        await until(lambda: network.asked["a"] == 2)
+
+
 async def test_when_it_was_last_seen_outlives_a_restart() -> None:
     presence = Presence(Network().probe)
     presence.watch("a", seen_at=1234)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,3 +78,17 @@ async def test_damaged_roster_keeps_no_right_of_a_machine_that_left(tmp_path: Pa
     assert work is not None
     await work
     assert memberships.shared_with(PEER.fingerprint) == []
+
+
+async def test_machine_that_leaves_before_its_joining_is_written_is_no_member(
+    tmp_path: Path, club: Rappid
+) -> None:
+    memberships = Memberships(tmp_path)
+    changes = RosterChanges(tmp_path, memberships, Notices())
+    said: tuple[dict[str, list[str]], ...] = ({"neighborhoods": [club.text]}, {"left": [club.text]})
+    async with asyncio.TaskGroup() as group:
+        for work in [changes.heard(PEER, data) for data in said]:
+            assert work is not None
+            group.create_task(work)
+    assert Place.read(tmp_path / FOLDER / club.key).members == ()
+    assert memberships.all()[club.key].joined == ()
