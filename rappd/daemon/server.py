@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from agents.workers.privileges import protect_daemon
 from rappd.daemon.app import Daemon
+from rappd.daemon.event_loop import new_event_loop
 from rappd.daemon.home import Home
 from rappd.daemon.open_home import open_home
 from rappd.settings.load import Settings
@@ -24,7 +25,8 @@ _COLLECT_AFTER = (20_000, 20, 20)
 
 def run(home: Home, settings: Settings, *, on_ready: OnReady) -> None:
     """Serves until SIGTERM or Ctrl-C. Raises ``ConflictError`` when the home or the port is taken."""
-    asyncio.run(_serve(home, settings, on_ready))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(home, settings, on_ready))
 
 
 async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
