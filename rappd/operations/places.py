@@ -133,7 +133,11 @@ class PlaceOperations:
             staged.rename(folder)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-        self.memberships.join(rappid.key, Membership(rappid.text, name, utc(at)))
+        try:
+            self.memberships.join(rappid.key, Membership(rappid.text, name, utc(at)))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)  # else its name is taken when it is made again
+            raise
         self._estate.note(rappid.text, "created", "created")
         return {
             "neighborhood": self._row(Place.read(folder)),

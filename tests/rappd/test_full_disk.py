@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from fixtures.full_disk import FillableDisk, fillable_disk
 from fixtures.running_daemon import RunningDaemon
+
+from neighborhoods.places import memberships
 
 pytestmark = pytest.mark.needs_root
 
@@ -87,3 +90,20 @@ def test_changes_on_a_full_disk_are_refused_with_the_reason(desk: RunningDaemon,
     desk.stop()
     desk.start()
     assert state(desk) == seen
+
+
+def test_neighborhood_that_could_not_be_written_whole_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    desk = RunningDaemon(tmp_path / "home", RAPPD_NAME="desk", LLM_FAKE="1").start()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(memberships, "write_atomically", full)
+            assert desk.post("/neighborhoods", {"name": "Chess"}, control=True).status == 503
+        again = desk.post("/neighborhoods", {"name": "Chess"}, control=True)
+        assert again.json()["neighborhood"]["name"] == "Chess", again.body
+    finally:
+        desk.stop()
