@@ -59,9 +59,9 @@ from neighborhoods.transport.published_brainstem import _answer
 from neighborhoods.transport.replies import arrived
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.remote_agents import names_told, offered_agents
+from rappd.sessions.workflows.definition import read_workflow
+from rappd.sessions.workflows.errors import WorkflowError
 from rappd.tether.framing import Assembler, FrameError
-from rappd.workflows.definition import read_workflow
-from rappd.workflows.errors import WorkflowError
 from twins.eggs.readers.detect import open_egg
 from twins.errors import BadFileError, TwinError
 from twins.workspace.identity_file import Identity

@@ -35,9 +35,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/http/loopback/static_files.py",
         "agents/rapps/make_bundles.py",
         "rappd/http/tether_listener.py",
-        "rappd/tether/replay_page.py",
+        "rappd/sessions/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
-        "rappd/workflows/library.py",
+        "rappd/sessions/workflows/library.py",
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",
         "agents/workers/landlock.py",

@@ -123,8 +123,8 @@ def thread_names() -> Iterable[tuple[str, str]]:
 @_names
 def session_names() -> Iterable[tuple[str, str]]:
     """Sessions with phones by the beginning of their ids."""
+    from rappd.sessions.session_list import OPENED, SESSION_CALLER, session_rows
     from rappd.store.reader import Reader
-    from rappd.tether.session_list import OPENED, SESSION_CALLER, session_rows
 
     with Reader(Home.here().database) as reader:
         opened = reader.last_notes(SESSION_CALLER, OPENED)

@@ -46,7 +46,7 @@ def schedule_here() -> dict[str, Any] | None:
     """The schedule of this home, with the daemon up or down. Raises ``StoreError``."""
     from time import time
 
-    from rappd.schedule.snapshot_timer import schedule_view
+    from rappd.sessions.schedule.snapshot_timer import schedule_view
     from rappd.store.timer_table import read_timers
 
     home = Home.here()

@@ -59,7 +59,7 @@ def open_egg(file: Path, *, browser: bool, as_json: bool) -> None:
         egg = taken_in(daemon, file)
         egg["url"] = f"{daemon.post('/operator/key')['url']}&go=chat/replay/{egg['id']}"
     else:
-        from rappd.tether.session_replay import described
+        from rappd.sessions.session_replay import described
         from twins.eggs.readers.sessions import read_session
 
         egg = described(read_session(egg_at(file)))

@@ -157,8 +157,8 @@ def export(
 
         pack_session(session, output, allow=frozenset(allow), overwrite=force, as_json=as_json)
         return
+    from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows
     from rappd.store.reader import Reader
-    from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 
     with Reader(Home.here().database) as reader:
         rows = session_rows(reader.threads_by(SESSION_CALLER), reader.last_notes(SESSION_CALLER, OPENED))

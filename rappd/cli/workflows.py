@@ -25,7 +25,7 @@ from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError, UsageProblemError
-from rappd.workflows.errors import WorkflowError
+from rappd.sessions.workflows.errors import WorkflowError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.option("--session", metavar="ID", default="", help="Another session than the one used last.")

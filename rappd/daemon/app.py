@@ -54,8 +54,11 @@ from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
-from rappd.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
-from rappd.schedule.timers import Timers
+from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
+from rappd.sessions.schedule.timers import Timers
+from rappd.sessions.sessions import Sessions
+from rappd.sessions.workflows.coordinator import Coordinator
+from rappd.sessions.workflows.library import WorkflowLibrary
 from rappd.settings.load import Settings
 from rappd.settings.write import write as write_setting
 from rappd.store.notice_table import NoticeTable
@@ -67,10 +70,7 @@ from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants
 from rappd.tether.service import TetherService
-from rappd.tether.sessions import Sessions
 from rappd.transcript.frames import RestoredConversations
-from rappd.workflows.coordinator import Coordinator
-from rappd.workflows.library import WorkflowLibrary
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace

@@ -66,7 +66,7 @@ else:
                 return await super().connect_write_pipe(protocol_factory, _Number(os.dup(pipe.fileno())))
 
     async def _owned(sock: socket.socket | None, connecting: Any) -> tuple[Any, Any]:
-        """What was connected. A transport that was reset meanwhile does not take the socket along by itself."""
+        """The connection. A transport that was reset meanwhile does not take the socket along by itself."""
         transport = None
         try:
             transport, protocol = await connecting

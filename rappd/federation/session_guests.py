@@ -21,8 +21,8 @@ from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.remote_agents import names_told
 from rappd.federation.service import FederationService
 from rappd.operations.calls import CallOperations, call_data
+from rappd.sessions.guests import Guest
 from rappd.tenants.tenant import HOST
-from rappd.tether.guests import Guest
 
 _WAIT = 600.0
 """Seconds for an answer: people watch, and others are answered meanwhile."""
@@ -30,7 +30,7 @@ _PROBED = 5.0
 
 
 class SessionGuests:
-    """See ``rappd.tether.guests.GuestGateway``. All calls come from the event loop."""
+    """See ``rappd.sessions.guests.GuestGateway``. All calls come from the event loop."""
 
     def __init__(self, machines: FederationService, calls: CallOperations, peers: PeerToolGateway) -> None:
         self._machines, self._calls, self._peers = machines, calls, peers

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey, agent_id
 from rappd.daemon.home import Home
+from rappd.sessions.participants import names_on_disk
+from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 from rappd.store.reader import Reader
 from rappd.store.records import Event
 from rappd.tenants.tenant import HOST
-from rappd.tether.participants import names_on_disk
-from rappd.tether.session_list import OPENED, SESSION_CALLER, find_session, session_rows
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs import integrity
@@ -28,7 +28,7 @@ from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace
 
 if TYPE_CHECKING:
-    from rappd.tether.session_export import Cast
+    from rappd.sessions.session_export import Cast
 
 _MOST_RECORDS = 200_000
 """Records of a thread that are read: far more than make the events of one egg."""
@@ -46,7 +46,7 @@ class SessionPacking:
         Raises ``NotFoundError``, ``AmbiguousError``, ``SessionTooLargeError``, ``SecretsFoundError`` for what looks
         like a secret and is not allowed, ``TwinConflictError`` where there is such a file.
         """
-        from rappd.tether.session_export import session_content
+        from rappd.sessions.session_export import session_content
         from twins.eggs.writers.secret_scan import SecretScan, SecretsFoundError
         from twins.eggs.writers.sessions import session_egg
 
@@ -94,6 +94,6 @@ class SessionPacking:
         with contextlib.suppress(TwinError):  # a brainstem that never packed has no rappid yet
             rappids[self._machine] = Twin.read(self._host.root).rappid.text
         host = agent_id(HOST, self._key.fingerprint)
-        from rappd.tether.session_export import Cast
+        from rappd.sessions.session_export import Cast
 
         return Cast(self._machine, names_on_disk(places, host, self._machine, records), rappids)

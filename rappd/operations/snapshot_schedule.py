@@ -17,8 +17,8 @@ from neighborhoods.snapshot.errors import (
 from neighborhoods.snapshot.retention import remove_old
 from rappd.errors import UsageProblemError
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-from rappd.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
-from rappd.schedule.timers import Timers
+from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
+from rappd.sessions.schedule.timers import Timers
 from rappd.store.timer_table import TimerRow
 
 if TYPE_CHECKING:

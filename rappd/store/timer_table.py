@@ -1,4 +1,4 @@
-"""The table of scheduled work (``rappd.schedule.timers``)."""
+"""The table of scheduled work (``rappd.sessions.schedule.timers``)."""
 
 from __future__ import annotations
 

@@ -12,15 +12,15 @@ from typing import Any, Protocol
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
 from rappd.errors import StoreError
+from rappd.sessions.sentence import Say
+from rappd.sessions.sessions import Asking, Session, Sessions
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, by_secret_alone, may_talk
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
-from rappd.tether.sentence import Say
 from rappd.tether.session import PhoneSession
-from rappd.tether.sessions import Asking, Session, Sessions
 
 log = logging.getLogger(__name__)
 

@@ -13,17 +13,14 @@ import msgspec
 from agents.storage.atomic_write import write_atomically
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
+from rappd.sessions.speakers import OWNER, SCOPES, WORKFLOW
 from rappd.store.connections import in_words
 from rappd.tether import proofs
 from rappd.tether.errors import NoSuchDeviceError
 
 log = logging.getLogger(__name__)
 
-SCOPES = {"talk": ("HELP.*",), "listen": ()}
-"""Words for people and the capabilities that they stand for."""
-WORKFLOW, EGG, NOTICES = "WORKFLOW", "EGG", "NOTICES"
-OWNER = "Owner"
-"""The owner's name in sessions, which no device may have."""
+EGG, NOTICES = "EGG", "NOTICES"
 IDLE_DAYS = 90
 _SEEN_EVERY = 60.0
 _ADDRESSES = 32

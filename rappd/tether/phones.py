@@ -17,10 +17,12 @@ from neighborhoods.discovery.addresses import network_of
 from neighborhoods.discovery.local_networks import LocalNetworks
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
+from rappd.sessions.current_session import CurrentSession
+from rappd.sessions.sessions import Session, Sessions
+from rappd.sessions.speakers import WORKFLOW
 from rappd.tether import proofs
 from rappd.tether.connection import PhoneConnection
-from rappd.tether.current_session import CurrentSession
-from rappd.tether.devices import EGG, WORKFLOW, Device, DeviceRegistry
+from rappd.tether.devices import EGG, Device, DeviceRegistry
 from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import (
     BadEggTokenError,
@@ -36,7 +38,6 @@ from rappd.tether.phone_eggs import PhoneEggs
 from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.session import RunWorkflow
-from rappd.tether.sessions import Session, Sessions
 from rappd.tether.transport_parameters import reachable
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from rappd.tether.devices import OWNER
+from rappd.sessions.speakers import OWNER
 
 _KEEP_WAITING = 64
 _LOOK_SECONDS = 1.0

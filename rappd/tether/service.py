@@ -16,12 +16,12 @@ from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import StoreError, UsageProblemError
 from rappd.notices.notices import Notices
+from rappd.sessions.current_session import CurrentSession
+from rappd.sessions.sessions import Session, Sessions
 from rappd.settings.load import Settings
-from rappd.tether.current_session import CurrentSession
 from rappd.tether.devices import Device, DeviceRegistry, checked_scope
 from rappd.tether.errors import TetherUnavailableError, WindowClosedError
 from rappd.tether.screen import Screen
-from rappd.tether.sessions import Session, Sessions
 from rappd.tether.webrtc import webrtc_installed
 
 if TYPE_CHECKING:

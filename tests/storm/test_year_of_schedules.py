@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rappd.schedule.timers import Timers
+from rappd.sessions.schedule.timers import Timers
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
 

@@ -19,7 +19,7 @@ from rappd.http.loopback.sessions import moved
 from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
-from rappd.tether.devices import OWNER
+from rappd.sessions.speakers import OWNER
 
 if TYPE_CHECKING:
     from twins.eggs.session_content import SessionContent
@@ -53,7 +53,7 @@ _FRAME_HEADERS = {
 @operator_only
 async def open_(request: web.Request) -> web.Response:
     """Checks the session egg at `path` on this machine and keeps a copy for a day, under the answer's `id`."""
-    from rappd.tether.session_replay import described
+    from rappd.sessions.session_replay import described
     from twins.eggs.readers.sessions import read_session
 
     daemon = request.app[DAEMON]
@@ -76,7 +76,7 @@ async def show(request: web.Request) -> web.Response:
 
     Where the egg brought a page of another maker (`foreign`), that is at the same path with `/own` behind it.
     """
-    from rappd.tether.session_replay import described, replayed
+    from rappd.sessions.session_replay import described, replayed
 
     id = request.match_info["id"]
     content = await _content(request.app[DAEMON], id)
@@ -88,7 +88,7 @@ async def show(request: web.Request) -> web.Response:
 @operator_only
 async def branch(request: web.Request) -> web.Response:
     """Starts a session with the egg's events up to the number `at_event` (without it: all), and takes phones there."""
-    from rappd.tether.session_replay import branch_from_egg
+    from rappd.sessions.session_replay import branch_from_egg
 
     daemon = request.app[DAEMON]
     at = (await json_object(request)).get("at_event")
@@ -102,7 +102,7 @@ async def branch(request: web.Request) -> web.Response:
 @routes.get(f"/sessions/frames/{{key:[0-9a-f]{{64}}}}/{_ID}")
 async def frame(request: web.Request) -> web.Response:
     """The page that replays a session egg, for a frame of the operator's page: no origin, storage or network."""
-    from rappd.tether.replay_page import replay_page
+    from rappd.sessions.replay_page import replay_page
 
     await _framed(request)
     return web.Response(body=replay_page().encode(), headers=_FRAME_HEADERS)
@@ -111,7 +111,7 @@ async def frame(request: web.Request) -> web.Response:
 @routes.get(f"/sessions/frames/{{key:[0-9a-f]{{64}}}}/{_ID}/own")
 async def own_frame(request: web.Request) -> web.Response:
     """The same with the page that the egg brought; it was compared with its hash a moment ago."""
-    from rappd.tether.replay_page import replay_page
+    from rappd.sessions.replay_page import replay_page
 
     content = await _framed(request)
     return web.Response(body=(content.page or replay_page()).encode(), headers=_FRAME_HEADERS)

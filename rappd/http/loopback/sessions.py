@@ -14,14 +14,13 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
-from rappd.tether.devices import OWNER
-from rappd.tether.events import event_of
+from rappd.sessions.events import event_of
+from rappd.sessions.sentence import Say, unfit
+from rappd.sessions.session_list import SessionRow
+from rappd.sessions.sessions import Session
+from rappd.sessions.speakers import OWNER, Owner
 from rappd.tether.screen import Screen
-from rappd.tether.sentence import Say, unfit
-from rappd.tether.sentences import Owner
 from rappd.tether.service import TetherService
-from rappd.tether.session_list import SessionRow
-from rappd.tether.sessions import Session
 
 routes = web.RouteTableDef()
 

@@ -15,7 +15,7 @@ from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.snapshot_work import Told
-from rappd.schedule.snapshot_timer import KEEP
+from rappd.sessions.schedule.snapshot_timer import KEEP
 
 routes = web.RouteTableDef()
 

@@ -12,8 +12,8 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
-from rappd.tether.sessions import Session
-from rappd.workflows.coordinator import Coordinator
+from rappd.sessions.sessions import Session
+from rappd.sessions.workflows.coordinator import Coordinator
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envelopes.envelope import new_id
+from rappd.sessions.sentence import Say
 from rappd.tether.framing import FRAME_BYTES, Assembler, FrameError, frames_of
-from rappd.tether.sentence import Say
 from rappd.tether.session import (
     DEAD_SECONDS,
     FRAMES_A_SECOND,

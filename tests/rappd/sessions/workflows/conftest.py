@@ -10,9 +10,9 @@ import pytest
 from fixtures.free_ports import free_port
 from fixtures.running_daemon import RunningDaemon
 
+from tests.rappd.sessions.workflows.held_model import HeldModel
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient
-from tests.rappd.workflows.held_model import HeldModel
 
 THREE: dict[str, Any] = {
     "name": "three",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from envelopes.errors import ReportableError
 from rappd.errors import NotFoundError, StoreError
-from rappd.schedule.rules import next_moment, parse_rule, zone_of
+from rappd.sessions.schedule.rules import next_moment, parse_rule, zone_of
 from rappd.store.timer_table import TimerRow, TimerTable
 
 log = logging.getLogger(__name__)

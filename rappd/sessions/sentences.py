@@ -5,62 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rows import on_thread
 from rappd.errors import ConflictError, RefusedError
+from rappd.sessions.events import history
+from rappd.sessions.guests import Guest, GuestList
+from rappd.sessions.participants import Participants
+from rappd.sessions.sentence import Say
+from rappd.sessions.speakers import WORKFLOW, Speaker
 from rappd.store.records import Event
 from rappd.tenants.request_handler import LOOK
 from rappd.tenants.tenant import HOST, Tenant
-from rappd.tether.devices import OWNER, SCOPES, WORKFLOW
-from rappd.tether.events import history
-from rappd.tether.guests import Guest, GuestList
-from rappd.tether.participants import Participants
-from rappd.tether.sentence import Say
 
 log = logging.getLogger(__name__)
-
-
-class Speaker(Protocol):
-    """Somebody who asks: a device, or the owner at this computer."""
-
-    @property
-    def id(self) -> str:
-        """The device's id; "" for the owner."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """The name that everybody sees."""
-        ...
-
-    @property
-    def caps(self) -> tuple[str, ...]:
-        """Capability texts of what it may do."""
-        ...
-
-    @property
-    def user_guid(self) -> str:
-        """The user whose memory counts."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The owner at this computer. In a session with phones, what they said is read by the model, too: no other rights."""
-
-    id: str = ""
-    name: str = OWNER
-    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOW)
-    user_guid: str = DEFAULT_USER_GUID
 
 
 class Sentences:

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 
 from envelopes.envelope import DONE, HELP, NOTE
+from rappd.sessions.workflows.definition import Workflow
+from rappd.sessions.workflows.run_state import Status
 from rappd.store.records import Event
-from rappd.workflows.definition import Workflow
-from rappd.workflows.run_state import Status
 
 WORKFLOW, DEMO_STEP, PREEMPTED = "workflow", "demo_step", "preempted"
 """Kinds of NOTEs."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
-from rappd.workflows.errors import WorkflowError
+from rappd.sessions.workflows.errors import WorkflowError
 
 MOST_STEPS = 100
 MOST_BYTES = 256 << 10

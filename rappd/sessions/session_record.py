@@ -13,12 +13,12 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rows import now
 from rappd.dispatch.unrecorded_replies import UnrecordedReplyError
 from rappd.errors import NotFoundError
+from rappd.sessions.events import SESSION_END
+from rappd.sessions.session_list import OPENED, SESSION_CALLER, SessionRow, session_rows, thread_of
 from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.store.writer import Follower
 from rappd.tenants.tenant import HOST
-from rappd.tether.events import SESSION_END
-from rappd.tether.session_list import OPENED, SESSION_CALLER, SessionRow, session_rows, thread_of
 
 PAGE_EVENTS = 250
 _PAGE_BYTES = 256 << 10

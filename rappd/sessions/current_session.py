@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rappd.tether.session_list import SessionRow
-from rappd.tether.sessions import Session, Sessions
+from rappd.sessions.session_list import SessionRow
+from rappd.sessions.sessions import Session, Sessions
 
 
 class CurrentSession:

@@ -15,18 +15,18 @@ from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError, StoreError, UsageProblemError
-from rappd.tether.devices import WORKFLOW, Device
-from rappd.tether.errors import SessionClosedError
-from rappd.tether.events import history
-from rappd.tether.sessions import Session, Sessions, Work
-from rappd.workflows import run_record as noting
-from rappd.workflows.cues import cue_of, persona_of
-from rappd.workflows.definition import Workflow
-from rappd.workflows.errors import NoSuchWorkflowError, WorkflowStateError
-from rappd.workflows.library import WorkflowLibrary
-from rappd.workflows.run_record import RunRecord, is_running, last_run, plain_answer
-from rappd.workflows.run_rights import RunRights
-from rappd.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
+from rappd.sessions.errors import SessionClosedError
+from rappd.sessions.events import history
+from rappd.sessions.sessions import Session, Sessions, Work
+from rappd.sessions.speakers import WORKFLOW, Speaker
+from rappd.sessions.workflows import run_record as noting
+from rappd.sessions.workflows.cues import cue_of, persona_of
+from rappd.sessions.workflows.definition import Workflow
+from rappd.sessions.workflows.errors import NoSuchWorkflowError, WorkflowStateError
+from rappd.sessions.workflows.library import WorkflowLibrary
+from rappd.sessions.workflows.run_record import RunRecord, is_running, last_run, plain_answer
+from rappd.sessions.workflows.run_rights import RunRights
+from rappd.sessions.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Coordinator:
         dispatcher: Dispatcher,
         sessions: Sessions,
         library: WorkflowLibrary,
-        device: Callable[[str], Device | None],
+        device: Callable[[str], Speaker | None],
     ) -> None:
         """``device`` gives a registered device by its id."""
         self.library = library
@@ -138,7 +138,7 @@ class Coordinator:
         await self._dispatcher.flush()
         return self._shown(run)
 
-    async def from_phone(self, session: Session, device: Device, action: str, name: str) -> None:
+    async def from_phone(self, session: Session, device: Speaker, action: str, name: str) -> None:
         """The same for a phone. Raises ``RefusedError`` where it may not, and what ``start`` and ``control`` raise."""
         if WORKFLOW not in device.caps:
             log.warning("security: %s may not run workflows", device.name)

@@ -7,19 +7,18 @@ from collections.abc import Callable
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller
 from rappd.errors import RefusedError
+from rappd.sessions.participants import Participants
+from rappd.sessions.speakers import WORKFLOW, Owner, Speaker
+from rappd.sessions.workflows.definition import Participant
+from rappd.sessions.workflows.errors import WorkflowError
+from rappd.sessions.workflows.run_record import OPERATOR
 from rappd.tenants.tenant import Tenant
-from rappd.tether.devices import WORKFLOW, Device
-from rappd.tether.participants import Participants
-from rappd.tether.sentences import Owner
-from rappd.workflows.definition import Participant
-from rappd.workflows.errors import WorkflowError
-from rappd.workflows.run_record import OPERATOR
 
 
 class RunRights:
     """A starter is a device id, or ``OPERATOR``. Asked anew for each step: rights change."""
 
-    def __init__(self, participants: Participants, device: Callable[[str], Device | None]) -> None:
+    def __init__(self, participants: Participants, device: Callable[[str], Speaker | None]) -> None:
         """``device`` gives a registered device by its id."""
         self._participants, self._device = participants, device
 

@@ -15,9 +15,9 @@ import pytest
 from fixtures.running_daemon import agent_source
 
 from envelopes.envelope import new_id
+from tests.rappd.sessions.workflows.conftest import THREE, Desk, cues
+from tests.rappd.sessions.workflows.held_model import HeldModel
 from tests.rappd.tether.phone_client import PhoneClient
-from tests.rappd.workflows.conftest import THREE, Desk, cues
-from tests.rappd.workflows.held_model import HeldModel
 from tests.twins.eggs.readers.conftest import Eggs
 from twins.installer.quarantine import QuarantineList
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
-from rappd.tether.replay_page import replay_page
+from rappd.sessions.replay_page import replay_page
 from twins.eggs.readers.sessions import read_session
 
 

@@ -14,10 +14,10 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
+from rappd.sessions.session_record import PAGE_EVENTS
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.tether.framing import MESSAGE_BYTES, frames_of
-from rappd.tether.session_record import PAGE_EVENTS
 from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
 

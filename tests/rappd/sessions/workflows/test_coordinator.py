@@ -11,12 +11,12 @@ import pytest
 
 from envelopes.envelope import DONE
 from rappd.errors import StoreError
+from rappd.sessions.workflows import run_record as noting
+from rappd.sessions.workflows.coordinator import Coordinator, _Run
+from rappd.sessions.workflows.definition import Participant, Step, Workflow
+from rappd.sessions.workflows.run_record import RunRecord
+from rappd.sessions.workflows.run_state import RunState, Status
 from rappd.store.records import Event
-from rappd.workflows import run_record as noting
-from rappd.workflows.coordinator import Coordinator, _Run
-from rappd.workflows.definition import Participant, Step, Workflow
-from rappd.workflows.run_record import RunRecord
-from rappd.workflows.run_state import RunState, Status
 
 WORKFLOW = Workflow("two", "Two", [Participant("Ann")], [Step("Ann", "one"), Step("Ann", "two")])
 

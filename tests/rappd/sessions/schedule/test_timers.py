@@ -11,7 +11,7 @@ import pytest
 
 from envelopes.errors import ReportableError
 from rappd.errors import StoreError
-from rappd.schedule.timers import Timers
+from rappd.sessions.schedule.timers import Timers
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rappd.tether.sentence import MOST_TEXT
-from rappd.workflows.definition import Driver, Participant, Step, filled, wants_files
-from rappd.workflows.errors import WorkflowError
+from rappd.sessions.sentence import MOST_TEXT
+from rappd.sessions.workflows.definition import Driver, Participant, Step, filled, wants_files
+from rappd.sessions.workflows.errors import WorkflowError
 
 
 def cue_of(step: Step, answers: Mapping[str, str], files: Mapping[str, str]) -> tuple[str, str]:

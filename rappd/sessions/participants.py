@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from rappd.errors import NotFoundError
+from rappd.sessions.guests import Guest, GuestGateway, GuestList
 from rappd.store.records import Event
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenants import Tenants
-from rappd.tether.guests import Guest, GuestGateway, GuestList
 from twins.lifecycle.state_index import list_archived, list_purged
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rappd.workflows.cues import cue_of
-from rappd.workflows.definition import MOST_STEPS, Step, filled, read_workflow
-from rappd.workflows.errors import WorkflowError
-from rappd.workflows.library import SHIPPED
+from rappd.sessions.workflows.cues import cue_of
+from rappd.sessions.workflows.definition import MOST_STEPS, Step, filled, read_workflow
+from rappd.sessions.workflows.errors import WorkflowError
+from rappd.sessions.workflows.library import SHIPPED
 
 STEP = {"participant": "Editor", "cue": "Sum up."}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rappd.errors import UsageProblemError
-from rappd.schedule.rules import next_moment, parse_rule, zone_of
+from rappd.sessions.schedule.rules import next_moment, parse_rule, zone_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -16,18 +16,18 @@ from envelopes.envelope import HELP, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, StoreError
+from rappd.sessions.errors import AskedElsewhereError, SessionClosedError
+from rappd.sessions.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
+from rappd.sessions.guests import BACKEND, INVITED, LEFT, Guest, GuestList
+from rappd.sessions.participants import Participants
+from rappd.sessions.sentence import Say
+from rappd.sessions.sentences import Sentences
+from rappd.sessions.session_list import OPENED, SessionRow, find_session, thread_of
+from rappd.sessions.session_record import SessionRecord, page_of
+from rappd.sessions.speakers import WORKFLOW, Speaker
 from rappd.store.records import Event
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
-from rappd.tether.devices import WORKFLOW
-from rappd.tether.errors import AskedElsewhereError, SessionClosedError
-from rappd.tether.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
-from rappd.tether.guests import BACKEND, INVITED, LEFT, Guest, GuestList
-from rappd.tether.participants import Participants
-from rappd.tether.sentence import Say
-from rappd.tether.sentences import Sentences, Speaker
-from rappd.tether.session_list import OPENED, SessionRow, find_session, thread_of
-from rappd.tether.session_record import SessionRecord, page_of
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ import msgspec
 import orjson
 
 from envelopes.envelope import DONE, HELP, NOTE
+from rappd.sessions.events import BRANCH, event_of
+from rappd.sessions.replay_page import replay_page
+from rappd.sessions.session_list import SessionRow
+from rappd.sessions.speakers import OWNER
 from rappd.store.records import Event
-from rappd.tether.devices import OWNER
-from rappd.tether.events import BRANCH, event_of
-from rappd.tether.replay_page import replay_page
-from rappd.tether.session_list import SessionRow
 from twins.eggs.session_content import Participant, SessionContent, SessionEvent
 from twins.workspace.rappid import Rappid, label
 

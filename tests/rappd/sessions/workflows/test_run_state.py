@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rappd.workflows.errors import WorkflowStateError
-from rappd.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
+from rappd.sessions.workflows.errors import WorkflowStateError
+from rappd.sessions.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
 
 RUNNING, PAUSED = Write(Status.RUNNING), Write(Status.PAUSED)
 PREEMPTED = Write(Status.RUNNING, preempted=True)

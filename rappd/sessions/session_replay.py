@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from envelopes.envelope import new_id
-from rappd.tether.errors import NoSuchEventError
-from rappd.tether.events import BRANCH, CLEAR
-from rappd.tether.replay_page import replay_page
-from rappd.tether.session_list import thread_of
-from rappd.tether.sessions import Session, Sessions
+from rappd.sessions.errors import NoSuchEventError
+from rappd.sessions.events import BRANCH, CLEAR
+from rappd.sessions.replay_page import replay_page
+from rappd.sessions.session_list import thread_of
+from rappd.sessions.sessions import Session, Sessions
 from twins.eggs.session_content import SessionContent, SessionEvent
 
 _CARRIED = ("operator_input", "twin_response", "tool_dispatch", CLEAR)

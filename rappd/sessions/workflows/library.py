@@ -10,8 +10,8 @@ import msgspec
 
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
-from rappd.workflows.definition import MOST_BYTES, Workflow, read_workflow
-from rappd.workflows.errors import (
+from rappd.sessions.workflows.definition import MOST_BYTES, Workflow, read_workflow
+from rappd.sessions.workflows.errors import (
     ForeignWorkflowError,
     NoSuchWorkflowError,
     WorkflowError,

@@ -1,0 +1,49 @@
+"""Everybody who speaks in a session, and what one may do in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from envelopes.codecs.chat import DEFAULT_USER_GUID
+
+SCOPES = {"talk": ("HELP.*",), "listen": ()}
+"""Words for people and the capabilities that they stand for."""
+WORKFLOW = "WORKFLOW"
+"""The capability to run workflows."""
+OWNER = "Owner"
+"""The owner's name in sessions, which no device may have."""
+
+
+class Speaker(Protocol):
+    """Somebody who asks: a device, or the owner at this computer."""
+
+    @property
+    def id(self) -> str:
+        """The device's id; "" for the owner."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name that everybody sees."""
+        ...
+
+    @property
+    def caps(self) -> tuple[str, ...]:
+        """Capability texts of what it may do."""
+        ...
+
+    @property
+    def user_guid(self) -> str:
+        """The user whose memory counts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The owner at this computer. In a session with phones, what they said is read by the model, too: no other rights."""
+
+    id: str = ""
+    name: str = OWNER
+    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOW)
+    user_guid: str = DEFAULT_USER_GUID
