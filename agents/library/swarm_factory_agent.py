@@ -753,7 +753,8 @@ def _apart(run: Callable[[], Any]) -> Any:
     if not hasattr(os, "fork"):
         return run()
     result, into = os.pipe()
-    if not os.fork():
+    child = os.fork()
+    if not child:
         try:
             try:
                 found = [True, run()]
@@ -766,7 +767,7 @@ def _apart(run: Callable[[], Any]) -> Any:
     os.close(into)
     with os.fdopen(result, encoding="utf-8", errors="replace") as file:
         text = file.read(_MOST_BYTES * 16)
-    os.wait()
+    os.waitpid(child, 0)  # no other: the process may have children of its own
     try:
         worked, value = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
