@@ -108,8 +108,9 @@ def factory(tmp_path: Path) -> Iterator[ModuleType]:
     loaded.forget()
 
 
+@pytest.mark.timeout(400)  # a fork of the whole test process for each example
 @settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
 )
