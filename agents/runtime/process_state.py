@@ -85,9 +85,8 @@ class ProcessState:
     def _put_back_streams(self) -> None:
         """The streams as they were, opened anew where a call closed one, or its descriptor."""
         for (name, fd), kept in zip(_STREAMS.items(), self._descriptors, strict=True):
-            if kept >= 0 and not _same_file(fd, kept):
-                with contextlib.suppress(OSError):
-                    os.dup2(kept, fd)
+            with contextlib.suppress(OSError):  # without asking whether it is another: that would take longer
+                os.dup2(kept, fd)
             stream = self._streams[name]
             if stream is None or getattr(stream, "closed", False):  # a file may have put one of its own here
                 stream = self._streams[name] = _opened(fd)
@@ -100,13 +99,6 @@ def _copy_of(fd: int) -> int:
     with contextlib.suppress(OSError, ValueError):
         return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _COPIES_FROM)
     return -1
-
-
-def _same_file(fd: int, other: int) -> bool:
-    try:
-        return os.path.sameopenfile(fd, other)
-    except OSError:
-        return False
 
 
 def _opened(fd: int) -> Any:
