@@ -33,6 +33,9 @@ let wanted = null; // {page, rest}, as the address says
 let shown = null; // {page, view}
 
 const keyProblem = await useKey();
+const skipLink = document.querySelector(".skip");
+skipLink.addEventListener("click", skip);
+skipLink.inert = false;
 const frame = navigation(document.getElementById("navigation"), pages, search);
 banner(document.getElementById("banner"));
 localModelOffer(document.getElementById("offer"));
@@ -63,7 +66,6 @@ acceptDrops((target) =>
   document.querySelector("dialog[open]") ? null : (shown?.view.drops?.(target) ?? null),
 );
 keepAboveKeyboard();
-document.querySelector(".skip").addEventListener("click", skip);
 startAgentNotices(tryIt);
 followDaemonEvents();
 setTimeout(() => {

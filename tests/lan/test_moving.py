@@ -35,7 +35,7 @@ def test_call_finds_moved_peer_among_dead_addresses(lan: Lan, tmp_path: Path) ->
     desk.wait_for(lambda: NEW in str(desk.ask("GET", "/peers")), 30, "the file to be read")
     pi.machine.move(NEW)
     key, moved = new_key(), time.monotonic()
-    row = desk.call("pi", key, wait=10)
+    row = desk.call("pi", key, wait=60)
     measured("the first call after a move took", time.monotonic() - moved)
     assert row["state"] == "done", row
     assert pi.begun()[key] == 1

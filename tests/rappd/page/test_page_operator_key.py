@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from rappd.daemon.operator_sessions import link_proof
 
@@ -137,3 +137,28 @@ async def test_ended_session_is_told_in_one_sentence(site: Any, former: str) -> 
         await expect(page.locator("#write")).to_be_visible()
         await page.wait_for_function("fetch('/health').then(() => true)")
         await expect(sentence).to_have_count(0)
+
+
+async def test_link_followed_before_the_page_started_loses_no_key(site: Any) -> None:
+    context = await site.browser.new_context()
+    page = await context.new_page()
+    started = asyncio.Event()
+
+    async def later(route: Route) -> None:
+        await started.wait()
+        await route.continue_()
+
+    await page.route("**/web/main.js", later)
+    await page.goto(f"http://127.0.0.1:{site.port}/#k=key", wait_until="commit")
+    for selector in (".skip", "nav a[href='#/devices']"):
+        await page.wait_for_selector(selector, state="attached")
+        box = await page.locator(selector).bounding_box()
+        await page.mouse.click(box["x"] + 5, box["y"] + 5)
+        await page.locator(selector).evaluate("link => link.focus()")
+        await page.keyboard.press("Enter")
+        assert page.url.endswith("#k=key")
+    started.set()
+    await page.get_by_role("link", name="Devices").click()
+    await expect(page.get_by_role("heading", name="Devices", exact=True)).to_be_visible()
+    assert len(site.daemon.requests("/operator/session")) >= 1
+    await context.close()
