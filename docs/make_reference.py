@@ -338,7 +338,7 @@ What each command says about itself with `--help`. The exit codes:
 ```text
 0 done        3 rappd not running  6 needs --yes              9 conflict
 1 failed      4 no such thing      7 partly done            130 Ctrl-C
-2 mistyped    5 refused            8 not yet: queued, timed out, expired
+2 usage error 5 refused            8 not yet: queued, timed out, expired
 ```
 
 With `--json` a command prints one object, keyed by its noun, and errors as one object on stderr.

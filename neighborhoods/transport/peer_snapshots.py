@@ -117,7 +117,7 @@ def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
     if status in (404, 405):
         return MemberError(
             f"{peer.name} offers no snapshots.",
-            do="Update rappd, if it is one; another program may have none.",
+            do="It may be another program than rappd, or an older rappd.",
         )
     if status in (401, 403):
         return MemberRefusedError(

@@ -172,7 +172,7 @@ def leave(name: str, as_json: bool) -> None:
     flag_value="public",
     help="Every paired machine may call it; strangers read its name.",
 )
-@click.option("--personal", "scope", flag_value="personal", help="Take it back.")
+@click.option("--personal", "scope", flag_value="personal", help="For nobody but you again.")
 @JSON
 def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
     """Let the paired members of NAME call AGENT of this machine."""

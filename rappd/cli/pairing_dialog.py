@@ -61,6 +61,7 @@ class PairingDialog:
         self._told = ""
         self._words: list[str] = []
         self._attempt = ""
+        self._stopped = "Stopped"
 
     def follow(self, begin: Callable[[], Row], whose: str | None) -> None:
         """Until it is paired. Raises ``NotPairedError``."""
@@ -94,6 +95,7 @@ class PairingDialog:
             return
         who = strip_control(row["peer"])
         if row.get("code") and row["role"] == "answers":
+            self._stopped = "The code is void"
             print_err("On the other machine type:")
             print_err("  " + command(f"rappd peers pair {self._own} --code {row['code']}"))
             print_err("The code is good for ten minutes and for one machine. Ctrl-C stops it.")
@@ -179,10 +181,9 @@ class PairingDialog:
         with suppress(ReportableError):  # it may be over
             row = self._daemon.delete(f"/pairings/{self._attempt}")["pairing"]
             if not self._as_json:
+                paired = row["state"] == "paired"
                 print_err()
-                print_err(
-                    "It is paired already." if row["state"] == "paired" else "Stopped; nothing was paired."
-                )
+                print_err("It is paired already." if paired else f"{self._stopped}; nothing was paired.")
 
 
 def show_ended(row: Row, name: str, whose: str) -> None:

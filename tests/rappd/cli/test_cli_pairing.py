@@ -216,6 +216,17 @@ def test_a_code_is_shown_here_and_typed_there(both: Both) -> None:
     assert (desk.trusted(), pi.trusted()) == ({"pi"}, {"desk"})
 
 
+def test_interrupted_code_is_said_to_be_void(both: Both) -> None:
+    desk, pi = both
+    shows = Terminal(desk, "peers", "pair", "--code", "--mine")
+    code = shown_code(shows)
+    shows.send(signal.SIGINT)
+    ended = shows.to_end()
+    assert ended.code == 130
+    assert "The code is void; nothing was paired." in ended.lines
+    assert pi.cli("peers", "pair", "desk", "--code", code).returncode == 5
+
+
 def test_right_code_pairs_after_a_wrong_one(both: Both) -> None:
     desk, pi = both
     shows = Terminal(desk, "peers", "pair", "--code", "--mine")

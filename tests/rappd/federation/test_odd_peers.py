@@ -78,6 +78,7 @@ def test_agents_of_another_shape_leave_every_view_whole(node: Node, odd: Any) ->
 def test_a_peer_without_snapshots_is_told_as_that(node: Node, mine: PlainMachine) -> None:
     done = node.daemon.cli("fleet", "status")
     assert f"{mine.name} offers no snapshots" in done.stdout + done.stderr
+    assert "Update rappd" not in done.stdout + done.stderr
 
 
 # What it answers.

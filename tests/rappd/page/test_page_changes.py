@@ -241,7 +241,7 @@ async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
 async def test_local_model_postponed_can_be_chosen_in_settings(site: Any) -> None:
     site.daemon.scripted["GET /models/local"] = [(200, {"offered": OFFERED, "refused": []})]
     async with site.opened() as page:
-        await page.locator("#offer").get_by_role("button", name="Not now").click()
+        await page.locator("#offer").get_by_role("button", name="Cancel").click()
         await expect(page.locator("#offer .offer")).to_have_count(0)
         await page.reload()
         await expect(page.locator("main h1")).to_be_visible()

@@ -106,3 +106,26 @@ async def test_picture_tells_who_is_here_what_waits_and_what_is_backed_up(site: 
         await link.focus()
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("link", name="Outbox 2")).to_have_attribute("aria-current", "page")
+
+
+async def test_restore_that_only_starts_twins_is_offered_and_a_settled_one_starts_none(site: Any) -> None:
+    none = dict.fromkeys(("created", "overwritten", "skipped"), 0)
+    plan = {"egg": {"size": 9}, "seal": {"standing": "self", "whole": True}, "peers": [], "boot": ["gardener"],
+            "categories": dict.fromkeys(("agents", "core", "data", "global_state", "twins", "peer_twins"), none),
+            "local": [none | {"name": "gardener"}], "left_archived": 0, "problems": [], "notes": [],
+            "nothing_to_do": False, "digest": "d"}  # fmt: skip
+    shown(site, member("pi"))
+    starts, settled = {"status": "ok", "plan": plan}, {"status": "ok", "plan": plan | {"nothing_to_do": True}}
+    sent(site, "POST", "/neighborhood/plan", 200, starts)
+    async with site.opened("#/machines/neighborhood") as page:
+        await page.get_by_role("button", name="Restore home").click()
+        dialog = page.locator("dialog")
+        await expect(dialog).to_contain_text("1 twin will be started again, as before.")
+        await expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_visible()
+        await expect(dialog).to_contain_text("Nothing is written yet.")
+        sent(site, "POST", "/neighborhood/plan", 200, settled)
+        await dialog.get_by_label("As a simulation").check()
+        await expect(dialog).to_contain_text("Nothing would be written")
+        await expect(dialog.get_by_text("Close", exact=True)).to_be_visible()
+        await expect(dialog.get_by_role("button", name="Restore", exact=True)).to_have_count(0)
+        await expect(dialog).not_to_contain_text("started again")

@@ -148,7 +148,7 @@ async def test_pairing_dialog_close_stops_own_keeps_incoming(site: Any) -> None:
         await page.keyboard.press("Escape")
         await expect(page.locator(".toast")).to_contain_text("Stopped; nothing was paired.")
         sent(site, "DELETE", f"/pairings/{OTHER}", 200, told_no)
-        await page.get_by_role("button", name="Not now, pi").click()
+        await page.get_by_role("button", name="Decline pi").click()
         await expect(page.locator(".toast").last).to_contain_text("pi was told no; nothing was paired.")
         await expect(first).not_to_contain_text("wants to pair")
 

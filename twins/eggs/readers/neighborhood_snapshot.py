@@ -48,7 +48,7 @@ def _snapshot(found: DetectedEgg, members: dict[str, Any]) -> ParsedEgg:
     running = sum(row.get("alive_at_snapshot") is True for row in here)
     opened = _home(found, wholeness, here)
     answer = f"A neighborhood of {_count(len(peers) + 1, 'machine')}: {_count(len(here), 'twin')} of its own"
-    answer += f" ({running} awake, {archived} archived)"
+    answer += f" ({running} running, {archived} archived)"
     for peer in peers:
         twins = _rows(found, peer.get("twins", []))
         carried = sum(row.get("captured") is True for row in twins)

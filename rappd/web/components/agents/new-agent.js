@@ -24,7 +24,7 @@ export function openNewAgent(key) {
   let made = null;
   formDialog({
     title: "New agent",
-    verb: "Make it",
+    verb: "Create",
     before: h(
       "p",
       {},

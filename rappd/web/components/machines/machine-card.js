@@ -86,7 +86,7 @@ export function askingCard(attempt) {
   const refuse = h(
     "button",
     { type: "button", class: "quiet", onclick: () => attemptIn(errorPlace, notNow) },
-    "Not now",
+    "Decline",
   );
   async function notNow() {
     await remove(`/pairings/${encodeURIComponent(attempt.attempt)}`);
@@ -111,7 +111,7 @@ export function askingCard(attempt) {
     fill(look, said ? "Look" : "Pair");
     for (const [button, verb] of [
       [look, said ? "Look at the pairing with" : "Pair with"],
-      [refuse, "Not now,"],
+      [refuse, "Decline"],
     ])
       button.setAttribute("aria-label", `${verb} ${nameOf(attempt)}`);
   };

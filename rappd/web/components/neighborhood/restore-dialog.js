@@ -67,13 +67,14 @@ export function openRestore(row, changed) {
     fill(errorPlace, why && h("p", { class: "note" }, sign("!", "warn"), why));
     fill(head, headOf(plan.now));
     fill(body, rowsOf(plan.now));
-    const parts = partsOf(plan.now);
-    const close = h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, parts ? "Cancel" : "Close");
-    const hatch = h("button", { type: "button", class: "primary", onclick: restore }, `Hatch ${count(parts, "part")}`);
+    const settled = plan.now.nothing_to_do;
+    const parts = partsOf(plan.now); // none where twins are only started again, or files only released
+    const close = h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, settled ? "Close" : "Cancel");
+    const hatch = h("button", { type: "button", class: "primary", onclick: restore }, parts ? `Hatch ${count(parts, "part")}` : "Restore");
     fill(
       foot,
-      h("p", {}, parts ? "Nothing is written yet." : "Nothing would be written: all of it is here, or stays yours."),
-      h("div", { class: "dialog-actions" }, close, parts > 0 && hatch),
+      h("p", {}, settled ? "Nothing would be written: all of it is here, or stays yours." : "Nothing is written yet."),
+      h("div", { class: "dialog-actions" }, close, !settled && hatch),
     );
     announce(`${why} ${foot.querySelector("p").textContent}`);
   }
@@ -177,7 +178,7 @@ function rowsOf(plan) {
         ),
       ),
     plan.peers.map(peerBlock),
-    plan.boot?.length > 0 && h("p", { class: "soft" }, `${count(plan.boot.length, "twin")} will be started again, as before.`),
+    plan.boot?.length > 0 && !plan.nothing_to_do && h("p", { class: "soft" }, `${count(plan.boot.length, "twin")} will be started again, as before.`),
     plan.left_archived > 0 && h("p", { class: "soft" }, `${count(plan.left_archived, "archived twin")} stay in the snapshot.`),
     plan.failed ? null : problems(plan.problems),
   ];

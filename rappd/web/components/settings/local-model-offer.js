@@ -42,7 +42,7 @@ export function localModelOffer(element) {
         "div",
         { class: "offer-actions" },
         h("button", { type: "button", class: "primary", onclick: () => use(offered) }, "Use it"),
-        h("button", { type: "button", class: "secondary", onclick: () => notNow(offered) }, "Not now"),
+        h("button", { type: "button", class: "secondary", onclick: () => notNow(offered) }, "Cancel"),
       ),
     );
   const use = async (offered) => {

@@ -174,7 +174,7 @@ def test_a_neighborhood_snapshot_is_read_and_planned_and_waits(eggs: Any) -> Non
         assert opened.destination is Destination.ANSWER
         assert opened.packed_at == "2026-11-21T09:00:00+01:00"
         assert "2 machines" in opened.answer
-        assert "2 twins of its own (1 awake, 1 archived)" in opened.answer
+        assert "2 twins of its own (1 running, 1 archived)" in opened.answer
         assert "1 of 2 twins of pi" in opened.answer
         found = placed(opened)
         own = next(target for _, target in found.values() if target.startswith("neighborhoods/")).rsplit("/")[
