@@ -77,6 +77,19 @@ def test_the_first_failure_ends_the_run_where_that_is_asked_for(project: Path) -
     assert "stopping after 1 failures" in done.stdout
 
 
+def test_files_of_many_machines_do_not_run_beside_each_other(project: Path) -> None:
+    alone = "import pathlib, time\nBUSY = pathlib.Path(__file__).parents[1] / 'busy'\n"
+    alone += "def test_alone():\n    BUSY.touch(exist_ok=False)\n    time.sleep(0.5)\n    BUSY.unlink()\n"
+    for name in ("lan/test_one.py", "lan/test_two.py", "storm/test_three.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(alone)
+    others = [f"test_other{number}.py" for number in range(4)]  # a process takes its next file while one ends
+    for name in others:
+        (project / name).write_text("import time\ndef test_long(): time.sleep(1.5)\n")
+    done = run(project, "lan", "storm", *others)
+    assert "7 passed" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize(
     ("daemons", "told"), [(9, []), (10, ["10.00 daemons were started for 100 tests, 9.5 is the most"])]
 )
