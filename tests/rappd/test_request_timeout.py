@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import cast
 
 import pytest
@@ -193,10 +194,14 @@ def test_half_requests_are_closed_while_others_are_served(daemon: RunningDaemon)
 
 
 def test_half_request_is_told_why_it_was_closed(daemon: RunningDaemon) -> None:
-    for half in _halves(daemon.port)[2:6]:
-        with socket.create_connection(("127.0.0.1", daemon.port), 20) as connection:
-            connection.sendall(half)
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    opened = {
+        socket.create_connection(("127.0.0.1", daemon.port), 60): half for half in _halves(daemon.port)[2:6]
+    }
+    for connection, half in opened.items():
+        connection.sendall(half)
+    for connection, half in opened.items():
+        with connection:
+            answer = b"".join(iter(partial(connection.recv, 65536), b""))
         assert answer.startswith(b"HTTP/1.1 408 "), half
         assert json.loads(answer.split(b"\r\n\r\n")[1])["code"] == "too_slow"
 
