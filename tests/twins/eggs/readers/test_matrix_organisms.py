@@ -184,11 +184,12 @@ def test_a_published_egg_without_its_agent_is_not_damaged(eggs: Any, publisher: 
     assert raised.value.do == f"Ask {whom} for an egg with its agent."
 
 
-def test_an_egg_whose_hashes_tell_of_an_agent_that_is_missing_is_damaged(eggs: Any) -> None:
+@pytest.mark.parametrize("file", ["agents/desk_agent.py", "rappid.json"])
+def test_an_egg_whose_hashes_tell_of_something_else_is_damaged(eggs: Any, file: str) -> None:
     manifest = {
         "schema": "brainstem-egg/2.2-rapplication",
         "rapp_id": "desk",
-        "provenance": {"file_hashes": {"agents/desk_agent.py": sha256("x")}},
+        "provenance": {"file_hashes": {file: sha256("x")}},
     }
     with pytest.raises(BadEggError, match="is damaged"):
         open_egg(eggs.zip({"rappid.json": {"rappid": eggs.rappid}, "manifest.json": manifest}))
