@@ -9,6 +9,7 @@ from __future__ import annotations
 import tarfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -98,8 +99,8 @@ class TarGuard:
         self.file_bytes = 0
         self.files = 0
         self.left_out: list[LeftOut] = []
-        """The first thousand names that were not let through."""
-        self.left_out_count = 0
+        """The first thousand names that were not let through; a folder that stays behind is named once."""
+        self._left: set[str] = set()
 
     def feed(self, piece: bytes) -> list[TarEntry | bytes]:
         """Returns the files of the next bytes of the stream: an entry, then its content in one or more pieces.
@@ -210,6 +211,7 @@ class TarGuard:
         if header.type not in _WITHOUT_CONTENT:
             self._expect(size)
         if header.type == tarfile.DIRTYPE:
+            self._take_folder(raw)
             return
         said = pax.get(LEFT_OUT.encode(), b"").decode("utf-8", "replace")
         problem = _kind_problem(header.type, is_sparse)
@@ -231,11 +233,31 @@ class TarGuard:
     def _expect(self, size: int) -> None:
         self._content, self._padding = size, -size % BLOCK
 
-    def _checked_path(self, raw: bytes, problem: str) -> str | None:
-        """The path of a file that is let through, else None after the reason was recorded."""
+    def _take_folder(self, raw: bytes) -> None:
+        """A folder comes with its files, and is named where it stays behind: its sender may send nothing of it."""
+        with suppress(UnicodeDecodeError, HostileEggError):
+            self._stays_by_name(safe_path(self._below(raw).rstrip(b"/").decode("utf-8")))
+
+    def _below(self, raw: bytes) -> bytes:
+        """A name without what stands for the twin's own folder."""
         while raw.startswith(b"./"):
             raw = raw[2:].lstrip(b"/")
-        raw = raw.removeprefix(self._root)
+        return raw.removeprefix(self._root)
+
+    def _stays_by_name(self, path: str) -> bool:
+        """True for what stays behind for its name or that of a folder above, which is recorded."""
+        above = ""
+        for component in path.split("/"):
+            above += component
+            if (reason := exclusions.by_name(component)) is not None:
+                self._leave_out(above, reason.value)
+                return True
+            above += "/"
+        return False
+
+    def _checked_path(self, raw: bytes, problem: str) -> str | None:
+        """The path of a file that is let through, else None after the reason was recorded."""
+        raw = self._below(raw)
         try:
             path = raw.decode("utf-8")
         except UnicodeDecodeError:
@@ -246,10 +268,8 @@ class TarGuard:
         except HostileEggError as error:
             self._leave_out(path, _why_unsafe(error), is_odd=True)
             return None
-        for component in path.split("/"):
-            if (reason := exclusions.by_name(component)) is not None:
-                self._leave_out(path, reason.value)
-                return None
+        if self._stays_by_name(path):
+            return None
         if problem:
             self._leave_out(path, problem, is_odd=problem == _HOLES)
             return None
@@ -262,8 +282,8 @@ class TarGuard:
         return path
 
     def _leave_out(self, path: str, reason: str, *, is_odd: bool = False) -> None:
-        self.left_out_count += 1
-        if len(self.left_out) < _MOST_NAMED:
+        if len(self.left_out) < _MOST_NAMED and path not in self._left:
+            self._left.add(path)
             self.left_out.append(LeftOut(shown(path), reason, is_odd))
 
 

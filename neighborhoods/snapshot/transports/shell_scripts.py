@@ -9,8 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-EXCLUDED = ("__pycache__", "*.pyc", "*.pyo", ".DS_Store", "._*", ".git", "node_modules", ".venv")
-"""Names that the far side need not send; the guard here decides."""
+from neighborhoods.snapshot.transports.twin_files import PRUNED
 
 _PRELUDE = r"""
 umask 077
@@ -112,7 +111,12 @@ fi
 out end
 """
 
+# Folders that are made anew come empty, so that they are named here: but where tar cannot open one, it would fail.
 _READ = r"""
+closed() {
+  find . \( -name __pycache__ -o -name .git -o -name node_modules -o -name .venv \) -prune -type d \
+    -exec sh -c 'for d; do [ -r "$d" ] && [ -x "$d" ] || printf .; done' sh {} +
+}
 command -v tar >/dev/null 2>&1 || fail no tar
 [ -d "$F" ] && [ ! -L "$F" ] && cd "$F" || fail missing
 case $(tar --version 2>&1) in
@@ -125,7 +129,8 @@ err files
 files >&2
 err done
 [ "$K" = seconds ] && sleep 1
-set -- EXCLUDES
+set -- EXCLUDED
+[ -n "$(closed)" ] || set -- EMPTIED
 tar "$@" -cf /dev/null /dev/null >/dev/null 2>&1 || set --
 out begin $G
 if [ -n "$G" ]; then archive $X "$@" | gzip -4; else archive $X "$@"; fi
@@ -290,7 +295,10 @@ def run_rappd(mark: str, arguments: Sequence[str], *, own_mark: str = "") -> str
 
 
 def _reading() -> str:
-    return _READ.replace("EXCLUDES", " ".join(f"--exclude={shlex.quote(name)}" for name in EXCLUDED))
+    whole, below = (
+        " ".join(f"--exclude={shlex.quote(name + end)}" for name in sorted(PRUNED)) for end in ("", "/?*")
+    )
+    return _READ.replace("EXCLUDED", whole).replace("EMPTIED", below)
 
 
 def _values(mark: str, **values: str | bool) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 PRUNED = frozenset({"__pycache__", ".git", "node_modules", ".venv"})
-"""Folders that are neither counted nor sent."""
+"""Folders whose files are neither counted nor sent: they are made anew where they are needed."""
 _LINE = re.compile(
     rb"(?P<first>[0-9]++) (?P<rest>[0-9.]++ [0-9.]++|[0-9]++) \./(?P<path>.+)", re.DOTALL
 ).fullmatch

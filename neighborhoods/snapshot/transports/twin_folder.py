@@ -194,14 +194,9 @@ def _members(
 ) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
     named: set[str] = set()
     for path, status in _found(files, folder):
-        left = stays(path)
-        if left is None and not stat.S_ISREG(status.st_mode):
-            is_link = stat.S_ISLNK(status.st_mode)
-            left = path, (ExclusionReason.LINK if is_link else ExclusionReason.NO_FILE).value
-        elif left is None and has_other_names(status):
-            left = path, ExclusionReason.OTHER_NAMES.value
-        if left is not None:
-            if left[0] and left[0] not in named:
+        left = stays(path) or _why_left(path, status)
+        if left is not None or status is None:
+            if left and left[0] and left[0] not in named:
                 named.add(left[0])
                 yield TarEntry(left[0], 0, left_out=left[1]), iter(())
             continue
@@ -210,23 +205,40 @@ def _members(
         yield entry, files.chunks(f"{folder}/{path}" if folder else path)
 
 
+def _why_left(path: str, status: os.stat_result | None) -> tuple[str, str] | None:
+    """The path and the reason of what stays behind whoever asks."""
+    if status is None:
+        return path, ExclusionReason.MADE_ANEW.value
+    if not stat.S_ISREG(status.st_mode):
+        is_link = stat.S_ISLNK(status.st_mode)
+        return path, (ExclusionReason.LINK if is_link else ExclusionReason.NO_FILE).value
+    return (path, ExclusionReason.OTHER_NAMES.value) if has_other_names(status) else None
+
+
 def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """(path below ``folder``, status) of the regular files that may travel."""
     for path, status in _found(files, folder):
-        if stat.S_ISREG(status.st_mode) and not has_other_names(status):
+        if status is not None and stat.S_ISREG(status.st_mode) and not has_other_names(status):
             yield path, status
 
 
-def _found(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """(path below ``folder``, status) of everything but folders, and but what is made anew."""
+def _found(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result | None]]:
+    """(path below ``folder``, status) of everything but folders; at last, without a status, those that are made anew."""
+    pruned: list[str] = []
 
     def enters(path: str) -> bool:
-        return path.rpartition("/")[2] not in PRUNED
+        is_pruned = path.rpartition("/")[2] in PRUNED
+        if is_pruned:
+            pruned.append(path)
+        return not is_pruned
 
     files.folder(folder)  # a missing one is no empty one
+    prefix = f"{folder}/" if folder else ""
     for path, status in files.walk(folder, enters=enters, failed=_raise):
         if not stat.S_ISDIR(status.st_mode):
-            yield path.removeprefix(f"{folder}/") if folder else path, status
+            yield path.removeprefix(prefix), status
+    for path in pruned:
+        yield path.removeprefix(prefix), None
 
 
 def _every(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:

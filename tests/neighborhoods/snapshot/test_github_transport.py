@@ -18,6 +18,7 @@ from fixtures import member_homes as homes
 
 from neighborhoods.errors import MemberError, MemberRefusedError, MemberUnreachableError, NoSuchMemberError
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.tar_guard import TarGuard
 from neighborhoods.snapshot.transports import git_clone
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
 from tests.neighborhoods.snapshot.machines import Machine
@@ -95,6 +96,13 @@ async def test_list_twins_of_the_repository_and_of_its_members(reading: GithubTr
     assert found[homes.TWIN].agents == ("water_agent.py",)
     assert found[ROSE].rappid_json["name"] == "rose"
     assert [found[one].has_rappid_json for one in (homes.TWIN, ROSE)] == [True, False]
+
+
+async def test_read_repository_names_nothing_of_its_clone(reading: GithubTransport) -> None:
+    guard = TarGuard()
+    async for piece in reading.read_twin(ROSE):
+        guard.feed(piece)
+    assert (guard.files, guard.left_out) == (1, [])
 
 
 async def test_list_repository_with_damaged_rappid_is_no_twin(garden: Neighborhood, tmp_path: Path) -> None:

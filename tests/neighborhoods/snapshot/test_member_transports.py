@@ -16,6 +16,7 @@ from fixtures.ssh_server import SshServer
 
 from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError, UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberTransport
+from neighborhoods.snapshot.tar_guard import TarGuard
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
 from rappd.daemon.home import Home
@@ -140,6 +141,20 @@ async def test_read_twin_gives_every_file_with_any_name(member: Member) -> None:
     (odd / "two\nlines.txt").write_bytes(b"x")
     Path(os.fsdecode(os.fsencode(odd) + b"/caf\xe9")).write_bytes(b"x")
     assert await homes.read(member.transport.read_twin(homes.TWIN)) == member.content
+
+
+async def test_read_twin_names_what_is_made_anew(member: Member) -> None:
+    twin = member.home / "twins" / homes.TWIN
+    for path in (".venv/bin/python", "notes/node_modules/x/y.js", ".git/objects/ab/cd", ".DS_Store"):
+        (twin / path).parent.mkdir(parents=True, exist_ok=True)
+        (twin / path).write_bytes(b"no")
+    guard = TarGuard()
+    async for piece in member.transport.read_twin(homes.TWIN):
+        guard.feed(piece)
+    guard.close()
+    named = [one.path for one in guard.left_out if one.reason == "is made anew where it is needed"]
+    folders = [".git", ".venv", "agents/__pycache__", "node_modules", "notes/node_modules"]
+    assert sorted(named) == [".DS_Store", "._soul.md", *folders]
 
 
 async def test_read_twin_archived(member: Member) -> None:

@@ -464,7 +464,7 @@ def test_drill_notices_a_file_that_was_neither_taken_nor_named(
 
 def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi: Machine) -> None:
     for machine in (desk, pi):
-        for path in (".ai/decisions/one.md", ".notes/two.md", "private/three.md", ".env"):
+        for path in (".ai/decisions/one.md", ".git/config", ".notes/two.md", "private/three.md", ".env"):
             file = machine.root / "twins" / _key(machine) / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("NAME=1\n")
@@ -479,10 +479,12 @@ def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi:
     twin = next(path for path in left if path.endswith("private") and not path.startswith("gardener"))[:-8]
     assert left == {
         "gardener/.ai": "belongs to this machine",
+        "gardener/.git": "is made anew where it is needed",
         "gardener/.notes": "belongs to this machine",
         "gardener/private": "is private",
         "gardener/.env": "may hold secrets",
         "gardener/link.txt": "is a link, and links are not followed",
+        f"{twin}/.git": "is made anew where it is needed",
         f"{twin}/private": "is private",
         f"{twin}/.env": "may hold secrets",
         f"{twin}/link.txt": "is a link, and links are not followed",

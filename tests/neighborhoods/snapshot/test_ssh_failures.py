@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from neighborhoods.errors import (
     MemberRefusedError,
     MemberUnreachableError,
 )
+from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections, sweep_sockets
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
@@ -148,6 +150,24 @@ async def test_read_stream_that_gzip_spoils_is_refused(tmp_path: Path, does: str
         gzip.chmod(0o755)
         with pytest.raises(BadMemberStreamError, match=said):
             await homes.read(pi.transport().read_twin(homes.TWIN))
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another account")
+def test_closed_folder_that_is_made_anew_fails_no_read() -> None:
+    """A ``.git`` that belongs to root in the twin of an ordinary account: tar cannot open it."""
+    with tempfile.TemporaryDirectory() as name:
+        folders = [Path(name, *parts) for parts in ((), ("twins",), ("twins", homes.TWIN))]
+        (folders[-1] / ".git").mkdir(parents=True)
+        (folders[-1] / ".git").chmod(0o700)
+        for folder in folders:
+            folder.chmod(0o755)
+        script = shell_scripts.read_twin("MARK", homes.TWIN, archived=False)
+        environment = {**os.environ, "RAPP_HOME": name, "HOME": name}
+        done = subprocess.run(
+            ["sh", "-c", script], user=65534, env=environment, capture_output=True, check=False
+        )
+    assert b"\nMARK tar 0\n" in done.stderr, done.stderr
 
 
 async def test_list_without_stat_compares_content(tmp_path: Path) -> None:

@@ -161,6 +161,18 @@ def test_guard_names_a_senders_reason_and_believes_only_known_ones() -> None:
     ]
 
 
+def test_guard_names_a_folder_that_stays_behind_once() -> None:
+    """Also one that comes empty: senders know these names, too."""
+    sent = [(".git/config", b"x"), (".git/objects/ab", b"x"), special("a/node_modules/", tarfile.DIRTYPE)]
+    empty = [special(f"{name}/", tarfile.DIRTYPE) for name in ("a", "..", ".git", "caf\udce9")]
+    guard = TarGuard()
+    assert list(files([archive(("a/b.txt", b"x"), *sent, *empty)], guard)) == ["a/b.txt"]
+    assert [(one.path, one.reason) for one in guard.left_out] == [
+        (".git", "is made anew where it is needed"),
+        ("a/node_modules", "is made anew where it is needed"),
+    ]
+
+
 def test_guard_link_then_file_below_it_writes_nothing_through_the_link() -> None:
     guard = TarGuard()
     found = files([archive(special("out", tarfile.SYMTYPE, "/etc"), ("out/passwd", b"x"))], guard)
