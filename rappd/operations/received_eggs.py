@@ -162,13 +162,16 @@ class ReceivedEggs:
     async def _keep(
         self, peer: EggSender, name: str, body: AsyncIterator[bytes], coming: _IncomingTransfer
     ) -> dict[str, Any]:
-        part = await asyncio.to_thread(self._kept.part)
         try:
-            digest = await coming.receive(part, body)
-            async with self._same.setdefault(digest, asyncio.Lock()):
-                return await self._keep_whole(part, digest, name or "an egg", peer)
-        finally:
-            await asyncio.to_thread(part.unlink, missing_ok=True)
+            part = await asyncio.to_thread(self._kept.part)
+            try:
+                digest = await coming.receive(part, body)
+                async with self._same.setdefault(digest, asyncio.Lock()):
+                    return await self._keep_whole(part, digest, name or "an egg", peer)
+            finally:
+                await asyncio.to_thread(part.unlink, missing_ok=True)
+        except OSError as error:  # of its folder or the note in it
+            raise from_disk(error, "the egg") from error
 
     async def _keep_whole(self, part: Path, digest: str, name: str, peer: EggSender) -> dict[str, Any]:
         kept = await asyncio.to_thread(self._kept.keep, part, digest, name)

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from rappd.errors import StoreError
+from envelopes.envelope import HELP, Envelope, new_id
+from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
+from rappd.daemon.home import Home
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import NotFoundError, StoreError
+from rappd.notices.notices import Notices
+from rappd.operations import received_eggs
+from rappd.operations.received_eggs import ReceivedEggs
 from rappd.store import connections, writer
+from rappd.store.egg_table import EggTable
+from rappd.store.outbox_table import OutboxTable
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
+from twins.installer.errors import DiskFullError
 
+PI = SimpleNamespace(fingerprint="ab" * 32, name="pi")
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 
 
@@ -113,6 +127,86 @@ async def test_full_disk_fails_batches_until_there_is_space(small, path: Path, s
     await store.close()
     report = verify(path)
     assert (report.events, report.problems) == (kept, [])
+
+
+class Eggs:
+    """Eggs that pi sends; ``told`` is what the owner hears."""
+
+    def __init__(self, root: Path, store: Store) -> None:
+        self.told: list[str] = []
+        notices = Notices()
+        notices.listeners.append(lambda notice: self.told.append(notice.key))
+        looked = SimpleNamespace(inspect=lambda path: {"egg": {"name": path.name}})
+        operations = cast(Any, SimpleNamespace(verbs=looked))
+        self.received = ReceivedEggs(Home(root), operations, EggTable(store), notices)
+
+    async def send(self, id: str = A) -> dict[str, Any]:
+        async def body() -> AsyncIterator[bytes]:
+            yield b"an egg"
+
+        return await self.received.take_in(PI, "rose.egg", body(), id)
+
+    async def names(self) -> list[str]:
+        return [row["name"] for row in (await self.received.arrived())["arrived"]]
+
+
+@pytest.mark.parametrize("kind", ["call for the outbox", "call that is accepted", "egg"])
+async def test_what_cannot_be_recorded_counts_once_there_is_room(small, tmp_path: Path, kind: str) -> None:
+    """Of what goes to and comes from other machines: refused first, then taken as if it came for the first time."""
+    store, db = small
+    dispatcher, eggs = Dispatcher(store), Eggs(tmp_path, store)
+    dispatcher.route("desk", "brainstem", cast(Any, None))
+    nobody, timing = OutboxOwner(lambda _: None, cast(Any, None)), OutboxTiming(lambda: 1)
+    outbox = Outbox(OutboxTable(store), cast(Any, None), nobody, timing)
+
+    async def take(id: str) -> Any:
+        asked = Envelope(id, "brainstem_pi", "desk", HELP, {"user_input": "hello"})
+        match kind:
+            case "call for the outbox":
+                return await outbox.put("aa", asked, "asks")
+            case "call that is accepted":
+                return await dispatcher.accept(asked)
+            case _:
+                return await eggs.send(id)
+
+    (pages,) = db.execute("PRAGMA page_count").fetchone()
+    db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        for _ in range(200):  # the first page of the table has room
+            await take(new_id())
+    with pytest.raises(StoreError, match="disk is full"):
+        await take(A)
+    assert A not in [row.id for row in await outbox.listing()]
+    with pytest.raises(NotFoundError):  # pi is to send it again
+        await eggs.received.received(PI, A)
+    db.execute("PRAGMA max_page_count = 100000")
+    first = await take(A)
+    if kind == "call that is accepted":
+        assert first is None, "it is new"
+        assert (await take(A)).data == {"state": "accepted"}
+    elif kind == "egg":
+        assert await eggs.received.received(PI, A) == first == await take(A)
+        assert (await eggs.names(), len(set(eggs.told))) == (["rose.egg"], 1)
+    else:
+        assert A in [row.id for row in await outbox.listing()]
+    await outbox.stop()
+    await store.close()
+
+
+async def test_egg_that_cannot_be_noted_is_refused_and_leaves_nothing(
+    store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    eggs = Eggs(tmp_path, store)
+    with monkeypatch.context() as patch:
+        patch.setattr(received_eggs, "write_atomically", full)
+        with pytest.raises(DiskFullError, match="disk is full"):
+            await eggs.send()
+    assert (list((tmp_path / "eggs" / ".arrived").iterdir()), eggs.told) == ([], [])
+    await eggs.send()
+    assert (await eggs.names(), len(eggs.told)) == (["rose.egg"], 1)
 
 
 @pytest.fixture
