@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,8 +21,10 @@ from fixtures.free_ports import free_port
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.discovery.local_networks import LocalNetworks
+from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
 from rappd.http import legacy_listener
+from rappd.http.federation import app as federation
 from rappd.http.legacy_listener import LegacyListener
 from rappd.http.tether_listener import TetherListener
 
@@ -33,8 +36,9 @@ Opened = tuple[int, ssl.SSLContext | None, int]
 """Port, the client's side of TLS, and the status of ``/t``."""
 
 
-async def phones(stack: AsyncExitStack, context: ssl.SSLContext | None) -> int:
-    owner = cast(Any, SimpleNamespace(visited=lambda: None, offer=None, networks=LocalNetworks()))
+async def phones(stack: AsyncExitStack, context: ssl.SSLContext | None, networks: Any = None) -> int:
+    networks = networks or LocalNetworks()
+    owner = cast(Any, SimpleNamespace(visited=lambda: None, offer=None, networks=networks))
     listener = TetherListener(HOST, owner, lambda: [f"{HOST}:{listener.port}"], context)
     await listener.open(free_port())
     stack.push_async_callback(listener.close)
@@ -129,6 +133,52 @@ async def test_malformed_requests_leave_no_traces_in_the_log(
     )
     assert [one for one in caplog.records if one.exc_info] == []
     assert len([one for one in caplog.records if one.levelno >= logging.INFO and "Error" in one.message]) < 10
+
+
+async def other_machines(stack: AsyncExitStack, folder: Path) -> int:
+    """The listener for them with what is not asked of it left out; it names the setting itself as a network."""
+    machine = SimpleNamespace(
+        settings=SimpleNamespace(items=lambda name: (name,)), home=Home(folder), name="pi"
+    )
+    tenants = SimpleNamespace(is_answering=lambda key: False)
+    carrier = SimpleNamespace(hang_up=partial(asyncio.sleep, 0))
+    parts = SimpleNamespace(trust=SimpleNamespace(context=None), pairings=None, carrier=carrier)
+    service = SimpleNamespace(parts=parts, peer_store=None, node=machine, tenants=tenants)
+    listening = socket.create_server((HOST, 0))
+    listening.setblocking(False)
+    runner = await federation.serve(cast(Any, service), [listening])
+    stack.push_async_callback(runner.cleanup)
+    return int(listening.getsockname()[1])
+
+
+async def answer_of(port: int) -> bytes:
+    """The first octets that come for a request; none where the caller is turned away."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        writer.write(b"GET /t HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(20):
+            return await reader.read(4)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("kind", ["phones", "other machines"])
+async def test_caller_of_a_network_that_is_not_admitted_is_turned_away(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admitted = {HOST}
+    networks = SimpleNamespace(admits=lambda source: source in admitted)
+    named: list[Any] = []
+    monkeypatch.setattr(federation, "LocalNetworks", lambda setting: named.append(setting) or networks)
+    async with AsyncExitStack() as stack:
+        is_phones = kind == "phones"
+        port = await (phones(stack, None, networks) if is_phones else other_machines(stack, tmp_path))
+        assert await answer_of(port) == b"HTTP", "positive control"
+        admitted.clear()
+        assert await answer_of(port) == b""
+    assert named == ([] if is_phones else [("listen.networks",)])
 
 
 def refused(limit: AddressLimit, addresses: list[str]) -> int:

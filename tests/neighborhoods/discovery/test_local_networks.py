@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Network, ip_address
+from types import SimpleNamespace
 
 import pytest
 
-from neighborhoods.discovery.local_networks import LocalNetworks, ipv6_network, on_link, own_network
+from neighborhoods.discovery import local_networks
+from neighborhoods.discovery.local_networks import (
+    LocalNetworks,
+    ipv6_network,
+    on_link,
+    own_network,
+    own_networks,
+)
 
 OWN = (IPv6Network("2001:470:1::/64"),)
 
@@ -67,6 +75,15 @@ def test_ipv4_addresses_are_of_no_such_network() -> None:
 )
 def test_own_network_is_never_more_than_a_site(address: str, prefix: int, network: str) -> None:
     assert own_network(address, prefix) == IPv6Network(network)
+
+
+def test_network_of_a_tunnel_that_everybody_shares_is_not_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = [("2001:470:1::5", 64), ("2001:0:c000:204::1", 32), ("2001:0:c000:204::1", 128)]
+    ips = [SimpleNamespace(ip=(address, 0, 0), network_prefix=prefix) for address, prefix in addresses]
+    ips.append(SimpleNamespace(ip="192.168.1.20", network_prefix=24))
+    monkeypatch.setattr("ifaddr.get_adapters", lambda: [SimpleNamespace(ips=ips)])
+    monkeypatch.setattr(local_networks, "on_link", lambda table: [])
+    assert own_networks() == OWN, "Teredo's is all the world's"
 
 
 ROUTES = """\
