@@ -306,6 +306,43 @@ def test_a_plain_yes_confirms_what_was_just_asked_and_nothing_else(
     assert arguments or not (isinstance(found, Decision) and found.arguments.get("confirm"))
 
 
+@pytest.mark.parametrize(
+    ("before", "answer"),
+    [
+        (
+            "archive all twins whose name starts with Sl",
+            {"mode": "dry-run", "archived": [], "would_archive": [{"name": "Slow"}]},
+        ),
+        ("purge Rose", {"mode": "dry-run", "name": "Rose"}),
+        (
+            "roll back Rose",
+            {"mode": "dry-run", "name": "Rose", "restored": ["soul.md"], "removed": [],
+             "checkpoint": {"at": "2026-11-21T10:00:00Z"}},
+        ),
+        (
+            "archive the twins of kind project on all machines",
+            {"mode": "dry-run", "ok": True, "per_peer": [{"peer": "self", "would_archive": [], "errors": []}]},
+        ),
+        ("restore home", {"needs_yes": True, "plan": PLAN}),
+    ],
+)  # fmt: skip
+async def test_agents_questions_are_answered_by_a_plain_yes(
+    desk: Any, before: str, answer: dict[str, Any]
+) -> None:
+    """In the words of the agents themselves, as the person sees them."""
+    desk.keeper.answer = lambda operation, given: answer
+    tools, said = shipped_tools(), [{"role": "user", "content": before}]
+    call = decide(said, tools, 0)
+    assert isinstance(call, Decision)
+    file = {"Twin": "twin_agent.py", "Fleet": "fleet_agent.py", "NeighborhoodRun": RUN}[call.name]
+    result = await desk.text(file, call.name, **call.arguments)
+    asked = decide([*said, {"role": "tool", "name": call.name, "content": result}], tools, 1)
+    said += [{"role": "assistant", "content": str(asked)}, {"role": "user", "content": "yes"}]
+    confirmed = decide(said, tools, 0)
+    assert isinstance(confirmed, Decision), asked
+    assert (confirmed.name, confirmed.arguments) == (call.name, {**call.arguments, "confirm": True})
+
+
 def test_restoring_what_is_no_snapshot_is_told_as_nothing_that_an_agent_does() -> None:
     said = [{"role": "user", "content": "restore calm"}]
     call = decide(said, shipped_tools(), 0)

@@ -83,7 +83,7 @@ def test_each_egg_in_an_estate_hatches_as_its_own_kind(
     plan = done(attic, "egg", "plan", path)["plan"]
     assert not attic.home.exists()
     assert sorted(row["kind"] for row in plan["members"]) == ["neighborhood", "twin", "twin"]
-    assert plan["estate"] == "adopted"
+    assert (plan["estate"], plan["nothing_to_do"]) == ("adopted", False)
     found = done(attic, "egg", "hatch", path)["hatched"]
     assert not found["partial"]
     assert keys(attic) == keys(desk)
@@ -94,6 +94,28 @@ def test_each_egg_in_an_estate_hatches_as_its_own_kind(
     assert own == {row["rappid"] for row in done(desk, "estate", "show")["estate"]["created"]}
     again = done(attic, "egg", "hatch", path)["hatched"]
     assert not any(row["receipt"] for row in again["members"])
+
+
+def test_plan_of_an_estate_settles_with_its_hatching(
+    desk: RunningDaemon, make_daemon: Make, tmp_path: Path
+) -> None:
+    path = packed(desk, tmp_path / "estate.egg")
+    attic = make_daemon("attic", LLM_FAKE="1", RAPPD_NAME="attic")
+
+    def is_settled() -> bool:
+        return bool(done(attic, "egg", "plan", path)["plan"]["nothing_to_do"])
+
+    def hatches_again() -> bool:
+        done(attic, "egg", "hatch", path)
+        return is_settled()
+
+    assert not is_settled()
+    assert hatches_again()
+    (attic.home / "twins" / sorted(keys(attic))[0] / "soul.md").unlink()  # something of one of its eggs
+    assert not is_settled()
+    assert hatches_again()
+    (attic.home / "estate.json").unlink()
+    assert not is_settled()
 
 
 def test_member_that_cannot_hatch_is_told_and_the_others_do(
