@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import agent_source
+
+from envelopes.envelope import DONE, HELP, Envelope, new_id
+from neighborhoods.discovery.peers_file import Entry
+from neighborhoods.peer import Peer
+from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.errors import StoreError
+from rappd.federation.peer_tools import PeerToolGateway
+from rappd.federation.session_guests import SessionGuests
+from rappd.sessions.guests import Guest
+from rappd.store import connections
+from rappd.store.store import Store
+from tests.rappd.federation_service.test_legacy import Published
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +65,30 @@ def calls_at(machine: Machine) -> int:
     return int(found)
 
 
-@pytest.mark.parametrize("way", ["call", "broadcast", "agent of a turn"])
-def test_nothing_is_sent_before_its_help_is_committed(machines: tuple[Machine, Machine], way: str) -> None:
+@pytest.fixture
+def kitchen(machines: tuple[Machine, Machine]) -> Iterator[Published]:
+    """A published brainstem that desk knows."""
+    server = Published()
+    server.start()
+    machines[0].owner("POST", "/peers", {"address": server.url})
+    yield server
+    machines[0].owner("POST", "/peers/forget", {"address": server.url})
+    server.stop()
+
+
+@pytest.mark.parametrize("way", ["call", "broadcast", "agent of a turn", "published brainstem"])
+def test_nothing_is_sent_before_its_help_is_committed(
+    machines: tuple[Machine, Machine], kitchen: Published, way: str
+) -> None:
     desk, pi = machines
-    before, answers = calls_at(pi), []
+    answers: list[str] = []
+
+    def sent() -> int:
+        return calls_at(pi) + len(kitchen.asked)
 
     def ask() -> Any:
+        if way == "published brainstem":
+            return desk.call(kitchen.url, text="hello")["state"]
         if way == "call":
             return desk.call("pi", agent="Stamp", args={})["state"]
         if way == "broadcast":
@@ -63,11 +96,72 @@ def test_nothing_is_sent_before_its_help_is_committed(machines: tuple[Machine, M
             return desk.owner("POST", "/call/broadcast", asked)["calls"][0]["state"]
         return "done" in desk.talk("ask pi for the Stamp")["response"] and "done"
 
+    before = sent()
     asking = threading.Thread(target=lambda: answers.append(ask()))
     with locked(desk.home):
         asking.start()
         time.sleep(1)  # the lock lasts that long
-        assert calls_at(pi) == before, "it is not sent while it cannot be recorded"
+        assert sent() == before, "it is not sent while it cannot be recorded"
     asking.join(30)
     assert answers == ["done"]
-    assert calls_at(pi) == before + 1
+    assert sent() == before + 1
+
+
+PEER = Peer("ab" * 32, "pi", "mine", public_key=b"", certificate=b"", sealing_key="", scopes=("*",), paired_at=1)  # fmt: skip
+KITCHEN = Entry("http://kitchen:7071", "kitchen", 7071, True, "list", name="kitchen")
+
+
+class Guests:
+    """A session's guests at desk, whose event log is real; ``asked`` is what they get, with the record at that moment."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.asked = store, list[str]()
+        self.dispatcher = Dispatcher(store)
+        ready = asyncio.Event()
+        ready.set()
+        machines: Any = SimpleNamespace(
+            dispatcher=self.dispatcher,
+            node=SimpleNamespace(id="brainstem_desk", identity=SimpleNamespace(fingerprint="cd" * 32)),
+            available=ready.wait,
+            ready=ready,
+            peer_store=SimpleNamespace(get={PEER.fingerprint: PEER}.get),
+            greeting=lambda fingerprint: SimpleNamespace(agents=()),
+            parts=SimpleNamespace(
+                presence=SimpleNamespace(presence=lambda fingerprint: SimpleNamespace(state="here")),
+                resolver=SimpleNamespace(legacy=self._legacy),
+            ),
+        )
+        calls: Any = SimpleNamespace(ask=self._ask, ask_published=self._ask_published)
+        self.guests = SessionGuests(machines, calls, PeerToolGateway(machines, calls))
+
+    async def say(self, guest: Guest) -> dict[str, Any]:
+        data = {"user_input": "hello", "guest": {"peer": guest.peer, "written": guest.written}}
+        said = Envelope(new_id(), "phone", self.guests.recipient, HELP, data)
+        placed = self.dispatcher.open_thread(said, "brainstem", session="s")
+        return await self.guests.handle(RequestContext(placed, Caller("tether"), "brainstem", records=[]))
+
+    async def _legacy(self) -> list[Entry]:
+        return [KITCHEN]
+
+    async def _ask(self, peer: Peer, asked: Envelope, **_: Any) -> Envelope:
+        return asked.reply(DONE, {"response": await self._ask_published(KITCHEN, asked)})
+
+    async def _ask_published(self, entry: Entry, asked: Envelope, **_: Any) -> str:
+        recorded = [one.id for one in await self.store.thread_events(asked.thread)]
+        self.asked.append("recorded" if asked.id in recorded else "not recorded")
+        return "hello"
+
+
+@pytest.mark.parametrize("guest", [Guest(peer=PEER.fingerprint), Guest(written="kitchen")])
+async def test_guest_of_a_session_is_asked_once_its_help_is_committed(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BUSY_MS", 50)
+    store = await Store.open(tmp_path / "rappd.db")
+    guests = Guests(store)
+    with locked(tmp_path), pytest.raises(StoreError, match="locked"):
+        await guests.say(guest)
+    assert guests.asked == []
+    assert await guests.say(guest) == {"response": "hello"}
+    assert guests.asked == ["recorded"]
+    await store.close()
