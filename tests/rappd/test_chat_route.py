@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import sqlite3
 import threading
 import uuid
 from collections.abc import Callable
@@ -11,6 +13,8 @@ from typing import Any
 
 import pytest
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
+
+from rappd.store import connections
 
 GUID = "11111111-2222-4333-8444-555555555555"
 
@@ -106,6 +110,23 @@ def test_a_repeated_turn_id_is_answered_from_the_record(make_daemon: Callable[..
     assert after["response"] == first["response"]
     assert after["agent_logs"] == first["agent_logs"] == "[Aaa] ran"
     assert (daemon.data / "runs").read_text() == "x"
+
+
+def test_repeat_gets_the_answer_that_could_not_be_recorded(
+    make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "BUSY_MS", 50)
+    daemon = make_daemon(LLM_FAKE="1").start()
+    asked = {"user_input": "go", "turn_id": str(uuid.uuid4()), "session_id": "s"}
+    with contextlib.closing(sqlite3.connect(daemon.home / "rappd.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        refused = daemon.post("/chat", asked)
+    assert (refused.status, refused.json()["code"]) == (503, "unrecorded"), refused.body
+    answer = daemon.post("/chat", asked)
+    assert (answer.status, answer.json().get("response")) == (200, "fake-llm: go")
+    (thread,) = daemon.get("/threads", control=True).json()["threads"]
+    events = daemon.get(f"/threads/{thread['id']}", control=True).json()["events"]
+    assert [one["verb"] for one in events if one["id"] == asked["turn_id"]] == ["HELP", "DONE"], "done once"
 
 
 def test_simultaneous_repeats_run_once(make_daemon: Callable[..., RunningDaemon]) -> None:

@@ -53,6 +53,17 @@ def state(desk: RunningDaemon) -> dict[str, Any]:
     return seen | {"twins": [(one["name"], one["state"]) for one in twins]}
 
 
+def listening() -> set[str]:
+    """The sockets on which this process, and so the daemon in it, takes connections."""
+    own = {str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()}
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}
+
+
 def test_changes_on_a_full_disk_are_refused_with_the_reason(desk: RunningDaemon, disk: FillableDisk) -> None:
     def made(path: str, body: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = desk.post(path, body, control=True).json()
@@ -63,7 +74,7 @@ def test_changes_on_a_full_disk_are_refused_with_the_reason(desk: RunningDaemon,
     made("/neighborhoods", {"name": "Chess"})
     desk.request("PUT", "/neighborhood/schedule", {"rule": "daily 03:00"}, control=True)
     fill(desk, disk)
-    seen, refused = state(desk), 0
+    seen, ports, refused = state(desk), listening(), 0
     for method, path, body in (
         ("POST", "/tokens", {"name": "shed", "caps": ["HELP.brainstem"], "days": 3}),
         ("DELETE", f"/tokens/{token}", None),
@@ -84,7 +95,7 @@ def test_changes_on_a_full_disk_are_refused_with_the_reason(desk: RunningDaemon,
         assert answer.status == 503, (method, path, answer.body)
         assert answer.json()["error"].startswith("The disk is full"), answer.body
         assert answer.json()["do"].startswith("Free some space"), answer.body
-        assert state(desk) == seen, (method, path)
+        assert (state(desk), listening()) == (seen, ports), (method, path)
     assert refused >= 6
     disk.empty()
     desk.stop()

@@ -24,6 +24,9 @@ from fixtures.ssh_server import SshServer
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import MemberError
 from neighborhoods.snapshot.member_transport import AGENTS
+from neighborhoods.snapshot.transports.far_rappd import FarRappd
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.operations.member_eggs import egg_maker
 from tests.neighborhoods.snapshot.test_github_transport import publish
 from twins.installer.signers import Signers
@@ -167,6 +170,19 @@ async def test_probe_machine_that_is_this_one_is_refused(pi: SshServer) -> None:
     found = await pi.transport(own_home=pi.home).probe()
     assert not found.reachable
     assert found.detail == "pi is this machine itself. Take it out of peers.json."
+
+
+async def test_rappd_of_this_machine_itself_is_not_run(pi: SshServer) -> None:
+    program = pi.folder / "bin/rappd"
+    program.write_text('#!/bin/sh\nmkdir "$RAPP_HOME/ran" && echo {}\n')
+    program.chmod(0o755)
+    way = SshDestination.parse(pi.address), SshConnections(pi.control, config=pi.config)
+    with pytest.raises(MemberError) as raised:
+        await FarRappd("pi", *way, own_home=pi.home).run(["twins", "list"], "its twins could not be listed")
+    assert raised.value.with_advice() == "pi is this machine itself. Correct peers.json."
+    assert not (pi.home / "ran").exists()
+    assert (await FarRappd("pi", *way).run(["twins", "list"], "")).code == 0, "positive control"
+    assert (pi.home / "ran").exists()
 
 
 @pytest.mark.needs_root

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from rappd.cli import app
 
 RAPPD = str(Path(sys.executable).parent / "rappd")
 
@@ -99,6 +103,30 @@ def test_text_on_stdin_is_taken_whatever_the_locale(tmp_path: Path, locale: str)
     done = shell(line, tmp_path / "home")
     assert done.returncode == 0, done.stderr
     assert 'name = "caf\u00e9"' in (tmp_path / "home" / "rappd.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "what", "do"),
+    [
+        (errno.ENOSPC, "egg list", "/disk/x: The disk is full.", "make room, then run it again"),
+        (errno.EDQUOT, "doctor", "/disk/x: The disk is full.", "make room, then run it again"),
+        (errno.EMFILE, "egg list", "/disk/x: Too many open files", "ulimit -n 1024, then again"),
+        (errno.ENFILE, "doctor", "/disk/x: Too many open files", "ulimit -n 1024, then again"),
+        (errno.EACCES, "egg list", "/disk/x: Permission denied", "rappd doctor"),
+        (errno.EACCES, "doctor", "/disk/x: Permission denied", "look at its owner and rights"),
+    ],
+)
+def test_failure_of_the_disk_is_told_with_what_helps(
+    number: int, words: str, what: str, do: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), "/disk/x")
+
+    monkeypatch.setattr(app.rappd, "invoke", fails)
+    assert app.run([*words.split(), "--json"]) == 1
+    told = json.loads(capsys.readouterr().err)
+    assert (told["error"].startswith(what), told["do"]) == (True, do), told
 
 
 @pytest.mark.parametrize("verb", ["start", "start --detach", "doctor"])
