@@ -82,7 +82,11 @@ def show(name: str, as_json: bool) -> None:
 
 @twins.command()
 @click.argument("name")
-@click.option("--kind", default="", help="personal (as without it), project, place, buddy, memorial (of somebody who died) …")
+@click.option(
+    "--kind",
+    default="",
+    help="personal (as without it), project, place, buddy, memorial (of somebody who died) …",
+)
 @click.option("--soul", "soul_file", metavar="FILE", default="", help="Its soul; - reads it from stdin.")
 @click.option("--force", is_flag=True, help="Also where a twin of that name lives here.")
 @_JSON
