@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
@@ -88,18 +87,9 @@ def _bindings(text: str) -> Iterable[tuple[str, str]]:
 
 
 def _target(path: Path) -> Path:
-    """The plain file that ``path`` is or leads to."""
+    """The plain file that ``path`` is or leads to. Links to nothing are refused before, with the home."""
     target = Path(os.path.realpath(path))
-    try:
-        kind = target.lstat().st_mode
-    except FileNotFoundError:
-        if not path.is_symlink():
-            return path
-        raise UsageProblemError(
-            f"{path} is a link to {target}, which is not there; nothing was written.",
-            do="make that file, or remove the link",
-        ) from None
-    if not stat.S_ISREG(kind):
+    if target.exists() and not target.is_file():  # as /dev/null, which renaming over it would replace
         raise UsageProblemError(
             f"{_named(path, target)} is no plain file; nothing was written.", do="move it away"
         )

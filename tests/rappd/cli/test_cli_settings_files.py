@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
+from agents.storage.text_file import TextFile
 from rappd.daemon.home import Home
 from rappd.errors import HomeUnusableError, UsageProblemError
+from rappd.settings import files
 from rappd.settings.load import Settings
 from rappd.settings.write import unset, write
 
@@ -95,13 +98,34 @@ def test_a_linked_file_is_written_where_it_is(home: Home, tmp_path: Path) -> Non
     assert Settings.load(home, {}).text("provider.model") == "m"
 
 
-@pytest.mark.parametrize("target", ["nowhere", "folder"])
-def test_a_link_to_no_file_is_refused_by_name(home: Home, tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize(("target", "error"), [("nowhere", HomeUnusableError), ("folder", UsageProblemError)])
+def test_a_link_to_no_file_is_refused_by_name(
+    home: Home, tmp_path: Path, target: str, error: type[Exception]
+) -> None:
     (tmp_path / "folder").mkdir()
     home.env_file.symlink_to(tmp_path / target)
-    with pytest.raises((UsageProblemError, HomeUnusableError), match=target):
+    with pytest.raises(error, match=target):
         write(home, "provider.key", "new")
     assert home.env_file.is_symlink() and not (tmp_path / "nowhere").exists()
+
+
+def test_a_link_to_a_device_leaves_the_device(home: Home, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # in the place of /dev/null, which root could replace
+    home.env_file.symlink_to(tmp_path / "pipe")
+    with pytest.raises(UsageProblemError, match=r"pipe, is no plain file; nothing was written"):
+        files.write(home.env_file, TextFile("", b""), "A=1\n")  # reading a pipe first would wait
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_file_that_cannot_be_written_is_named(home: Home, tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250)  # the new file beside it, which takes its name, would have a longer one
+    target.write_text("A=1\n")
+    home.env_file.symlink_to(target)
+    with pytest.raises(
+        UsageProblemError, match=r"\.env, a link to .*, cannot be written: File name too long"
+    ):
+        write(home, "provider.key", "new")
+    assert target.read_text() == "A=1\n"
 
 
 def test_a_secret_with_backslashes_comes_back(home: Home) -> None:
