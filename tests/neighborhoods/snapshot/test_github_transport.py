@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import time
 import zipfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from aiohttp import web
 from fixtures import member_homes as homes
 
 from neighborhoods.errors import MemberError, MemberRefusedError, MemberUnreachableError, NoSuchMemberError
@@ -273,3 +276,60 @@ async def test_a_host_that_says_nothing_is_given_up_soon(
         assert time.monotonic() - began < 20
     finally:
         server.close()
+
+
+@asynccontextmanager
+async def stopping_midway(folder: Path, asked: list[str]) -> AsyncIterator[str]:
+    """The URL of a repository whose host lists what it has, then sends the first part of it and no more."""
+    commit = "c" * 40
+    shown = f"{commit} HEAD\0multi_ack_detailed side-band-64k ofs-delta shallow symref=HEAD:refs/heads/main agent=git/2\n"
+    lines = ["# service=git-upload-pack\n", "", shown, f"{commit} refs/heads/main\n", ""]
+    packets = [f"{len(line) + 4:04x}{line}" if line else "0000" for line in lines]
+
+    async def listed(request: web.Request) -> web.Response:
+        asked.append("list")
+        kind = "application/x-git-upload-pack-advertisement"
+        return web.Response(text="".join(packets), content_type=kind)
+
+    async def packed(request: web.Request) -> web.StreamResponse:
+        asked.append("pack")
+        response = web.StreamResponse(headers={"Content-Type": "application/x-git-upload-pack-result"})
+        await response.prepare(request)
+        await response.write(f"0034shallow {commit}".encode())
+        await asyncio.Event().wait()
+        return response
+
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=127.0.0.1", "-keyout", folder / "host.key", "-out", folder / "host.crt"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "host.crt", folder / "host.key")
+    app = web.Application()
+    app.router.add_get("/me/garden/info/refs", listed)
+    app.router.add_post("/me/garden/git-upload-pack", packed)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+        yield f"https://127.0.0.1:{runner.addresses[0][1]}/me/garden"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+async def test_a_host_that_stops_midway_is_given_up_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answered(_: object) -> str:
+        return ""
+
+    monkeypatch.setattr(git_clone.GitRepository, "head", answered)
+    monkeypatch.setattr(git_clone, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setitem(git_clone._SAFE, "http.sslVerify", "false")
+    asked: list[str] = []
+    async with stopping_midway(tmp_path, asked) as url, asyncio.timeout(20):
+        with pytest.raises(MemberUnreachableError, match="git failed"):
+            await git_clone.GitRepository("garden", url).clone(tmp_path / "clone")
+    assert asked == ["list", "pack"]

@@ -25,7 +25,7 @@ from neighborhoods.errors import (
 )
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.ssh import SshTransport
-from neighborhoods.snapshot.transports.ssh_connections import SshConnections, sweep_sockets
+from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 
 NEW = "e" * 64
@@ -309,12 +309,21 @@ async def test_control_folder_open_to_others_is_refused(pi: SshServer) -> None:
         await pi.transport().list()
 
 
-def test_folders_of_sockets_that_nobody_uses_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+async def test_folders_of_sockets_that_nobody_uses_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(run))
     for name in ("rappd-ssh-old", "rappd-ssh-used", "rappd-ssh-new", "other"):
-        (tmp_path / name).mkdir(mode=0o700)
-    (tmp_path / "rappd-ssh-used/socket").touch()
+        (run / name).mkdir(mode=0o700)
+    (run / "rappd-ssh-used/socket").touch()
     for name in ("rappd-ssh-old", "rappd-ssh-used", "other"):
-        os.utime(tmp_path / name, (1_700_000_000, 1_700_000_000))
-    sweep_sockets()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "rappd-ssh-new", "rappd-ssh-used"]
+        os.utime(run / name, (1_700_000_000, 1_700_000_000))
+    connections = SshConnections(tmp_path / "control", config=Path("/dev/null"))
+    with pytest.raises(MemberError):  # nobody listens there
+        await SshTransport("pi", SshDestination.parse("127.0.0.1:1"), connections).list()
+    left = {path.name for path in run.iterdir()}  # perhaps with the folder of this connection
+    assert left & {"other", "rappd-ssh-new", "rappd-ssh-used", "rappd-ssh-old"} == {
+        "other", "rappd-ssh-new", "rappd-ssh-used",
+    }  # fmt: skip
