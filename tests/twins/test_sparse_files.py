@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agents.storage.safe_walk import LinkFreeFolder
+from agents.storage.safe_walk import LinkFreeFolder, LinkFreeFolders
 from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.transports import twin_folder
 from tests.twins.eggs.writers.nest import Nest
 from tests.twins.installer.a_home import NOW, AHome
+from twins.eggs.encryption import make_encryption_key, open_file, seal_file
 from twins.eggs.extracting import lay_out
 from twins.eggs.readers.detect import open_egg
+from twins.fs.file_transaction import Location, lay
 from twins.installer.quarantine import QuarantineList
+from twins.merge.egg_merge import merge
 from twins.workspace.fork import fork
 from twins.workspace.twin import mint
 from twins.workspace.workspace import TwinLayout
@@ -55,7 +60,14 @@ def bare(tmp_path: Path) -> Iterator[Nest]:
     yield Nest(tmp_path)
 
 
-def test_holes_stay_holes_where_an_egg_is_hatched(egg: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_holes_stay_holes_where_an_egg_is_hatched(egg: Path, tmp_path: Path, is_sent: bool) -> None:
+    if is_sent:  # to a peer, which gets it sealed
+        secret, recipient = make_encryption_key()
+        seal_file(egg, egg.with_suffix(".age"), recipient)
+        assert egg.with_suffix(".age").stat().st_size < FEW
+        egg.unlink()
+        open_file(egg.with_suffix(".age"), egg, secret)
     assert egg.stat().st_size < FEW
     home = AHome(tmp_path / "elsewhere")
     with open_egg(egg) as opened:
@@ -75,6 +87,31 @@ def test_holes_stay_holes_where_an_egg_is_laid_out(egg: Path, tmp_path: Path) ->
         extract(archive, tmp_path / "raw")
     [found] = (tmp_path / "raw").rglob("disk.img")
     assert_sparse(found)
+
+
+def test_holes_stay_holes_in_a_merge_of_two_eggs(bare: Nest, tmp_path: Path) -> None:
+    ours = bare.pack(target=tmp_path / "ours.egg").path
+    disk_image(bare.workspace.root / "notes/disk.img")
+    theirs = bare.pack(target=tmp_path / "theirs.egg").path
+    (tmp_path / "merged").mkdir()
+    with open_egg(ours) as mine, open_egg(theirs) as other:
+        merge(None, mine, other, tmp_path / "merged")
+    assert_sparse(tmp_path / "merged/notes/disk.img")
+
+
+def test_holes_stay_holes_where_a_file_goes_to_another_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk_image(tmp_path / "from/disk.img")
+    (tmp_path / "to").mkdir()
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refused)
+    with LinkFreeFolders(tmp_path) as opened:
+        lay(Location("from", "disk.img"), Location("to", "disk.img"), opened)
+    assert_sparse(tmp_path / "to/disk.img")
 
 
 def test_holes_stay_holes_in_a_copy_of_a_twin(tmp_path: Path) -> None:
