@@ -335,20 +335,31 @@ def test_claimed_name_stays_inside_quotes(claimed: str) -> None:
 
 def test_fingerprint_of_a_machine_installed_anew_says_revoke_first(both: Both, tmp_path: Path) -> None:
     desk, _ = both
+
+    def refused(selector: str, fingerprint: str) -> None:
+        done = desk.cli("peers", "pair", selector, "--mine", "--fingerprint", fingerprint)
+        assert done.returncode == 5, (selector, done.stdout)
+        assert "rappd peers revoke shed" in done.stderr, (selector, done.stderr)
+
     former = Machine(tmp_path / "former", "shed", LLM_FAKE="1").start()
     address, port = former.address, former.environment["RAPPD_PEERS_PORT"]
     done = desk.cli("peers", "pair", address, "--mine", "--fingerprint", former.fingerprint)
     assert done.returncode == 0, done.stderr
     former.stop()
-    anew = Machine(tmp_path / "anew", "shed", LLM_FAKE="1", RAPPD_PEERS_PORT=port).start()
+    anew = Machine(tmp_path / "anew", "shed", LLM_FAKE="1").start()
+    elsewhere = anew.address
     try:
+        assert desk.cli("peers", "add", elsewhere).returncode == 0
+        refused("shed", anew.fingerprint)  # by its name alone: no peer is known at this address
+        anew.stop()
+        anew.environment["RAPPD_PEERS_PORT"] = port
+        anew.start()
         for selector in ("shed", address):
-            done = desk.cli("peers", "pair", selector, "--mine", "--fingerprint", anew.fingerprint)
-            assert done.returncode == 5, (selector, done.stdout)
-            assert "rappd peers revoke shed" in done.stderr, (selector, done.stderr)
+            refused(selector, anew.fingerprint)
         assert desk.trusted() == {"shed"}
         assert desk.cli("peers", "revoke", "shed", "--yes").returncode == 0
         done = desk.cli("peers", "pair", address, "--mine", "--fingerprint", anew.fingerprint)
         assert done.returncode == 0, done.stderr
     finally:
+        desk.cli("peers", "forget", elsewhere)
         anew.stop()
