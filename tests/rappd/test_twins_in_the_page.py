@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -65,10 +66,14 @@ def _menu(page: Page, name: str, choice: str) -> None:
     page.get_by_role("menuitem", name=choice).click()
 
 
-def _hatch(page: Page, egg: Path) -> None:
+def _hatch(page: Page, egg: Path) -> str:
+    """The number of files by the plan, as "3 files"."""
     page.locator("#main input[type=file]").first.set_input_files(egg)
-    page.get_by_role("button", name="Hatch").click()
+    button = page.get_by_role("button", name="Hatch")
+    files = button.inner_text().removeprefix("Hatch ")
+    button.click()
     expect(page.locator("dialog")).to_have_count(0)
+    return files
 
 
 def test_twin_created_packed_deleted_hatches_elsewhere(
@@ -111,8 +116,8 @@ def test_twin_created_packed_deleted_hatches_elsewhere(
     daemon.stop()
     elsewhere = make_daemon("elsewhere", LLM_FAKE="1").start()
     _open(page, elsewhere)
-    _hatch(page, egg)
-    expect(page.locator(".toast")).to_contain_text("Rose hatched: ")
+    files = _hatch(page, egg)
+    expect(page.locator(".toast")).to_have_text(re.compile(f"^Rose hatched: {files}\\."))
     expect(page.locator(f"[data-key='{key}']")).to_contain_text("talked")
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("No twin lives here yet.")).to_be_visible()
@@ -140,7 +145,8 @@ def test_unknown_signers_egg_waits_and_second_fills_gaps(
     page.keyboard.press("Escape")
     assert not (daemon.home / "twins" / workspace.name).exists()
 
-    _hatch(page, egg)
+    files = _hatch(page, egg)
+    expect(page.locator(".toast")).to_contain_text(f"Gardener hatched: {files}. 1 code file waits")
     page.locator(".toast").get_by_role("button", name="Read").click()
     expect(page.locator(".quarantined")).to_contain_text("hose_agent.py")
     page.get_by_role("button", name="Read and approve").click()

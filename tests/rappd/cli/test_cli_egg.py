@@ -19,6 +19,7 @@ from envelopes.errors import ReportableError
 from rappd.cli import egg_view
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
+from twins.eggs.writers.unread_kinds import NEVER_READ
 
 # The plan.
 
@@ -107,6 +108,7 @@ def test_packing_names_the_file_and_what_stayed_behind(kitchen: Gardener, tmp_pa
         r"✓ gardener: 3 files, [\d.]+ kB, signed\n  \S*g\.egg\n  left out: \.env may hold secrets\n",
         done.stdout,
     )
+    assert done.stderr.count(NEVER_READ) == 1
     assert kitchen.home.cli("egg", "pack", "gardener", "-o", str(tmp_path / "g.egg")).returncode == 9
     packed = json.loads(kitchen.home.cli("egg", "pack", "gardener", "--json").stdout)["packed"]
     assert Path(packed["path"]).parent == kitchen.home.home / "eggs" / kitchen.key

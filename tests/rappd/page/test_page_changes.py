@@ -101,6 +101,36 @@ async def test_undo_stays_ten_seconds_and_waits_under_the_pointer(site: Any) -> 
         await expect(page.locator(".toast")).to_have_count(0)
 
 
+async def test_a_memory_is_added_in_the_page(site: Any) -> None:
+    refusal = {"error": "The memory is too long.", "do": "Shorten it.", "code": "usage"}
+    site.daemon.scripted["POST /memories"] = [(400, refusal), (200, {"status": "ok"})]
+    async with site.opened("#/agents/memory") as page:
+        await page.get_by_label("About whom").select_option(label="Ada's phone, 3")
+        await page.get_by_role("button", name="Add a memory").click()
+        dialog = page.get_by_role("dialog", name="Add a memory")
+        await expect(dialog.get_by_label("Memory", exact=True)).to_be_focused()
+        await page.keyboard.type("The boiler is serviced in May.")
+        await dialog.get_by_label("Words to file it under").fill("house, boiler ,")
+        await dialog.get_by_role("button", name="Add").click()
+        await expect(dialog.locator(".problem")).to_contain_text("The memory is too long.")
+        seen = len(site.daemon.requests("/memories/people"))
+        await dialog.get_by_role("button", name="Add").click()
+        await expect(page.locator("dialog")).to_have_count(0)
+        await expect(page.locator(".toast")).to_have_text("The memory is added.")
+        assert len(site.daemon.requests("/memories/people")) > seen, "the list is fetched anew"
+    asked = [body for _, body in site.daemon.requests("/memories") if body]
+    assert (
+        asked[0]
+        == asked[1]
+        == {
+            "message": "The boiler is serviced in May.",
+            "theme": "fact",
+            "tags": ["house", "boiler"],
+            "user_guid": "11111111-2222-4333-8444-555555555555",
+        }
+    )
+
+
 async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None:
     async with site.opened("#/agents") as page:
         card = page.locator("[data-file='mail_agent.py']")
@@ -236,6 +266,29 @@ async def test_found_model_server_is_used_after_a_yes(site: Any) -> None:
     assert [body for _, body in site.daemon.requests("/models/local") if body] == [
         {"server": OFFERED["server"]}
     ]
+
+
+async def test_a_view_offers_a_model_once(site: Any) -> None:
+    found: dict[str, Any] = {"offered": None, "refused": []}
+    none = {"name": "no model", "model": "", "where": "here", "state": "no model"}
+    health = {"name": "desk", "node": "desk_4f2a", "agents": ["Clock"], "voice_mode": False, "provider": none}
+    site.daemon.scripted["GET /health"] = [(200, health)]
+    site.daemon.scripted["GET /models/local"] = [(200, lambda: found)]
+    connect = "\n\nFor open questions connect a model: rappd models connect"
+    for said in ("one", "two"):
+        site.daemon.script[said] = site.answer(f"(no model) {said}{connect}")
+    async with site.opened() as page:
+        offer = page.get_by_role("link", name="Connect a model")
+        for said in ("one", "two"):
+            await site.ask(page, said)
+            await expect(page.locator(".answer").last).to_have_text(f"(no model) {said}")
+            await expect(offer).to_have_count(1)
+        await expect(page.locator(".turn").last).to_contain_text("Connect a model")
+        found["offered"] = OFFERED
+        await page.reload()
+        await expect(page.locator("#offer").get_by_role("button", name="Use it")).to_be_visible()
+        await expect(page.locator(".answer").last).to_have_text("(no model) two")
+        await expect(offer).to_have_count(0)
 
 
 async def test_local_model_postponed_can_be_chosen_in_settings(site: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -41,6 +42,23 @@ LONGEST_LINE = """() => {
   }
   return Math.max(...lines);
 }"""
+SCROLLED = """(top) => {
+  const main = document.getElementById("main");
+  main.scrollTop = top;
+  return main.scrollTop > 50;
+}"""
+FULL = {
+    "agents": "[data-file]",
+    "agents/memory": ".memory",
+    "agents/edit/clock_agent.py": ".editor-actions button",
+    "twins": ".twin",
+    "twins/eggs": ".line-row",
+    "twins/archived": "[aria-label='Delete Moss']",
+    "machines/neighborhood": ".nb-snapshot",
+    "activity": ".row",
+    "settings": ".server-card",
+}
+"""Pages, and what stands there once they are drawn."""
 TOAST = "async () => (await import('/web/components/ui/toast.js')).toast('Ready.', {actions: [{label: 'Try', run() {}}]})"
 
 
@@ -58,13 +76,31 @@ async def test_tabs_keep_their_place(site: Any) -> None:
 @pytest.mark.parametrize("size", [(390, 500), (1280, 500)])
 async def test_toast_covers_no_button(site: Any, size: tuple[int, int]) -> None:
     viewport = {"width": size[0], "height": size[1]}
-    async with site.opened("#/agents", viewport=viewport) as page:
-        await page.locator(".card").first.wait_for()
-        await page.evaluate(TOAST)
-        await page.locator(".toast").wait_for()
-        with contextlib.suppress(PlaywrightError):  # the page makes room once the toast is measured
-            await page.wait_for_function(f"({COVERED})().length === 0")
-        assert await page.evaluate(COVERED) == []
+    async with site.opened(viewport=viewport) as page:
+        for page_id, shown in FULL.items():
+            await page.evaluate("place => { location.hash = `#/${place}` }", page_id)
+            await page.locator(shown).first.wait_for()
+            await page.evaluate(TOAST)
+            await page.locator(".toast").wait_for()
+            with contextlib.suppress(PlaywrightError):  # the page makes room once the toast is measured
+                await page.wait_for_function(f"({COVERED})().length === 0", timeout=5000)
+            assert await page.evaluate(COVERED) == [], page_id
+
+
+async def test_not_saved_stands_beside_save_wherever_one_reads(site: Any) -> None:
+    async with site.opened("#/agents/edit/clock_agent.py", viewport={"width": 1280, "height": 400}) as page:
+        await page.get_by_role("textbox", name="Text of").click()
+        await page.keyboard.type("# mine")
+        state, save = page.locator(".editor-state"), page.get_by_role("button", name="Save", exact=True)
+        await expect(state).to_contain_text("Not saved")
+        for top in (0, 9999):
+            assert await page.evaluate(SCROLLED, top) == bool(top)
+            for one in (state, save):
+                await expect(one).to_be_in_viewport(ratio=1)
+            words, button = await state.bounding_box(), await save.bounding_box()
+            assert words is not None and button is not None
+            assert 0 <= button["x"] - (words["x"] + words["width"]) < 40
+            assert words["y"] < button["y"] + button["height"] and button["y"] < words["y"] + words["height"]
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920])
@@ -82,8 +118,10 @@ async def test_no_name_is_broken_inside_a_word(site: Any, width: int) -> None:
 @pytest.mark.parametrize(("width", "columns"), [(1280, 1), (1920, 2)])
 async def test_lines_are_as_long_as_one_reads_well(site: Any, width: int, columns: int) -> None:
     async with site.opened("#/settings", viewport={"width": width, "height": 900}) as page:
-        await page.locator(".card").nth(1).wait_for()
-        assert 70 <= await page.evaluate(LONGEST_LINE) <= 105
+        for page_id in FULL:  # Settings last, whose cards are counted
+            await page.evaluate("place => { location.hash = `#/${place}` }", page_id)
+            await page.locator(FULL[page_id]).first.wait_for()
+            assert 70 <= await page.evaluate(LONGEST_LINE) <= 100, page_id
         grid = (
             "getComputedStyle(document.querySelector('.column .cards')).gridTemplateColumns.split(' ').length"
         )

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
+
+from tests.rappd.page.machine_rows import PI, SHED, bodies, listing, paired, sent
+from twins.eggs.writers.unread_kinds import NEVER_READ
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -69,10 +72,6 @@ async def drop(page: Page, *names: str) -> None:
         }""",
         list(names),
     )
-
-
-def bodies(site: Any, path: str) -> list[Any]:
-    return [body for _, body in site.daemon.requests(path) if body is not None]
 
 
 async def test_twins_have_cards_and_navigation_counts_them(site: Any) -> None:
@@ -214,6 +213,24 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
     assert bodies(site, "/eggs/rollback") == [{"receipt": "r1", "even_if_changed": False}]
 
 
+async def test_plan_with_nothing_to_do_says_so_and_offers_nothing(site: Any) -> None:
+    nothing = {"create": group(), "quarantine": group(), "nothing_to_do": True}
+    here = planned("one", **nothing, keep=group(("rappid.json", "identity", SAME)))
+    site.daemon.scripted["POST /eggs"] = [
+        (200, opened_egg(here)),
+        (200, opened_egg(planned("two", **nothing))),
+    ]
+    async with site.opened("#/twins") as page:
+        dialog = page.locator("dialog")
+        for said in ("All of it is here already.", "Nothing would be written: what differs stays yours."):
+            await drop(page, "rose.egg")
+            await expect(dialog.locator(".dialog-foot")).to_contain_text(said)
+            await expect(dialog.get_by_role("button", name="Hatch")).to_have_count(0)
+            await dialog.locator(".dialog-foot").get_by_role("button", name="Close").click()
+            await expect(dialog).to_have_count(0)
+    assert site.daemon.requests("/eggs/hatch") == []
+
+
 async def test_plan_with_env_shows_names_and_approves_file(site: Any) -> None:
     env = {"path": ".env", "names": ["WEATHER", "GREETING"], "never_taken": ["PATH"], "problem": ""}
     plan = planned("one", variables=[env], quarantine=group((".env", "env", "")))
@@ -345,6 +362,50 @@ async def test_packing_gives_file_and_draggable_egg(site: Any, tmp_path: Path) -
     asked = bodies(site, "/eggs/pack")
     assert len({body.pop("work") for body in asked}) == 2
     assert asked == [{"twin": "rose-7e18"}] * 2
+
+
+async def test_own_eggs_come_first_by_their_name_and_compare_last(site: Any) -> None:
+    async with site.opened("#/twins/eggs") as page:
+        own = page.locator("main .group").first
+        await expect(own.locator("li p").first).to_have_text("Rose.egg")
+        await expect(own).not_to_contain_text("2026-twin")  # as its file is called
+        titles = ["Packed here", "Hatched here", "Senders you trust", "Compare two eggs"]
+        await expect(page.locator("main .group h2")).to_have_text(titles)
+
+
+async def test_a_twin_is_sent_from_its_own_card(site: Any) -> None:
+    packed = {"path": "/h/eggs/rose-7e18/now-twin.egg", "size": 9, "files": 2, "left_out": []}
+    sent(site, "GET", "/peers", 200, listing(paired("pi", PI), paired("shed", SHED)))
+    sent(site, "POST", "/eggs/pack", 200, {"packed": packed, "link": ""})
+    sent(site, "POST", "/eggs/send", 200, {"sent": {"state": "done", "name": "Rose", "peer": "shed"}})
+    async with site.opened("#/twins") as page:
+        await page.get_by_role("button", name="More for Rose").click()
+        await page.get_by_role("menuitem", name="Send").click()
+        await page.get_by_label("To").select_option(label="shed")
+        await page.locator("dialog").get_by_role("button", name="Send").click()
+        await expect(page.locator(".toast")).to_have_text("Sent. Rose waits for approval on shed.")
+    assert [body["twin"] for body in bodies(site, "/eggs/pack")] == ["rose-7e18"]
+    assert bodies(site, "/eggs/send") == [{"path": packed["path"], "peer": SHED}]
+
+
+async def test_limits_of_the_secret_scan_are_told_once(site: Any) -> None:
+    packed = {"path": "/h/eggs/rose-7e18/now-twin.egg", "size": 9, "files": 2, "left_out": []}
+    sent(site, "POST", "/eggs/pack", 200, {"packed": packed, "link": ""})
+    held: list[Route] = []
+    async with site.opened("#/twins", script="0") as page:  # a page of its own, for the route
+        await page.route("**/eggs/pack", lambda route: held.append(route))
+        limits = page.get_by_text(NEVER_READ)
+        for name in ("Rose", "Pip"):
+            await page.get_by_role("button", name=f"Pack {name}").click()
+            await expect(page.get_by_text(f"Packing {name}.egg…")).to_be_visible()
+            await expect(limits).to_have_count(1)
+        for route in held:
+            await route.continue_()
+        await expect(page.get_by_role("button", name="Save Pip.egg")).to_be_visible()
+        await page.get_by_role("button", name="Pack Fern").click()
+        await expect(page.get_by_text("Packing Fern")).to_be_visible()
+        await expect(limits).to_have_count(0)
+        await page.unroute_all(behavior="ignoreErrors")
 
 
 async def test_lineage_is_a_picture_a_walk_and_a_text(site: Any) -> None:
