@@ -53,6 +53,7 @@ _CLAUSE = re.compile(
     r"""\b(kind|name_prefix|name_regex|stopped_for_days|exclude_kinds)\s*=\s*("[^"]*"|'[^']*'|\S+)"""
 )
 _NAMES = 8
+_STATES = {"awake": "running"}
 
 
 class FleetAgent(BasicAgent):
@@ -140,7 +141,7 @@ def _in_words(row: dict[str, Any]) -> str:
     name = f"{row['name']} (this machine)" if row["peer"] == "self" else str(row["name"])
     if not row["reachable"]:
         return _said_of(name, row["detail"] or "no answer")
-    said = [row["health"] or "here"]
+    said = [_STATES.get(row["health"], row["health"]) or "here"]
     if row["rappd_version"]:
         said.append(f"rappd {row['rappd_version']}")
     if row["free_bytes"] >= 0:

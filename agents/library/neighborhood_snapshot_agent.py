@@ -51,7 +51,7 @@ ACTIONS = ("snapshot", "inspect", "list_eggs", "schedule")
 _FLAGS = {
     "include_archived": "Archived twins, too",
     "include_twin_workspaces": "False lists the twins and leaves their files behind",
-    "include_stopped_twins": "False leaves out twins of this machine that sleep",
+    "include_stopped_twins": "False leaves out twins of this machine that are stopped",
     "include_brainstem_core": "False leaves out the soul and the kernel",
     "include_brainstem_data": "False leaves out the brainstem's memory",
     "include_global_state": "False leaves out the few kept files of the home",

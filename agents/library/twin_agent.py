@@ -218,10 +218,8 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "purge":
             found = request("twins.purge", twin=twin, confirm=confirm, reason=reason)
             if confirm:
-                return _moved(found, "purged", "Gone for good")
-            ask = (
-                f'It would end for good, with all it has. Nothing was done yet: "yes, purge {twin}" does it.'
-            )
+                return _moved(found, "purged", "Deleted")
+            ask = f'It would be deleted, with all it has. Nothing was done yet: "yes, purge {twin}" does it.'
             return {**found, "message": ask}
         case "list_archived":
             return _in_a_row(request("twins.archived"), "archived", "Set aside")

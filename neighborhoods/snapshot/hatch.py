@@ -329,7 +329,7 @@ async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> No
                 await hooks.boot(one.plan.ground.root.name, one.unit.port)
                 done.booted.append(one.unit.key)
             except ReportableError as problem:
-                done.failed.append(f"{one.unit.name} is hatched and does not wake: {problem}")
+                done.failed.append(f"{one.unit.name} is hatched and could not be started: {problem}")
 
 
 def _reported(peer: PeerPlan, problem: Exception) -> ReportableError | OSError:

@@ -166,9 +166,9 @@ def _is_published(daemon: ControlClient, peer: str) -> bool:
 def _unprotected_is_fine(peer: str, as_json: bool) -> bool:
     if as_json or not interactive():
         raise ConfirmationNeededError(
-            f"{peer} speaks plain http: others can read along. Nothing was sent.", do="Add --yes."
+            f"{peer} speaks plain http: others can read what is said. Nothing was sent.", do="Add --yes."
         )
-    question = f"{strip_control(peer)} speaks plain http: others on the way can read along. Send?"
+    question = f"{strip_control(peer)} speaks plain http: others on the way can read what is said. Send?"
     return click.confirm(question, default=False, err=True)
 
 

@@ -113,7 +113,7 @@ def pack(
     if done["signature"]:
         print_out(f"  {tilde(done['signature'])} {dim('is its signature')}")
     if unread := in_words(done["unread"]):
-        print_out(dim(f"  not looked into for secrets: {unread}"))
+        print_out(dim(f"  not scanned for secrets: {unread}"))
     for one in done["odd_names"][:_SHOWN]:
         print_out(
             f"{status_mark('note')} {strip_control(one['path'])} is packed, and nobody will install it: {strip_control(one['why'])}"

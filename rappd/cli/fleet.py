@@ -29,6 +29,7 @@ _PARTIAL = 7
 _NAMES = 8
 _STATUS_SECONDS = 20.0
 _ARCHIVE_SECONDS = 60.0
+_STATES = {"awake": "running"}
 
 
 @click.group(cls=SuggestingGroup)
@@ -147,7 +148,7 @@ def _show_status(rows: list[dict[str, Any]]) -> None:
     cells = [
         [
             strip_control(row["name"]),
-            row["health"] or ("here" if row["reachable"] else "no answer"),
+            _STATES.get(row["health"], row["health"]) or ("here" if row["reachable"] else "no answer"),
             strip_control(row["rappd_version"]) or "-",
             format_bytes(row["free_bytes"]) if row["free_bytes"] >= 0 else "-",
             "-" if row["twins"] is None else str(row["twins"]),

@@ -200,7 +200,7 @@ def add(address: str, as_json: bool) -> None:
     added = found["added"]
     if added["legacy"]:
         print_status(
-            "good", f"{added['address']} is written down. It speaks plain http: others can read along."
+            "good", f"{added['address']} is written down. It speaks plain http: others can read what is said."
         )
     elif added["name"]:
         name = called(added["name"], added["fingerprint"])

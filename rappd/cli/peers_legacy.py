@@ -41,7 +41,7 @@ def legacy() -> None:
 def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: bool) -> int:
     """Let published brainstems at these addresses talk here, over plain http.
 
-    They may chat, and use no agent but those named. Others on the network can read along.
+    They may chat, and use no agent but those named. Others on the network can read what is said.
     """
     daemon = ControlClient(Home.here())
     if not yes:
@@ -51,7 +51,7 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
             raise ConfirmationNeededError(
                 f"Talk with {who} would go over plain http; nothing was opened.", do="Add --yes."
             )
-        question = f"Talk with {who} goes over plain http: others can read along. Open?"
+        question = f"Talk with {who} goes over plain http: others can read what is said. Open?"
         if not click.confirm(question, default=False, err=True):
             print_err("Nothing was opened.")
             return ConfirmationNeededError.exit_code
@@ -111,7 +111,7 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
         return
     if row["open"]:
         print_out(
-            f"{status_mark('good')} Open at {', '.join(row['listening'])}, plain http: others can read along."
+            f"{status_mark('good')} Open at {', '.join(row['listening'])}, plain http: others can read what is said."
         )
     else:
         print_status("note", f"It should be open, and is not: {row.get('trouble') or 'rappd is starting.'}")

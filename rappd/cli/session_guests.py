@@ -107,7 +107,7 @@ def _check_protected(daemon: ControlClient, session: str, name: str, *, yes: boo
     plain = any(one["plain"] and one["name"] == name.casefold() for one in possible)
     if not plain or yes:
         return
-    question = f"{strip_control(name)} speaks plain http: others on the way can read along."
+    question = f"{strip_control(name)} speaks plain http: others on the way can read what is said."
     if as_json or not interactive() or not click.confirm(f"{question} Invite?", default=False, err=True):
         raise ConfirmationNeededError(f"{question} Nothing was changed.", do="Add --yes.")
 

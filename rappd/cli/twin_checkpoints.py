@@ -56,7 +56,7 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
         print_json({"checkpoint": made})
         return
     what = f"{count(made['files'], 'file')}, {count(made['records'], 'record')}, {format_bytes(made['size'])}"
-    print_out(f"{status_mark('good')} {strip_control(found['name'])} is kept as it is now: {what}")
+    print_out(f"{status_mark('good')} Checkpoint of {strip_control(found['name'])} saved: {what}")
     print_out(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
 
 

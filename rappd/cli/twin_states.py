@@ -1,4 +1,4 @@
-"""``rappd twins archive``, ``unarchive`` and ``purge``: set aside, brought back, ended for good."""
+"""``rappd twins archive``, ``unarchive`` and ``purge``: set aside, brought back, deleted."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def unarchive(name: str, as_json: bool) -> int:
 @_YES
 @_JSON
 def purge(name: str, reason: str, yes: bool, as_json: bool) -> int:
-    """End an archived twin for good: all it had is deleted."""
+    """Delete an archived twin, with all it had."""
     meant = _purge(name, "", confirm=False)
     if not yes and not _agreed(meant, "purge", as_json):
         return _nothing_done(meant, "purge", as_json)

@@ -91,7 +91,7 @@ def show(name: str, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Also where a twin of that name lives here.")
 @_JSON
 def new(name: str, kind: str, soul_file: str, force: bool, as_json: bool) -> None:
-    """Bring a twin into the world."""
+    """Create a twin."""
     text = text_of(soul_file) if soul_file else ""
     found = ask(
         lambda daemon: daemon.post("/twins", {"name": name, "kind": kind, "soul": text, "unique": not force}),

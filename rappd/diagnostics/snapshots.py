@@ -51,7 +51,7 @@ def check_snapshots(visit: CheckContext) -> Iterator[Finding]:
         yield Finding("Snapshot", "bad", what, "rappd neighborhood snapshot")
     elif newest.missing:
         what = f"{newest.name} lacks {', '.join(newest.missing[:3])}"
-        yield Finding("Snapshot", "note", what, "wake what is missing, then rappd neighborhood snapshot")
+        yield Finding("Snapshot", "note", what, "start what is missing, then rappd neighborhood snapshot")
     elif newest.left_behind:
         what = f"{newest.name} left {', '.join(newest.left_behind[:3])} behind"
         yield Finding(

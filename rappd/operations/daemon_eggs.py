@@ -276,7 +276,7 @@ class DaemonEggOperations:
             if (self._tenants.layout.active(key) / "rappid.json").exists():
                 await self._tenants.boot(key)
         except ReportableError as problem:  # hatched is hatched; that it sleeps is seen in the list
-            log.warning("%s sleeps on: %s", key, problem)
+            log.warning("%s stays stopped: %s", key, problem)
         finally:
             self._tenants.let_go_port(key)
 

@@ -94,7 +94,7 @@ class TwinHostApi:
     async def _stop(self, selector: str) -> dict[str, Any]:
         twin = await self._twin(selector)
         when = "" if await self._living.let_sleep(twin.key) else " as soon as it has answered"
-        return {**who_is(twin), "message": f"{twin.name} sleeps{when}."}
+        return {**who_is(twin), "message": f"{twin.name} is stopped{when}."}
 
     async def _fork(self, selector: str, name: str) -> dict[str, Any]:
         twin = await self._twin(selector)

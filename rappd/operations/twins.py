@@ -75,7 +75,7 @@ class TwinOperations:
         return {**who_is(twin), "message": f"It is {twin.name} now."}
 
     async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
-        """A new twin that begins as a copy; the original sleeps meanwhile, and is started again."""
+        """A new twin that begins as a copy; the original is stopped meanwhile, and is started again."""
         original = await asyncio.to_thread(find_active, self._places, selector)
         async with self._living.resting(original.key):
             done = await asyncio.to_thread(
@@ -86,16 +86,16 @@ class TwinOperations:
         return {**await self._newcomer(done.twin), "files": done.files, "left": left, "message": text}
 
     async def boot(self, selector: str) -> dict[str, Any]:
-        """Wakes a twin on a port of its own."""
+        """Starts a twin on a port of its own."""
         twin = await asyncio.to_thread(find_active, self._places, selector)
         port = await self._living.boot(twin.key)
         return {**who_is(twin), "port": port, "message": f"{twin.name} is running on port {port}."}
 
     async def stop(self, selector: str) -> dict[str, Any]:
-        """Lets a twin sleep."""
+        """Stops a twin."""
         twin = await asyncio.to_thread(find_active, self._places, selector)
         await self._living.stop(twin.key)
-        return {**who_is(twin), "message": f"{twin.name} sleeps."}
+        return {**who_is(twin), "message": f"{twin.name} is stopped."}
 
     async def soul(self, selector: str) -> dict[str, Any]:
         """The soul in force, and its history: ``{number, at, reason}``, oldest first."""

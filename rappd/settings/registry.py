@@ -44,7 +44,7 @@ SETTINGS = (
     Setting("soul_path", "SOUL_PATH", "text", "soul.md", "The soul, relative to the workspace."),
     Setting("agents_path", "AGENTS_PATH", "text", "agents", "The agents folder, relative to the workspace."),
     Setting("voice_mode", "VOICE_MODE", "switch", "off", "Answers carry a spoken form.", live=True),
-    Setting("twin_mode", "TWIN_MODE", "switch", "off", "Answers carry the twin's aside.", live=True),
+    Setting("twin_mode", "TWIN_MODE", "switch", "off", "Answers carry the twin's comment.", live=True),
     Setting("voice_zip_password", "VOICE_ZIP_PASSWORD", "text", "", "Opens voice.zip.", secret=True, live=True),
     Setting("provider.use", "RAPPD_MODEL_USE", "choice", "auto", "Where answers come from; auto takes the first that is set up.",
             live=True, choices=MODEL_USES),

@@ -125,7 +125,7 @@ class AgentEditor:
 def why_read_only(filename: str, origin: str, waits: bool, content: bytes) -> str:
     """The reason why an agent file cannot be edited, for people; "" when it can."""
     if origin == "shipped":
-        return "It came with rappd. Make a copy to change it."
+        return "It is built in. Make a copy to change it."
     if origin != YOURS:
         return f"It comes from {origin.removeprefix('source ')}. Make a copy to change it."
     if waits:

@@ -128,7 +128,7 @@ class Tenants:
         if tenant is None or not tenant.active_requests:
             await self.stop(key)
             return True
-        self.once_answered(key, "the sleep", partial(self._stop_unless_stopped, tenant))
+        self.once_answered(key, "the stop", partial(self._stop_unless_stopped, tenant))
         return False
 
     def is_answering(self, key: str) -> bool:
@@ -200,7 +200,7 @@ class Tenants:
             try:
                 await self.boot(key)
             except (NoSuchTwinError, TwinConflictError) as problem:  # gone, or set aside
-                log.info("the twin %s sleeps on: %s", key, problem)
+                log.info("the twin %s stays stopped: %s", key, problem)
                 await asyncio.to_thread(self._wakes.forget, key)
             except Exception:
                 log.exception("the twin %s could not be booted", key)

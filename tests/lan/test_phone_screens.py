@@ -175,7 +175,7 @@ def test_screens_without_a_private_line(desk: Daemon, browser: Browser) -> None:
     phone, shown = Phone(browser, desk), window(desk)
     phone.page.add_init_script(WITHOUT_UDP)
     phone.page.goto(shown["links"][0])
-    says(phone.page, "This Wi-Fi blocks the private line. Others on it could read along.")
+    says(phone.page, "This Wi-Fi blocks the private line. Others on it could read what is said.")
     seen(phone, "websocket")
     phone.page.get_by_role("button", name="Stop").click()
     says(phone.page, "Stopped. Nothing was shared.")

@@ -230,7 +230,7 @@ def test_phone_without_udp_asks_before_a_websocket_then_talks(place: Place) -> N
     phone.page.on("websocket", lambda socket: sockets.append(socket.url))
     window = place.desk.ask("POST", "/devices/window", {})
     phone.page.goto(window["links"][0])
-    phone.page.get_by_text("Others on it could read along.").wait_for()
+    phone.page.get_by_text("Others on it could read what is said.").wait_for()
     assert same_weight(phone.page, "Stop", "Talk anyway")
     phone.page.get_by_role("button", name="Stop").click()
     phone.page.get_by_text("Stopped. Nothing was shared.").wait_for()
@@ -259,7 +259,7 @@ def test_phone_that_stops_in_a_session_sends_nothing(place: Place) -> None:
     sockets: list[str] = []
     phone.page.on("websocket", lambda socket: sockets.append(socket.url))
     phone.page.reload()
-    phone.page.get_by_text("Others on it could read along.").wait_for()
+    phone.page.get_by_text("Others on it could read what is said.").wait_for()
     phone.page.get_by_role("button", name="Stop").click()
     phone.page.get_by_text("Stopped. Nothing was shared.").wait_for()
     assert sockets == [] and not paired_device(place.desk)["connected"]

@@ -148,7 +148,7 @@ def test_editing_is_the_operators_and_only_of_own_files(daemon: RunningDaemon) -
     ):
         assert daemon.request(method, path, body).json()["code"] == "not_operator"
     shipped = daemon.get("/agents/source/manage_memory_agent.py", control=True).json()
-    assert "came with rappd" in shipped["read_only"]
+    assert "built in" in shipped["read_only"]
     for name in ("..%2Fsoul.md", "..%2Fx_agent.py", "basic.py"):
         assert save(daemon, "x = 1", "", name=name).status in (400, 404), name
 

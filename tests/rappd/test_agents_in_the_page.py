@@ -247,7 +247,7 @@ def test_faulty_drop_is_kept_and_opens_in_the_editor(
 
 def test_files_of_others_are_read_only_and_can_be_copied(opened: Open, daemon: RunningDaemon) -> None:
     page = opened("agents/edit/hacker_news_agent.py")
-    expect(page.locator(".editor-note")).to_contain_text("It came with rappd.")
+    expect(page.locator(".editor-note")).to_contain_text("It is built in.")
     expect(page.get_by_role("button", name="Save", exact=True)).to_have_count(0)
     editor(page).focus()
     page.keyboard.type("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -223,6 +224,7 @@ def test_status_tells_of_every_machine(desk: RunningDaemon, servers: Servers) ->
     assert "takes no SSH" in rows["gone"]["detail"]
     shown = desk.cli("fleet", "status").stdout
     assert "IN SNAPSHOT OF" in shown
+    assert re.search(r"^desk +running ", shown, re.MULTILINE)
     assert "✗ gone is there, and takes no SSH" in shown
 
 

@@ -89,14 +89,14 @@ async def fork(request: web.Request) -> web.Response:
 @routes.post("/twins/{twin}/boot")
 @operator_only
 async def boot(request: web.Request) -> web.Response:
-    """Wakes it on a port of its own."""
+    """Starts it on a port of its own."""
     return ok(await _verbs(request).boot(_name(request)))
 
 
 @routes.post("/twins/{twin}/stop")
 @operator_only
 async def stop(request: web.Request) -> web.Response:
-    """Lets it sleep."""
+    """Stops it."""
     return ok(await _verbs(request).stop(_name(request)))
 
 
@@ -173,7 +173,7 @@ async def unarchive(request: web.Request) -> web.Response:
 @routes.post("/twins/{twin}/purge")
 @operator_only
 async def purge(request: web.Request) -> web.Response:
-    """Ends an archived twin for good; only says whom, unless `confirm` is true."""
+    """Deletes an archived twin; only says which, unless `confirm` is true."""
     body = await json_object(request)
     return ok(
         await _verbs(request).purge(

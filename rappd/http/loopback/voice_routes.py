@@ -47,7 +47,7 @@ async def twin(request: web.Request) -> web.Response:
 @routes.post("/twin")
 @routes.post("/twin/toggle")
 async def toggle_twin(request: web.Request) -> web.Response:
-    """Switches the twin's aside; without `enabled` it flips."""
+    """Switches the twin's comment; without `enabled` it flips."""
     daemon = request.app[DAEMON]
     body = await json_object(request)
     await _set(daemon, "twin_mode", switch_field(body, "enabled", tenant_of(request).settings.twin))

@@ -32,7 +32,7 @@ export function chat(session, machine, { onLeave }) {
     onLeave();
   };
   const carried = eggs(session);
-  const unprotected = element("p", { className: "protected", hidden: true }, "This Wi-Fi blocks the private line. Others on it could read along.");
+  const unprotected = element("p", { className: "protected", hidden: true }, "This Wi-Fi blocks the private line. Others on it could read what is said.");
   const explained = element("div", {}, whyNotSecure());
   const menu = element("details", { className: "menu" },
     element("summary", { ariaLabel: "More" }, "⋯"),

@@ -57,7 +57,7 @@ function talkAnyway() {
       screen.replaceChildren(...before);
       resolve(anyway);
     };
-    show("This Wi-Fi blocks the private line. Others on it could read along.",
+    show("This Wi-Fi blocks the private line. Others on it could read what is said.",
       element("p", { className: "hint" }, "Nothing was shared so far."),
       element("div", { className: "buttons" },
         button("Stop", () => answer(false), ""), button("Talk anyway", () => answer(true), "")));

@@ -269,7 +269,7 @@ def test_sentences_about_other_things_stay_elsewhere(
         ),
         (
             "purge Rose",
-            'It would end for good, with all it has. Nothing was done yet: "yes, purge Rose" does it.',
+            'It would be deleted, with all it has. Nothing was done yet: "yes, purge Rose" does it.',
             "Yes, please!",
             {"action": "purge", "rappid_uuid": "Rose", "confirm": True},
         ),
@@ -285,7 +285,7 @@ def test_sentences_about_other_things_stay_elsewhere(
             "do it",
             {"action": "hatch", "egg_path": "home", "target": "local-simulate", "confirm": True},
         ),
-        ("purge Rose", "Gone for good: Rose.", "yes", None),
+        ("purge Rose", "Deleted: Rose.", "yes", None),
         ("purge Rose", "Nothing was done yet: …", "no", None),
         ("purge Rose", "Nothing was done yet: …", "yes, but not today", None),
     ],

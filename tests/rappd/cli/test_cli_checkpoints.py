@@ -58,7 +58,7 @@ def told(daemon: RunningDaemon, noun: str, *arguments: str, exits: int = 0) -> A
 def test_a_twin_is_kept_changed_brought_back_and_undone(home: RunningDaemon, up: bool) -> None:
     root = twin(home, "rose")
     said = run(home, "checkpoint", "rose", "--note", "in bloom").stdout
-    assert re.match(r"✓ rose is kept as it is now: 3 files, 0 records, \S+ (kB|bytes)\n", said)
+    assert re.match(r"✓ Checkpoint of rose saved: 3 files, 0 records, \S+ (kB|bytes)\n", said)
     assert said.endswith("rappd twins rollback rose\n")
     soul = (root / "soul.md").read_text()
     (root / "soul.md").write_text("Withered.\n")

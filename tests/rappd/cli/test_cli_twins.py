@@ -320,7 +320,7 @@ def test_offline_stop_and_fork_count_at_next_start(idle: RunningDaemon) -> None:
         run(idle, "boot", name)
     idle.stop()
     assert {row["state"] for row in told(idle, "twins", "list")} == {"asleep"}
-    assert run(idle, "stop", "stopped") == "✓ stopped sleeps.\n"
+    assert run(idle, "stop", "stopped") == "✓ stopped is stopped.\n"
     run(idle, "fork", "forked")
     run(idle, "archive", "kept")
     run(idle, "unarchive", "kept")

@@ -272,11 +272,11 @@ def test_cartridge_failure_shows_reason_and_changes_nothing(desk: Page, tmp_path
     status = desk.locator(".cartridge-status")
     opened(desk, written(tmp_path, "far", ENDLESS))
     button(desk, "Run").click()
-    expect(status).to_contain_text("It used up its fuel, 100,000 steps, and was stopped.")
+    expect(status).to_contain_text("It reached its limit of 100,000 steps and was stopped.")
     expect(desk.get_by_text("Let it go further, and run it again.")).to_be_visible()
     desk.get_by_label("How far it may go").select_option("up to 1,000,000 steps")
     button(desk, "Run").click()
-    expect(status).to_contain_text("It used up its fuel, 1,000,000 steps, and was stopped.")
+    expect(status).to_contain_text("It reached its limit of 1,000,000 steps and was stopped.")
     for name, source, why in (
         ("lost", "(println nobody)", "The program ended with a mistake: unbound variable: nobody."),
         ("open", "(println 1", "The program cannot be read: main:1:1: unclosed delimiter '('."),
@@ -423,7 +423,7 @@ def test_cartridge_more_steps_keeps_inputs(desk: Page, tmp_path: Path) -> None:
     desk.keyboard.press("Enter")
     expect(desk.get_by_text("1 thing given that it has not taken yet.")).to_be_visible()
     button(desk, "Run").click()
-    expect(desk.locator(".cartridge-status")).to_contain_text("It used up its fuel")
+    expect(desk.locator(".cartridge-status")).to_contain_text("It reached its limit of")
     expect(desk.get_by_text("1 thing given that it has not taken yet.")).to_be_visible()
     desk.get_by_label("How far it may go").select_option("up to 1,000,000 steps")
     button(desk, "Run").click()

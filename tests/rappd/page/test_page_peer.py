@@ -12,6 +12,11 @@ from tests.rappd.page.machine_rows import PI, SHED, THREAD, bodies, listing, pai
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
+MANUAL = """<img src=x onerror=alert(1)>\u202eWarm, as the one that asks
+feels it. Call it with a place, or with none for the room where it hangs.
+
+Units: Celsius."""
+
 
 async def test_what_a_peer_may_do_is_chosen_and_undone(site: Any) -> None:
     row = paired("pi", PI, scopes=["EGG", "HELP.gardener.*"])
@@ -41,12 +46,13 @@ async def test_what_a_peer_may_do_is_chosen_and_undone(site: Any) -> None:
 
 
 async def test_a_peer_is_asked_and_its_answer_is_text(site: Any) -> None:
-    agents = [{"name": "Thermo<b>meter", "description": "<img src=x onerror=alert(1)>\u202eWarm."}]
+    agents = [{"name": "Thermo<b>meter", "description": MANUAL}]
     peer_shown(site, paired("pi", PI), agents_here=agents, twins_here=["Gardener"])
     call = {"id": "x", "peer": "pi", "state": "done", "thread": THREAD, "seconds": 0.2}
     sent(site, "POST", "/call", 200, {"call": call | {"result": "<script>alert(1)</script>\n18.4 °C\u202e"}})
     async with site.opened(f"#/machines/peer/{PI}") as page:
-        await expect(page.locator(".peer-agents")).to_contain_text("<img src=x onerror=alert(1)>Warm.")
+        brief = page.locator(".peer-agents p")
+        await expect(brief).to_have_text("<img src=x onerror=alert(1)>Warm, as the one that asks feels it.")
         await page.get_by_label("Who answers").select_option(label="Thermo<b>meter")
         await page.get_by_label("What to ask").fill("how warm is it?")
         await page.keyboard.press("Enter")
@@ -183,7 +189,7 @@ async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
         ("nearby", "nearby"),
         ("last address", "last address"),
         ("list", "the list in peers.json"),
-        ("typed", "a typed address"),
+        ("typed", "an address added by hand"),
     ],
 )
 async def test_peer_card_names_its_address_source(site: Any, rung: str, words: str) -> None:

@@ -80,16 +80,18 @@ def test_a_twin_that_lets_itself_sleep_answers_first(farm: Farm) -> None:
     given = {"action": "stop", "rappid_uuid": key}
     farm.model.will(calls(("Twin", given)), says("Good night."))
     assert farm.says_to(key, "sleep now")["response"] == "Good night."
-    assert "dozy sleeps as soon as it has answered." in farm.model.results()["Twin"]
+    assert "dozy is stopped as soon as it has answered." in farm.model.results()["Twin"]
     farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "asleep")
 
     farm.boot(key)
     ran = farm.post(f"/twins/{key}/agents/run", {"agent": "Twin", "args": given}).json()
-    assert "dozy sleeps as soon as it has answered." in ran["result"]
+    assert "dozy is stopped as soon as it has answered." in ran["result"]
     farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "asleep")
 
     farm.boot(key)
-    assert "dozy sleeps." in farm.runs("", "Twin", **given), "nobody talks with it, so it sleeps at once"
+    assert "dozy is stopped." in farm.runs("", "Twin", **given), (
+        "nobody talks with it, so it is stopped at once"
+    )
     assert farm.rows()[key]["state"] == "asleep"
 
 

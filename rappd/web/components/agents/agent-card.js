@@ -14,7 +14,7 @@ import { toast } from "../ui/toast.js";
 import { routesOf } from "../twins/twins-state.js";
 
 const UNDO_SECONDS = 10;
-const ORIGINS = { yours: "yours", shipped: "came with rappd" };
+const ORIGINS = { yours: "yours", shipped: "built in" };
 
 /** The card of `card` from `file`, of the brainstem or the twin `key`. `tryIt(words, key)` starts a try. */
 export function agentCard(file, card, { tryIt, key = "" }) {
@@ -51,7 +51,7 @@ export function stateOf(card) {
   return card.shadowed_by ? "shadowed" : "ready";
 }
 
-/** "came with rappd · time_agent.py" */
+/** "built in · time_agent.py" */
 export function origin(file, card) {
   const from = ORIGINS[card.origin] ?? card.origin?.replace(/^source /, "from ");
   const others = file.agents.filter((name) => name !== card.name);

@@ -34,7 +34,7 @@ const OVER = {
 };
 
 function failed({ category, message, resource, limit }) {
-  if (resource === "steps") return `It used up its fuel, ${steps(limit)}, and was stopped.`;
+  if (resource === "steps") return `It reached its limit of ${steps(limit)} and was stopped.`;
   if (category === "resource-limit")
     return `${OVER[resource] ?? "It used more than it may"}, and was stopped.`;
   if (category === "syntax") return `The program cannot be read: ${message}.`;

@@ -108,5 +108,5 @@ export function until(seconds, now = new Date()) {
   return then.toDateString() === tomorrow.toDateString() ? "until tomorrow" : `until ${timeOrDay(then)}`;
 }
 
-const by = (source) => ({ list: "the list in peers.json", typed: "a typed address" })[source] ?? source;
+const by = (source) => ({ list: "the list in peers.json", typed: "an address added by hand" })[source] ?? source;
 const milliseconds = (ms) => (ms < 950 ? `${Math.max(1, Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`);

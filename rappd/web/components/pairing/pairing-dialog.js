@@ -192,7 +192,7 @@ function calm(found) {
   if (found.code === undefined) throw found;
 }
 
-const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair by code");
+const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair with a code");
 
 /** The command to type on the other machine. */
 const there = () => `rappd peers pair ${typed(machines.self.name ?? daemon.name, machines.self.fingerprint)}`;

@@ -4,7 +4,7 @@ import { fill, h } from "../../lib/dom.js";
 import { get, post, remove } from "../../lib/api.js";
 import { attemptIn } from "../ui/problem.js";
 
-const PLAIN = " (plain http: others can read along)";
+const PLAIN = " (plain http: others can read what is said)";
 
 /** A closed part of the page; `draw(participants)` when they changed. `path` is the session's. */
 export function sessionPeople(path) {

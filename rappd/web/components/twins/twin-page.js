@@ -140,7 +140,7 @@ export function twinPage(place, key, tryIt) {
           h(
             "p",
             { class: "soft also" },
-            `${own.length ? "And" : "None of its own yet;"} ${count(others, "agent")} that came with rappd.`,
+            `${own.length ? "And" : "None of its own yet;"} ${count(others, "built-in agent")}.`,
           ),
         ["services", "organs", "senses"].map(
           (kind) =>
