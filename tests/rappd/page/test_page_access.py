@@ -94,6 +94,7 @@ async def test_what_is_read_aloud_stands_on_the_screen_once(site: Any) -> None:
         await page.evaluate("location.hash = '#/waiting'")
         await expect(page.locator("main [role=status]").first).to_be_visible()
         await page.evaluate("location.hash = '#/twins'")
+        await expect(page.locator("main h1")).to_have_text("Twins")
         await drop(page, "rose.egg")
         await expect(page.locator("#live")).to_contain_text("Rose: New 1, Unchanged 2, Needs your approval 1")
         await page.get_by_role("button", name="Hatch 2 files").click()
