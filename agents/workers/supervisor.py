@@ -143,7 +143,7 @@ class WorkerSupervisor:
             self._zygotes_started += 1
             try:
                 link.start()
-            except WorkerStartError:
+            except BaseException:  # whatever it was: one that did not start cannot be ended either
                 self._zygote = None
                 raise
             return link
