@@ -39,7 +39,7 @@ async def test_own_phone_is_told_and_changes_nothing(desk: RunningDaemon, phone:
     mine = await phone(AiortcClient, name="Mine")
     guest = await phone(AiortcClient, name="Guest")
     await asyncio.to_thread(desk.post, "/devices/Mine", {"workflows": True}, control=True)
-    assert (await told(mine, "how are my machines?")).startswith("(no model) desk (this machine): awake")
+    assert (await told(mine, "how are my machines?")).startswith("(no model) desk (this machine): running")
     assert "Rose" in await told(mine, "who lives here?")
     assert (await told(mine, "which neighborhoods am I in?")).endswith("in no neighborhood.")
     for text in (
