@@ -97,7 +97,7 @@ class Phone:
             is_mobile=True,
             **options,
         )
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(60_000)
         self.errors: list[str] = []
         self.page = self.new_page()
 

@@ -28,7 +28,7 @@ class Pages(NamedTuple):
     def devices(self) -> Page:
         """The computer's page, at Devices, with the operator's session."""
         page = self.own.new_context(viewport={"width": 1280, "height": 800}).new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.goto(self.desk.ask("GET", "/operator/status")["url"])
         page.get_by_role("link", name="Devices").click()
         return page

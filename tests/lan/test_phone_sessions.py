@@ -46,7 +46,7 @@ def screens(tmp_path: Path) -> Iterator[Screens]:
         with chromium_on(phone, tmp_path) as browser:
             local = launched_on(desk.machine, tmp_path, browser.browser_type)
             page = local.new_page(viewport={"width": 1100, "height": 800})
-            page.set_default_timeout(20_000)
+            page.set_default_timeout(60_000)
             errors: list[str] = []
             page.on("pageerror", lambda error: errors.append(str(error)))
             page.goto(desk.ask("POST", "/operator/key")["url"])

@@ -19,7 +19,7 @@ pytestmark = [
     needs_chromium,
 ]
 
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds that a screen may take on a machine that is busy."""
 POLICY_BREAKS = """addEventListener("securitypolicyviolation",
     event => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`))"""

@@ -18,7 +18,7 @@ pytestmark = [
     needs_chromium,
 ]
 
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds that a screen may take on a machine that is busy."""
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
 ADA = "11111111-2222-4333-8444-555555555555"

@@ -29,7 +29,7 @@ pytestmark = [
 
 PICTURES = REPO / "build" / "page-screens"
 SIZES = ((1280, 800), (390, 844))
-PATIENCE = 20_000
+PATIENCE = 60_000
 PAGES = """async () => {
     const { pages } = await import(new URL("pages/pages.js", document.querySelector("script[type=module]").src));
     return pages.map(({ id }) => id);

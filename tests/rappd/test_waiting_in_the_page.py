@@ -79,7 +79,7 @@ def test_damaged_database_is_told_with_what_to_do(page: Page, tmp_path: Path) ->
     try:
         opened(page, daemon)
         card = page.get_by_role("listitem").filter(has_text="This machine is not ready")
-        expect(card).to_contain_text("rappd.db is damaged", timeout=20_000)
+        expect(card).to_contain_text("rappd.db is damaged", timeout=60_000)
         expect(card).to_contain_text("rappd restore")
         expect(page.get_by_role("link", name="Waiting 1 matter")).to_be_visible()
     finally:
@@ -97,17 +97,17 @@ def test_received_egg_and_machine_that_asks_are_answered(page: Page, tmp_path: P
         opened(page, desk)
         expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
         assert pi.cli("egg", "send", egg, "desk").returncode == 0
-        page.get_by_role("button", name="Look inside: pi sent rose.egg").click(timeout=20_000)
+        page.get_by_role("button", name="Look inside: pi sent rose.egg").click(timeout=60_000)
         page.get_by_role("button", name="Hatch", exact=False).click()
-        expect(page.get_by_text("Nothing waits for you.")).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("Nothing waits for you.")).to_be_visible(timeout=60_000)
         assert [twin["name"] for twin in desk.owner("GET", "/twins")["twins"]] == ["Rose"]
 
         kitchen.owner("POST", "/pairings", {"peer": desk.address})
-        page.get_by_role("button", name="Compare words: kitchen wants to pair").click(timeout=20_000)
+        page.get_by_role("button", name="Compare words: kitchen wants to pair").click(timeout=60_000)
         expect(page.get_by_role("dialog")).to_contain_text("Compare these four words")
         page.keyboard.press("Escape")
         page.get_by_role("button", name="Refuse: kitchen wants to pair").click()
-        expect(page.get_by_text("Nothing waits for you.")).to_be_visible(timeout=20_000)
+        expect(page.get_by_text("Nothing waits for you.")).to_be_visible(timeout=60_000)
         assert "kitchen" not in desk.trusted()
     finally:
         for one in (desk, pi, kitchen):

@@ -22,7 +22,7 @@ import rappd
 
 BLANK = "web/css/base.css"
 """Of the page's own origin, and nothing runs there."""
-expect.set_options(timeout=20_000)  # ms; on a busy machine a screen may take as long
+expect.set_options(timeout=60_000)  # ms; on a busy machine a screen may take as long
 WEB = Path(rappd.__file__).parent / "web"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
 POLICY = (

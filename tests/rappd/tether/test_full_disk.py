@@ -120,7 +120,7 @@ def test_phone_page_gives_the_words_back_and_says_why(desk: RunningDaemon, disk:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").click()

@@ -80,7 +80,7 @@ def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> Non
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         context = browser.new_context(viewport={"width": 390, "height": 844})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         first = context.new_page()
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         first.goto(window["links"][0])

@@ -39,7 +39,7 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").wait_for()
@@ -102,7 +102,7 @@ async def test_owner_sends_a_twin_to_a_phone_from_the_page(desk: RunningDaemon, 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = await browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         link = (await owner(desk, "POST", "/operator/key"))["url"]
         await page.goto(link)
         await page.goto(f"{link.partition('#')[0]}#/devices")

@@ -91,12 +91,19 @@ def held_for(port: int) -> int:
 async def test_removed_phone_that_reads_nothing_is_heard_no_more(
     desk: RunningDaemon, phone: MakePhone
 ) -> None:
-    ben, deaf = await phone(name="Ben"), await phone(Deaf, name="Anna")
+    ben = await phone(name="Ben")
     for _ in range(9):
         await ben.is_answered(await ben.say("x" * 14_000))
-    await deaf.stop_reading(desk)
-    await ben.is_answered(await deaf.says("before"))
-    await owner(desk, "DELETE", "/devices/Anna")
+    for name in ("Anna", "Berta", "Clara", "Dora"):
+        deaf = await phone(Deaf, name=name)
+        await deaf.stop_reading(desk)
+        with contextlib.suppress(
+            TimeoutError
+        ):  # on a busy machine that took so long that the daemon gave it up
+            async with asyncio.timeout(20):
+                await ben.is_answered(await deaf.says("before"))
+            break
+    await owner(desk, "DELETE", f"/devices/{name}")
     async with asyncio.timeout(60):
         while not deaf.wire.is_closing():
             await deaf.says("after")
