@@ -51,6 +51,10 @@ class Machine:
         self._entry, self._relay = self.port, None
         self._processes: list[subprocess.Popen[Any]] = []
         _ip("netns", "add", self.namespace)
+        # No other machine has its addresses. One that becomes valid a second later is a change of the network, for
+        # which a browser gives up what it is fetching.
+        settings = [f"net.ipv6.conf.{which}.accept_dad=0" for which in ("all", "default")]
+        self.run(["sysctl", "-qw", *settings], check=True)
         _ip(
             "-n",
             lan.switch,

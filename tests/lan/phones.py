@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -76,13 +77,16 @@ def qr_codes(rows: list[bytes]) -> list[str]:
 
 
 def seen_by_a_camera(page: Page) -> list[str]:
-    """Texts of the QR codes that the screen shows."""
-    picture = base64.b64encode(page.screenshot()).decode()
+    """Texts of the QR codes that the screen shows; a camera looks until it sees one, for some seconds."""
     blank = page.context.new_page()
-    width, grey = blank.evaluate(GREY, picture)
+    until = time.monotonic() + 20
+    found: list[str] = []
+    while not found and time.monotonic() < until:
+        width, grey = blank.evaluate(GREY, base64.b64encode(page.screenshot()).decode())
+        pixels = base64.b64decode(grey)
+        found = qr_codes([pixels[at : at + width] for at in range(0, len(pixels), width)])
     blank.close()
-    pixels = base64.b64decode(grey)
-    return qr_codes([pixels[at : at + width] for at in range(0, len(pixels), width)])
+    return found
 
 
 class Phone:

@@ -90,6 +90,7 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         page.get_by_role("button", name="Start talking").click()
         desk.post("/devices/Anna", {"notices": True}, control=True)
+        expect(page.locator("details.owners summary")).to_have_text("Waiting for you: 2", timeout=60_000)
         page.get_by_text("Waiting for you: 2").click()
         expect(page.get_by_text("Answer it on desk.")).to_be_visible()
         page.evaluate(axe_core())
