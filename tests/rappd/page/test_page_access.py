@@ -103,6 +103,7 @@ async def test_what_is_read_aloud_stands_on_the_screen_once(site: Any) -> None:
         await page.get_by_label("Whose key is it?").fill("kitchen")
         await page.get_by_role("button", name="Trust this key").click()
         await expect(page.locator(".toast").last).to_have_text("kitchen is trusted.")
+        await expect(page.locator("#live")).to_have_text("New 1, Unchanged 2, Needs your approval 1")
         await page.get_by_role("button", name="Hatch 2 files").click()
         await expect(page.locator("dialog")).to_have_count(0)
         await expect(page.locator(".toast").last).to_contain_text("hatched")
