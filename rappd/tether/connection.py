@@ -307,8 +307,13 @@ class PhoneConnection:
         """Runs it beside the frames, until the connection ends."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._spawned)
         return task
+
+    def _spawned(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("work for a phone failed", exc_info=error)
 
     async def _join(self, wanted: phone_side.Sync) -> None:
         speaker = self.speaker
