@@ -206,7 +206,7 @@ def _members(
 
 
 def _why_left(path: str, status: os.stat_result | None) -> tuple[str, str] | None:
-    """The path and the reason of what stays behind whoever asks."""
+    """The path and the reason of what is sent to nobody."""
     if status is None:
         return path, ExclusionReason.MADE_ANEW.value
     if not stat.S_ISREG(status.st_mode):

@@ -49,7 +49,7 @@ async def provider(request, github, tmp_path):
 
 
 async def check_provider(provider, server, ask):
-    """Asserts what the brainstem relies on, whoever answers; ``server`` stands behind those that ask one."""
+    """Asserts what the brainstem relies on; ``server`` stands behind the providers that ask one."""
     assert provider.name
     assert provider.model or not isinstance(provider, FakeModel | OpenAIServer)
 
