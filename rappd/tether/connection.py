@@ -175,10 +175,11 @@ class PhoneConnection:
         return True
 
     def allow(self) -> None:
-        """The device's scope was changed."""
+        """The device's scope was changed. A phone that has not said hello is told with its welcome."""
         if self._phone is not None and self.speaker is not None:
             self._phone.allow(may_talk=may_talk(self.speaker))
-            self._spawn(self._show_rights(self.speaker))
+        if self.session is not None:
+            self._spawn(self._show_rights())
 
     def move(self) -> None:
         """Takes the phone into the session that phones join now, once it has said hello."""
@@ -343,11 +344,13 @@ class PhoneConnection:
             }
         )
         await self._sessions.join(session, self)
-        await self._show_rights(speaker)
+        await self._show_rights()
 
-    async def _show_rights(self, device: Device) -> None:
-        self.show(await asyncio.to_thread(self._owner.workflows_for, device))
-        self.show(self._owner.eggs_for(device))
+    async def _show_rights(self) -> None:
+        speaker = self.speaker
+        assert speaker is not None
+        self.show(await asyncio.to_thread(self._owner.workflows_for, speaker))
+        self.show(self._owner.eggs_for(speaker))
         self._owner.show_waiting(self)
 
     def _show_typing(self) -> None:

@@ -49,12 +49,16 @@ class PhoneWaiting:
     def __init__(self, owners: OwnersList | None) -> None:
         self._owners = owners
         self._tasks: dict[Screen, asyncio.Task[None]] = {}
+        self._again: set[Screen] = set()
+        """Phones whose list changed while it was read."""
         self._shown: dict[Screen, dict[str, Any]] = {}
         self._dismissing: set[asyncio.Task[None]] = set()
 
     def show(self, screen: Screen) -> None:
         """Shows a phone what it may see, soon, if that changed since."""
-        if self._owners is not None and screen not in self._tasks:
+        if screen in self._tasks:
+            self._again.add(screen)
+        elif self._owners is not None:
             task = self._tasks[screen] = asyncio.ensure_future(self._show(screen, self._owners))
             task.add_done_callback(lambda done: self._done(screen, done))
 
@@ -76,6 +80,7 @@ class PhoneWaiting:
         if (task := self._tasks.get(screen)) is not None:
             task.cancel()
         self._shown.pop(screen, None)
+        self._again.discard(screen)
 
     async def close(self) -> None:
         """Ends what is under way."""
@@ -107,6 +112,9 @@ class PhoneWaiting:
             return
         if (error := task.exception()) is not None:
             log.error("what waits could not be shown to a phone", exc_info=error)
+        if screen in self._again:
+            self._again.discard(screen)
+            self.show(screen)
 
 
 def may_see(device: Device) -> bool:

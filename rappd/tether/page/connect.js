@@ -39,6 +39,7 @@ export async function pair(invitation, name, compare) {
   return new Promise((resolve, reject) => {
     frames.listen(async (message) => {
       if (message.type === "paired") {
+        frames.listening = false; // what comes next waits for the conversation
         await keep("device", { id: message.device, secret: message.secret, name: message.name, machine: frames.machine });
         resolve(frames);
       } else if (message.type === "stopped") {
@@ -61,8 +62,10 @@ export async function resume(device) {
   const { frames } = await prove({ device: device.id }, unb64(device.secret), null, device.name);
   return new Promise((resolve, reject) => {
     frames.listen((message) => {
-      if (message.type === "paired") resolve(frames);
-      else if (message.type === "revoked") reject(new RemovedError());
+      if (message.type === "paired") {
+        frames.listening = false;
+        resolve(frames);
+      } else if (message.type === "revoked") reject(new RemovedError());
     }, () => reject(new Error("closed")));
   });
 }

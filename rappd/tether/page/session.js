@@ -39,7 +39,8 @@ export class Session {
 
   /** Takes up what an earlier page kept, then connects again and again until `leave`. */
   async run(frames) {
-    this.unsent = (await kept("unsent")) ?? [];
+    const before = (await kept("unsent")) ?? [];
+    this.unsent = [...before, ...this.unsent]; // what was written meanwhile is the latest
     for (const event of ["online", "focus"]) addEventListener(event, () => this.wake());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.wake());
     addEventListener("pagehide", () => this.frames?.send({ type: "bye" }));

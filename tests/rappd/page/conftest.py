@@ -16,7 +16,16 @@ from aiohttp import web
 from fixtures.chromium import CHROMIUM, FLAGS
 from fixtures.free_ports import free_port
 from fixtures.time_report import started
-from playwright.async_api import Browser, ConsoleMessage, Error, Page, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Error,
+    Page,
+    Request,
+    Response,
+    async_playwright,
+    expect,
+)
 
 import rappd
 
@@ -214,6 +223,36 @@ class Tab:
         self._page = None
 
 
+class Changes:
+    """Requests of a page that change something and have no answer yet: closing the page gives them up."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._open: set[Request] = set()
+        page.on("request", self._begun)
+        page.on("response", self._answered)
+        page.on("requestfailed", self._failed)
+
+    async def end(self) -> None:
+        """Waits until there are none."""
+        async with asyncio.timeout(60):
+            while self._open:
+                await asyncio.sleep(0.005)
+        self._page.remove_listener("request", self._begun)
+        self._page.remove_listener("response", self._answered)
+        self._page.remove_listener("requestfailed", self._failed)
+
+    def _begun(self, request: Request) -> None:
+        if request.method != "GET":
+            self._open.add(request)
+
+    def _answered(self, response: Response) -> None:
+        self._open.discard(response.request)
+
+    def _failed(self, request: Request) -> None:
+        self._open.discard(request)
+
+
 class Site:
     """The stand-in behind a port that can be closed and opened again."""
 
@@ -263,11 +302,13 @@ class Site:
                 if message.type == "error":
                     wrong.append(message.text)
 
+            changes = Changes(page)
             page.on("pageerror", thrown)
             page.on("console", said)
             await page.goto(f"http://127.0.0.1:{self.port}/{path}")
             await page.wait_for_selector("#main h1", state="attached")
             yield page
+            await changes.end()
             await stack.aclose()
             page.remove_listener("pageerror", thrown)
             page.remove_listener("console", said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any, ClassVar
 
 import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
@@ -16,6 +18,8 @@ from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import expect, sync_playwright
 
+from rappd.tether.devices import Device
+from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.session import Dismiss, Hang, PhoneSession
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
@@ -76,6 +80,43 @@ def test_frame_that_dismisses_news_is_checked(key: object, action: object) -> No
     assert session.on_frame({"type": "dismiss", "key": key}, 1.0) == [action]
 
 
+async def test_change_while_the_list_is_read_is_shown_too() -> None:
+    shown: list[int] = []
+    read = asyncio.Event()
+
+    class Owners:
+        found: ClassVar[list[dict[str, Any]]] = [{"key": "n:1"}]
+
+        async def rows(self) -> list[dict[str, Any]]:
+            found = list(self.found)
+            await read.wait()
+            return found
+
+        async def dismiss(self, key: str) -> None: ...
+
+    class Anna:
+        speaker = Device(id="a", name="Anna", secret="", notices=True, created_at=0.0)
+
+        def withholds(self, right: str) -> bool:
+            return False
+
+        def show(self, message: dict[str, Any]) -> None:
+            shown.append(len(message["rows"]))
+
+    owners, phone = Owners(), Anna()
+    waiting = PhoneWaiting(owners)
+    waiting.show(phone)
+    await asyncio.sleep(0)
+    owners.found.append({"key": "n:2"})
+    waiting.show(phone)
+    read.set()
+    async with asyncio.timeout(10):
+        while len(shown) < 2:
+            await asyncio.sleep(0.001)
+    assert shown == [1, 2]
+    await waiting.close()
+
+
 @pytest.mark.browser
 @needs_chromium
 def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..., RunningDaemon]) -> None:
@@ -88,8 +129,9 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
+        page.get_by_role("button", name="Start talking").wait_for()
+        assert desk.post("/devices/Anna", {"notices": True}, control=True).status == 200
         page.get_by_role("button", name="Start talking").click()
-        desk.post("/devices/Anna", {"notices": True}, control=True)
         expect(page.locator("details.owners summary")).to_have_text("Waiting for you: 2", timeout=60_000)
         page.get_by_text("Waiting for you: 2").click()
         expect(page.get_by_text("Answer it on desk.")).to_be_visible()
