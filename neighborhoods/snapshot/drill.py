@@ -28,6 +28,7 @@ from neighborhoods.snapshot.plan import (
 )
 from neighborhoods.snapshot.snapshot_folder import DrillResult
 from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.tar_guard import UNEXPLAINED
 from twins.eggs.parsed_egg import ARCHIVED, ParsedEgg
 from twins.installer.errors import DiskFullError
 from twins.installer.installer import Installer
@@ -131,10 +132,16 @@ def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[i
         if "note" in twin and f"twins/.archive/{twin['hash']}/" in recorded:
             return count, f"{twin['name']} does not come back as archived: {twin['note']}"
     for peer in plan.peers:
+        for row in peer.block.row["twins"]:
+            for lost in omissions(row):
+                if lost.why == UNEXPLAINED:
+                    return count, f"{peer.block.name}/{row.get('name')}/{lost.path} {UNEXPLAINED}"
         home = simulated_home(installer.home, peer.block)
         for step in peer.writes:
             with Spool(scratch) as spool:
-                spooled(step.twin, spool)
+                for refused in spooled(step.twin, spool).left_out:
+                    name = f"{peer.block.name}/{step.twin.name}/{refused.path}"
+                    return count, f"{name} is packed, and is not taken out again: it {refused.reason}"
                 egg = as_egg(plan.contents.opened, step.twin, spool)
                 below = "twins/.archive" if step.twin.is_archived else "twins"
                 for problem in _differences(egg, home / below / egg.key):

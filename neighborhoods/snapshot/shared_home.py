@@ -157,11 +157,13 @@ class SharedHome:
             with LinkFreeFolder(self._home, follow=True) as files, self._said(told) as said:
 
                 def stays(path: str) -> tuple[str, str] | None:
-                    if said and path == _FRAMES:
-                        return "", ""  # the recorded ones come instead
                     return self._stays(files, folder, path)
 
-                for piece in batched(tar_of(files, folder, stays=stays, names_left=for_owner, more=said)):
+                recorded = (_FRAMES,) if said else ()  # they come instead of what lies there
+                stream = tar_of(
+                    files, folder, stays=stays, passed_over=recorded, names_left=for_owner, more=said
+                )
+                for piece in batched(stream):
                     written += len(piece)
                     if written > MOST_BYTES or time.monotonic() > until:
                         raise MemberTooLargeError(

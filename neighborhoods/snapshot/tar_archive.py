@@ -10,7 +10,7 @@ from typing import IO
 
 from neighborhoods.errors import BadMemberStreamError
 from neighborhoods.snapshot.sparse_members import Run, data_of, sparse_header
-from neighborhoods.snapshot.tar_guard import BLOCK, LEFT_OUT, TarEntry, TarGuard, files_of, read_tar
+from neighborhoods.snapshot.tar_guard import BLOCK, LEFT_OUT, LISTED, TarEntry, TarGuard, files_of, read_tar
 from twins.zip import deflate
 
 _PIECE = 1 << 18
@@ -138,6 +138,20 @@ def tar_pieces(
         if padding := -written % BLOCK:
             yield bytes(padding)
     yield _END
+
+
+def listing_headers(names: Iterable[bytes]) -> Iterator[bytes]:
+    """Headers before a stream: the names that were there before anything was left out. Other readers skip them."""
+    batch: list[str] = []
+    size = 0
+    for name in names:
+        batch.append(name.decode("utf-8", "backslashreplace") + "\0")
+        size += len(batch[-1])
+        if size > _PIECE:
+            yield tarfile.TarInfo.create_pax_global_header({LISTED: "".join(batch)})
+            batch, size = [], 0
+    if batch:
+        yield tarfile.TarInfo.create_pax_global_header({LISTED: "".join(batch)})
 
 
 def _order(entry: TarEntry) -> bytes:

@@ -33,6 +33,11 @@ _WITHOUT_CONTENT = (
 _HOLES = "is stored with holes, which is not read"
 LEFT_OUT = "RAPPD.left_out"
 """The pax key under which a sender's reason stands. The entry is a link, which no reader lets through."""
+LISTED = "RAPPD.listed"
+"""The key of a global pax header with names that the sender found, before it left any out; a NUL ends each."""
+_MOST_LISTED_BYTES = 64 << 20
+UNEXPLAINED = "was there, and did not come; nothing says why"
+"""The reason of a name that the sender found, and neither sent nor named."""
 _REASONS = frozenset(reason.value for reason in exclusions.ExclusionReason)
 _LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
 _LONG = (
@@ -101,6 +106,8 @@ class TarGuard:
         self.left_out: list[LeftOut] = []
         """The first thousand names that were not let through; a folder that stays behind is named once."""
         self._left: set[str] = set()
+        self._listed: set[str] = set()
+        self._listed_bytes = 0
 
     def feed(self, piece: bytes) -> list[TarEntry | bytes]:
         """Returns the files of the next bytes of the stream: an entry, then its content in one or more pieces.
@@ -146,6 +153,10 @@ class TarGuard:
         """Raises ``BadMemberStreamError`` when the stream ended before its end mark."""
         if not self.is_over:
             raise BadMemberStreamError("The stream of files was cut off.", do="Try again.")
+        for path in sorted(self._listed):
+            above = path.split("/")
+            if not any("/".join(above[:n]) in self._left for n in range(1, len(above) + 1)):
+                self._leave_out(path, UNEXPLAINED)
 
     def _count(self, added: int) -> None:
         self._stream_bytes += added
@@ -198,6 +209,14 @@ class TarGuard:
             self._pax.setdefault(b"path", content.rstrip(b"\0"))
         elif self._header_type in (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE):
             self._pax.update(_pax_records(content))
+        elif LISTED.encode() in content:
+            self._take_listed(dict(_pax_records(content)).get(LISTED.encode(), b""))
+
+    def _take_listed(self, names: bytes) -> None:
+        self._listed_bytes += len(names)
+        if self._listed_bytes > _MOST_LISTED_BYTES:
+            raise MemberTooLargeError("The list of its names has no end.", do="Look what runs there.")
+        self._listed.update(_as_text(name) for name in names.split(b"\0") if name)
 
     def _begin_member(self, header: tarfile.TarInfo, block: bytes, events: list[TarEntry | bytes]) -> None:
         pax, self._pax = self._pax, {}
@@ -228,6 +247,7 @@ class TarGuard:
             )
         self.files += 1
         self._passes = True
+        self._listed.discard(path)
         events.append(TarEntry(path, size, bool(header.mode & 0o100), min(max(0, int(mtime)), _MAX_MTIME)))
 
     def _expect(self, size: int) -> None:
@@ -261,7 +281,7 @@ class TarGuard:
         try:
             path = raw.decode("utf-8")
         except UnicodeDecodeError:
-            self._leave_out(raw.decode("utf-8", "backslashreplace"), "its name is not UTF-8", is_odd=True)
+            self._leave_out(_as_text(raw), "its name is not UTF-8", is_odd=True)
             return None
         try:
             safe_path(path)
@@ -282,9 +302,9 @@ class TarGuard:
         return path
 
     def _leave_out(self, path: str, reason: str, *, is_odd: bool = False) -> None:
-        if len(self.left_out) < _MOST_NAMED and path not in self._left:
-            self._left.add(path)
+        if path not in self._left and len(self.left_out) < _MOST_NAMED:
             self.left_out.append(LeftOut(shown(path), reason, is_odd))
+        self._left.add(path)
 
 
 def read_tar(pieces: Iterable[bytes], guard: TarGuard) -> Iterator[TarEntry | bytes]:
@@ -310,6 +330,10 @@ def _content(events: Iterator[TarEntry | bytes], size: int) -> Iterator[bytes]:
         assert isinstance(piece, bytes)
         size -= len(piece)
         yield piece
+
+
+def _as_text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
 
 
 def _kind_problem(kind: bytes, is_sparse: bool) -> str:

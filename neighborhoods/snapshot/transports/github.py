@@ -104,7 +104,7 @@ class GithubTransport:
         clone = await self._clone(place.repository)
         at = int(await place.repository.git("-C", str(clone), "log", "-1", "--format=%ct"))
         with LinkFreeFolder(clone) as files:
-            pieces = batched(tar_of(files, place.folder, mtime=at, stays=_gits_own))
+            pieces = batched(tar_of(files, place.folder, mtime=at, passed_over=(".git",)))
             while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
                 yield piece
 
@@ -287,11 +287,6 @@ class GithubTransport:
         return GitRepository(
             self._member, url, token=self._token, auth_url=self._auth_url, refusal=self._refusal
         )
-
-
-def _gits_own(path: str) -> tuple[str, str] | None:
-    """Passes over what git keeps in a clone, which is nothing of the repository."""
-    return ("", "") if path.partition("/")[0] == ".git" else None
 
 
 def _is_identity(content: bytes) -> bool:

@@ -23,7 +23,7 @@ from neighborhoods.snapshot.member_transport import (
     require_trusted,
 )
 from neighborhoods.snapshot.sparse_members import LEAST, Run, data_runs
-from neighborhoods.snapshot.tar_archive import Gunzip, gzipped, read_archive, tar_pieces
+from neighborhoods.snapshot.tar_archive import Gunzip, gzipped, listing_headers, read_archive, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.far_rappd import FarRappd, activity_of
@@ -211,6 +211,8 @@ class SshTransport:
         async with run.started(self._connections, script) as program:
             stream = Gunzip(f"{self._member}: the stream of {what}", do="Rerun.")
             if await run.begun(program):
+                for header in listing_headers(await run.listed()):
+                    yield header
                 piece = run.first or await run.read(program)
                 while piece:
                     for content in stream.feed(piece) if run.is_gzipped else (piece,):

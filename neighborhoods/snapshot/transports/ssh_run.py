@@ -39,6 +39,8 @@ _WORDS = frozenset({"kind", "fail", "end", "tar", "skipped", "written", "hatched
 """Lines that the scripts write of themselves on the channel of errors, beside the lists of files."""
 _LISTS = 2
 SILENT_SECONDS = 120.0
+_LIST_SECONDS = 5.0
+"""By which a list may come later than the beginning that the script writes after it, on another channel."""
 MOST_SECONDS = 1800.0
 _COUNT = re.compile(r"[0-9]{1,15}").fullmatch
 _GROUPS = ("create", "replace", "keep", "refuse", "quarantine")
@@ -66,12 +68,14 @@ class SshRun:
         self._lists: list[TwinFiles] = []
         self._is_listing = False
         self._has_begun = False
+        self._lists_ended = 0
+        self._has_first_list = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def started(self, connections: SshConnections, script: str) -> AsyncIterator[StreamedProgram]:
         """The program that runs the script there. Raises ``MemberError`` when no connection comes about."""
         command = shell_scripts.command(script)
-        channel = connections.channel(self._member, self._destination, command, self._errors.feed_beside)
+        channel = connections.channel(self._member, self._destination, command, self._take_errors)
         async with channel as program:
             with contextlib.suppress(ConnectionError):  # it ended: its errors tell why
                 await program.write(script.encode())
@@ -116,6 +120,13 @@ class SshRun:
     def _note_banner(self, octets: bytearray) -> None:
         for line in octets[-_KEPT_LINES * _LONGEST_LINE :].split(b"\n"):
             self.banner(bytes(line))
+
+    async def listed(self) -> list[bytes]:
+        """The paths of the first list, which the script tells before its stream begins; none where it does not."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LIST_SECONDS):
+                await self._has_first_list.wait()
+        return self._lists[0].names if self._lists_ended else []
 
     async def ended(self, program: StreamedProgram, what: str, *, listed: bool = False) -> None:
         """Waits for the end. Raises ``MemberError`` when it failed; ``what`` says what that means.
@@ -219,6 +230,11 @@ class SshRun:
             )
         return far_failure(self._member, what, errors)
 
+    async def _take_errors(self, piece: bytes) -> None:
+        await self._errors.feed_beside(piece)
+        if self._lists_ended:
+            self._has_first_list.set()
+
     def _marked(self, text: str) -> None:
         word, _, rest = text.partition(" ")
         if word == "files":
@@ -226,10 +242,12 @@ class SshRun:
                 raise BadMemberStreamError(
                     f"{self._member} lists its files again and again.", do="Look what answers there."
                 )
-            self._lists.append(TwinFiles(by_content=self._said.get("kind") == "content"))
+            by_content = self._said.get("kind") == "content"
+            self._lists.append(TwinFiles(by_content=by_content, keeps_names=not self._lists))
             self._is_listing = True
         elif word == "done":
             self._is_listing = False
+            self._lists_ended += 1
         elif word in _WORDS:
             self._said[word] = rest
 

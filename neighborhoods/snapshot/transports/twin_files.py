@@ -15,18 +15,22 @@ _MOST_DIGITS = 18
 _MODULUS = 1 << 256
 _MOST_OCTETS = 1 << 62  # what is written as JSON ends at 64 bits
 _MOST_AGENTS = 1000
+_MOST_NAMES_BYTES = 64 << 20
 _AGENT = re.compile(rb"agents/[^/.][^/]*_agent\.(?:py|lispy)")
 
 
 class TwinFiles:
     """Takes lines in any order; ``by_content`` says that a line is ``CHECKSUM SIZE ./PATH``, else ``SIZE TIMES ./PATH``.
 
-    Of the lines nothing is kept but sums. Lines of another form, the rest of a name with a line end in it, count
-    for the fingerprint alone.
+    Of the lines nothing is kept but sums, and with ``keeps_names`` the paths. Lines of another form, the rest of a name
+    with a line end in it, count for the fingerprint alone.
     """
 
-    def __init__(self, *, by_content: bool = False) -> None:
-        self._by_content = by_content
+    def __init__(self, *, by_content: bool = False, keeps_names: bool = False) -> None:
+        self._by_content, self._keeps_names = by_content, keeps_names
+        self.names: list[bytes] = []
+        """Paths as they are spelled there, without those that have a line end; none where they are too many."""
+        self._names_bytes = 0
         self._sum = 0
         self.files = 0
         self.bytes = 0
@@ -42,7 +46,9 @@ class TwinFiles:
         self._sum = (self._sum + int.from_bytes(hashlib.sha256(line).digest())) % _MODULUS
         found = _LINE(line)
         if found is None:
+            del self.names[-1:]  # a part of a name is none
             return
+        self._keep(found["path"])
         size = found["rest"] if self._by_content else found["first"]
         if not size.isdigit():
             return
@@ -56,6 +62,16 @@ class TwinFiles:
             self.has_soul = True
         elif _AGENT.fullmatch(path) and len(self._agents) < _MOST_AGENTS:
             self._agents.append(path[7:].decode("utf-8", "backslashreplace"))
+
+    def _keep(self, path: bytes) -> None:
+        if not self._keeps_names:
+            return
+        self._names_bytes += len(path)
+        if self._names_bytes > _MOST_NAMES_BYTES:
+            self._keeps_names = False
+            self.names.clear()
+        else:
+            self.names.append(path)
 
     @property
     def agents(self) -> tuple[str, ...]:

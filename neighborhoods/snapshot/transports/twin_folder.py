@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from agents.storage.safe_walk import FileKind, LinkFreeFolder, has_other_names
 from agents.storage.sparse_file import end_sparse, write_sparse
 from neighborhoods.errors import UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberListing, MemberTwin, WriteOutcome
-from neighborhoods.snapshot.tar_archive import read_archive, tar_pieces
+from neighborhoods.snapshot.tar_archive import listing_headers, read_archive, tar_pieces
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, rappid_fields
 from neighborhoods.snapshot.transports.twin_files import PRUNED, TwinFiles
@@ -58,20 +58,23 @@ def tar_of(
     *,
     mtime: int | None = None,
     stays: Callable[[str], tuple[str, str] | None] = lambda path: None,
+    passed_over: Collection[str] = (),
     names_left: bool = True,
     more: Iterable[tuple[TarEntry, Iterator[bytes]]] = (),
 ) -> Iterator[bytes]:
     """The tar stream of a folder, "" for all; with ``mtime`` every file has that time.
 
     ``stays`` is asked for each path below ``folder``: None lets it travel; else it stays behind, and what is named
-    instead, itself or a folder above it, goes into the stream with its reason, unless ``names_left`` is False.
-    ``more`` ends the stream.
+    instead, itself or a folder above it, goes into the stream with its reason. The stream begins with all those names,
+    but for ``passed_over``. With ``names_left`` False it has none of both. ``more`` ends the stream.
 
     Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile.
     """
     before = count_files(files, folder)
     try:
-        members = _members(files, folder, mtime, stays)
+        if names_left:
+            yield from listing_headers(_names(files, folder, stays, passed_over))
+        members = _members(files, folder, mtime, stays, passed_over)
         if not names_left:
             members = ((entry, content) for entry, content in members if not entry.left_out)
         members = chain(members, more)
@@ -190,19 +193,38 @@ def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executabl
 
 
 def _members(
-    files: LinkFreeFolder, folder: str, mtime: int | None, stays: Callable[[str], tuple[str, str] | None]
+    files: LinkFreeFolder,
+    folder: str,
+    mtime: int | None,
+    stays: Callable[[str], tuple[str, str] | None],
+    passed_over: Collection[str],
 ) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
     named: set[str] = set()
-    for path, status in _found(files, folder):
+    for path, status in _found(files, folder, passed_over):
         left = stays(path) or _why_left(path, status)
         if left is not None or status is None:
-            if left and left[0] and left[0] not in named:
+            if left and left[0] not in named:
                 named.add(left[0])
                 yield TarEntry(left[0], 0, left_out=left[1]), iter(())
             continue
         at = int(status.st_mtime) if mtime is None else mtime
         entry = TarEntry(path, status.st_size, bool(status.st_mode & 0o100), max(0, at))
         yield entry, files.chunks(f"{folder}/{path}" if folder else path)
+
+
+def _names(
+    files: LinkFreeFolder,
+    folder: str,
+    stays: Callable[[str], tuple[str, str] | None],
+    passed_over: Collection[str],
+) -> Iterator[bytes]:
+    """Each path, or the folder above it below which nothing may be named."""
+    last = ""
+    for path, _ in _found(files, folder, passed_over):
+        left = stays(path)
+        if left is None or left[0] != last:
+            last = left[0] if left else path
+            yield os.fsencode(last)
 
 
 def _why_left(path: str, status: os.stat_result | None) -> tuple[str, str] | None:
@@ -222,7 +244,9 @@ def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_res
             yield path, status
 
 
-def _found(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result | None]]:
+def _found(
+    files: LinkFreeFolder, folder: str, passed_over: Collection[str] = ()
+) -> Iterator[tuple[str, os.stat_result | None]]:
     """(path below ``folder``, status) of everything but folders; at last, without a status, those that are made anew."""
     pruned: list[str] = []
 
@@ -235,10 +259,12 @@ def _found(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_re
     files.folder(folder)  # a missing one is no empty one
     prefix = f"{folder}/" if folder else ""
     for path, status in files.walk(folder, enters=enters, failed=_raise):
-        if not stat.S_ISDIR(status.st_mode):
-            yield path.removeprefix(prefix), status
+        below = path.removeprefix(prefix)
+        if not stat.S_ISDIR(status.st_mode) and below not in passed_over:
+            yield below, status
     for path in pruned:
-        yield path.removeprefix(prefix), None
+        if (below := path.removeprefix(prefix)) not in passed_over:
+            yield below, None
 
 
 def _every(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from fixtures.ssh_server import SshServer
 
 from neighborhoods.errors import MemberError, MemberRefusedError, NoSuchMemberError, UnstableMemberError
 from neighborhoods.snapshot.member_transport import AGENTS, MemberTransport
-from neighborhoods.snapshot.tar_guard import TarGuard
+from neighborhoods.snapshot.tar_guard import UNEXPLAINED, TarGuard
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
 from rappd.daemon.home import Home
@@ -155,6 +156,36 @@ async def test_read_twin_names_what_is_made_anew(member: Member) -> None:
     named = [one.path for one in guard.left_out if one.reason == "is made anew where it is needed"]
     folders = [".git", ".venv", "agents/__pycache__", "node_modules", "notes/node_modules"]
     assert sorted(named) == [".DS_Store", "._soul.md", *folders]
+
+
+async def test_read_twin_tells_what_was_there_and_did_not_come(member: Member) -> None:
+    twin = member.home / "twins" / homes.TWIN
+    (twin / "two\nlines.txt").write_bytes(b"x")
+    Path(os.fsdecode(os.fsencode(twin) + b"/caf\xe9")).write_bytes(b"x")
+    (twin / "private").mkdir()
+    (twin / "private/diary.md").write_bytes(b"x")
+    stream = b"".join([piece async for piece in member.transport.read_twin(homes.TWIN)])
+    for lost in ("", "soul.md", ".brainstem_data/memory.json", "agents/water_agent.py"):
+        guard = TarGuard()
+        guard.feed(_without(stream, lost))
+        guard.close()
+        assert [one.path for one in guard.left_out if one.reason == UNEXPLAINED] == [lost] * bool(lost)
+
+
+def _without(stream: bytes, name: str) -> bytes:
+    """The tar stream without one file."""
+    kept, at = b"", 0
+    while at < len(stream):
+        header, size = stream[at : at + 512], 0
+        if header.strip(b"\0"):
+            info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+            size = -(-info.size // 512) * 512
+            if info.name.removeprefix("./") == name:
+                at += 512 + size
+                continue
+        kept += stream[at : at + 512 + size]
+        at += 512 + size
+    return kept
 
 
 async def test_read_twin_archived(member: Member) -> None:

@@ -26,6 +26,8 @@ from neighborhoods.snapshot.member_transport import MemberListing
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import Target
 from neighborhoods.snapshot.shared_home import SharedHome
+from neighborhoods.snapshot.tar_guard import UNEXPLAINED
+from neighborhoods.snapshot.transports import twin_folder
 from neighborhoods.snapshot.transports.rappd import RappdTransport
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine, to_folders, tree
 from twins.eggs.readers.detect import open_egg
@@ -460,6 +462,43 @@ def test_drill_notices_a_file_that_was_neither_taken_nor_named(
     taken = desk.take()
     found = asyncio.run(drill(Path(taken.record.path), desk.folder.root, desk.key.fingerprint))
     assert found.problem == "gardener/notes.txt was there, is not in the snapshot, and nothing says why"
+
+
+def test_drill_notices_what_another_machine_neither_sent_nor_named(
+    desk: Machine, pi: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _archived(pi, "rose")
+    members = twin_folder._members
+    monkeypatch.setattr(
+        twin_folder,
+        "_members",
+        lambda *args: (one for one in members(*args) if one[0].path != "archived.json"),
+    )
+    options = SnapshotOptions(include_archived=True)
+    for minutes in (0, 1):  # the second takes over what did not change
+        taken = desk.take(
+            [SnapshotPeer("pi", FolderMember(pi.root))], options=options, now=NOW + timedelta(minutes=minutes)
+        )
+        lost = [one.path for one in taken.left_out if one.why == UNEXPLAINED]
+        assert lost == ["pi/rose/archived.json"]
+        found = asyncio.run(drill(Path(taken.record.path), desk.folder.root, desk.key.fingerprint))
+        assert found.problem == "pi/rose/archived.json was there, and did not come; nothing says why"
+
+
+def test_drill_notices_what_is_packed_and_never_taken_out(
+    desk: Machine, taken: SnapshotResult, tmp_path: Path
+) -> None:
+    member = next(name for name in _members(taken) if name.endswith(".tar.gz"))
+    twin = member.rpartition("/")[2].removesuffix(".tar.gz")
+
+    def more(tar: tarfile.TarFile) -> None:
+        info = tarfile.TarInfo(f"{twin}/private/diary.md")
+        info.size = 3
+        tar.addfile(info, io.BytesIO(b"bad"))
+
+    egg = _rewritten(Path(taken.record.path), tmp_path, {member: _tar(taken, member, more)})
+    found = asyncio.run(drill(egg, desk.folder.root, desk.key.fingerprint))
+    assert found.problem.endswith("/private is packed, and is not taken out again: it is private")
 
 
 def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi: Machine) -> None:

@@ -13,8 +13,8 @@ import pytest
 from fixtures.twin_spool import TwinSpool
 
 from neighborhoods.errors import BadMemberStreamError, MemberTooLargeError
-from neighborhoods.snapshot.tar_archive import gunzipped, tar_pieces
-from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, TarLimits, read_tar
+from neighborhoods.snapshot.tar_archive import gunzipped, listing_headers, tar_pieces
+from neighborhoods.snapshot.tar_guard import UNEXPLAINED, TarEntry, TarGuard, TarLimits, read_tar
 
 TARS = {
     "gnu": ["tar"],
@@ -269,3 +269,36 @@ def test_gunzipped_bomb_comes_in_bounded_pieces() -> None:
 def test_tar_pieces_files_out_of_order_raise() -> None:
     with pytest.raises(ValueError, match="out of order"):
         list(tar_pieces([(TarEntry("b", 0), ()), (TarEntry("a", 0), ())]))
+
+
+def test_guard_compares_names_that_the_sender_found_with_what_came() -> None:
+    named = [f"links/{n}".encode() for n in range(1500)]
+    found = [b"soul.md", b"private", b"private/diary.md", b"lost/caf\xe9", *named]
+    members = [special(name.decode(), tarfile.SYMTYPE, "x") for name in named]
+    stream = b"".join(listing_headers(found)) + archive(
+        ("soul.md", b"x"), ("private/diary.md", b"x"), *members
+    )
+    guard = TarGuard()
+    assert list(files([stream], guard)) == ["soul.md"]
+    assert len(guard.left_out) == 1000, "a thousand are named, and all count as named"
+    guard = TarGuard()
+    files([b"".join(listing_headers(found[:4])) + archive(("soul.md", b"x"), ("private/x", b"x"))], guard)
+    assert [(one.path, one.reason) for one in guard.left_out] == [
+        ("private", "is private"),
+        ("lost/caf\\xe9", UNEXPLAINED),
+    ]
+
+
+def test_guard_list_of_names_without_end_is_refused() -> None:
+    guard = TarGuard()
+    with pytest.raises(MemberTooLargeError, match="list of its names"):
+        for number in range(400):
+            for header in listing_headers([b"%d/" % number + b"x" * 1000] * 250):
+                guard.feed(header)
+
+
+def test_names_that_the_sender_found_are_skipped_by_other_tars(tmp_path: Path) -> None:
+    stream = b"".join(listing_headers([b"soul.md", b"lost"])) + archive(("soul.md", b"x"))
+    for command in (["tar"], ["bsdtar"], ["busybox", "tar"]):
+        done = subprocess.run([*command, "-tf", "-"], input=stream, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (0, b"soul.md\n"), done.stderr
