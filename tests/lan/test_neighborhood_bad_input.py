@@ -60,7 +60,9 @@ def test_hostile_stream_lets_honest_files_through_and_no_other(
     neighborhood: Neighborhood, tmp_path: Path
 ) -> None:
     host = neighborhood.hosts[0]
-    honest = {"rappid.json": (host.home / f"twins/{KEY}/rappid.json").read_bytes(), "soul.md": b"gardener\n"}
+    there = host.home / f"twins/{KEY}"
+    honest = {name: (there / name).read_bytes() for name in ("rappid.json", "data.bin")}
+    honest["soul.md"] = b"gardener\n"
     (tmp_path / "stream").write_bytes(hostile_stream(honest))
     replace_tar(host, f"exec cat {tmp_path}/stream\n")
     taken = neighborhood.snapshot()

@@ -130,6 +130,9 @@ def test_any_envelope(
     node: Node, mine: PlainMachine, kept: Connections, envelope: dict[str, Any], certificate: bool
 ) -> None:
     got = mine.post(written(placed(mine, envelope)), on=kept[certificate])
+    if got.status == 204:  # nothing is answered to what answers
+        assert certificate and envelope["verb"] in ("ACK", "STREAM") and not got.body
+        return
     assert got.status != 500 or got.data["reason"] in ("agent", "interrupted")
     assert is_reply(got.json)
     assert got.status == {"ACK": 202, "ERROR": got.data.get("code")}.get(got.verb, 200)
