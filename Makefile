@@ -37,7 +37,7 @@ test-fast: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/dmypy run
-	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest --processes 2 --fast $(T)
+	PYTHONDONTWRITEBYTECODE= sh tests/in-memory $(BIN)/python -m pytest --processes 3 --fast $(T)
 
 # Kills and power cuts, again and again; needs root and a loop device.
 storm: $(VENV)/.tested

@@ -6,7 +6,6 @@ import gc
 
 import pytest
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
-from fixtures.fast_lane import pytest_runtest_protocol, use_fast_lane
 from fixtures.forked_run import run_by_forks, tell_by
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
@@ -24,7 +23,6 @@ __all__ = [  # fixtures and rules for every test
     "nobody_python",
     "pytest_pyfunc_call",
     "pytest_runtest_logreport",
-    "pytest_runtest_protocol",
     "pytest_runtest_setup",
     "pytest_runtest_teardown",
     "pytest_sessionfinish",
@@ -51,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if (wire := config.getoption("wire")) is not None:
         tell_by(config, wire)
     if config.getoption("fast"):
-        use_fast_lane()
+        config.pluginmanager.import_plugin("fixtures.fast_lane")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -495,6 +495,7 @@ class _Singleton:
         nodes = list(ast.walk(source.tree))
         source.bound = _binds(node for node in body if node not in imports and not _dropped(node))
         source.bound |= {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        source.bound |= _rebound(imports)
         for node in nodes:
             if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
                 raise _RefusedError(f"{source.at(node)}: name what you import instead of *.")
@@ -645,6 +646,19 @@ class _Singleton:
             + (_CONTEXT if any(row["context"] for row in self.inner) else "")
             + _MAIN.format(cls=f"{self.name}Agent")
         )
+
+
+def _rebound(imports: list[ast.Import | ast.ImportFrom]) -> set[str]:
+    """Names that one import after the other gives another meaning: where they stand decides what they mean."""
+    meanings: dict[str, set[tuple[str, str]]] = {}
+    for node in imports:
+        origin = f"{node.level}{node.module}" if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names if origin != "0__future__" else ():
+            package = alias.name.partition(".")[0]
+            meanings.setdefault(alias.asname or package, set()).add(
+                (origin, alias.name if alias.asname else package)
+            )
+    return {name for name, found in meanings.items() if len(found) > 1} - {"BasicAgent"}
 
 
 def _dropped(node: ast.stmt) -> bool:

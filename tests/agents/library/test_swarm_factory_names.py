@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 import agents.library
@@ -83,6 +83,11 @@ class {name}Agent(BasicAgent):
 
 PART = st.tuples(st.sampled_from(PARTS), st.lists(NAMES, min_size=5, max_size=5))
 
+IMPORTED_TWICE = [
+    ("from os.path import join as {0}\nsee(lambda: {0}('{v}', 'x'))", ["beta"] * 5),
+    ("import json as {0}\nsee(lambda: {0}.dumps([]))", ["beta"] * 5),
+]
+
 
 def source(name: str, parts: list[tuple[str, list[str]]]) -> str:
     done = []
@@ -117,6 +122,7 @@ def factory(tmp_path: Path) -> Iterator[ModuleType]:
 @given(
     one=st.lists(PART, min_size=1, max_size=4), two=st.lists(PART, min_size=1, max_size=4), bare=st.booleans()
 )
+@example(one=[(PARTS[0], ["beta"] * 5)], two=IMPORTED_TWICE, bare=True)
 def test_a_singleton_sees_what_its_files_saw(
     factory: ModuleType,
     tmp_path: Path,
