@@ -264,9 +264,12 @@ def test_password_of_the_index_is_in_no_process_list(
     watcher = threading.Thread(target=watch)
     watcher.start()
     index = "http://owner:open-sesame@127.0.0.1:9/simple"
-    report = install_packages.install(["one"], tmp_path / ".deps", timeout=30.0, source=PackageSource(index))
-    is_over.set()
-    watcher.join()
+    source = PackageSource(index)
+    try:
+        report = install_packages.install(["one"], tmp_path / ".deps", timeout=30.0, source=source)
+    finally:
+        is_over.set()
+        watcher.join()
     assert report.problem
     assert any("sandboxed_installer" in line for line in seen), "the watcher saw the installer"
     assert not any("open-sesame" in line for line in seen)
