@@ -304,7 +304,7 @@ class TarGuard:
     def _leave_out(self, path: str, reason: str, *, is_odd: bool = False) -> None:
         if path not in self._left and len(self.left_out) < _MOST_NAMED:
             self.left_out.append(LeftOut(shown(path), reason, is_odd))
-        self._left.add(path)
+        self._left.update((path, path.partition("\n")[0]))  # a list by lines has no more of a name
 
 
 def read_tar(pieces: Iterable[bytes], guard: TarGuard) -> Iterator[TarEntry | bytes]:

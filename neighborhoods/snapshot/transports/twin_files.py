@@ -29,7 +29,7 @@ class TwinFiles:
     def __init__(self, *, by_content: bool = False, keeps_names: bool = False) -> None:
         self._by_content, self._keeps_names = by_content, keeps_names
         self.names: list[bytes] = []
-        """Paths as they are spelled there, without those that have a line end; none where they are too many."""
+        """Paths as they are spelled there, up to a line end; none where they are too many."""
         self._names_bytes = 0
         self._sum = 0
         self.files = 0
@@ -46,7 +46,6 @@ class TwinFiles:
         self._sum = (self._sum + int.from_bytes(hashlib.sha256(line).digest())) % _MODULUS
         found = _LINE(line)
         if found is None:
-            del self.names[-1:]  # a part of a name is none
             return
         self._keep(found["path"])
         size = found["rest"] if self._by_content else found["first"]

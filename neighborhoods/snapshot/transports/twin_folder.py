@@ -26,6 +26,7 @@ from twins.eggs.writers.exclusions import ExclusionReason
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _BATCH = 1 << 18
+_Found = tuple[str, os.stat_result | None]
 
 
 def list_twins(files: LinkFreeFolder, *, archived: bool, agents: str, host: str) -> MemberListing:
@@ -72,9 +73,10 @@ def tar_of(
     """
     before = count_files(files, folder)
     try:
+        found = list(_found(files, folder, passed_over))
         if names_left:
-            yield from listing_headers(_names(files, folder, stays, passed_over))
-        members = _members(files, folder, mtime, stays, passed_over)
+            yield from listing_headers(_names(found, stays))
+        members = _members(files, folder, found, mtime, stays)
         if not names_left:
             members = ((entry, content) for entry, content in members if not entry.left_out)
         members = chain(members, more)
@@ -195,12 +197,12 @@ def _write(files: LinkFreeFolder, path: str, content: Iterator[bytes], executabl
 def _members(
     files: LinkFreeFolder,
     folder: str,
+    found: Iterable[_Found],
     mtime: int | None,
     stays: Callable[[str], tuple[str, str] | None],
-    passed_over: Collection[str],
 ) -> Iterator[tuple[TarEntry, Iterator[bytes]]]:
     named: set[str] = set()
-    for path, status in _found(files, folder, passed_over):
+    for path, status in found:
         left = stays(path) or _why_left(path, status)
         if left is not None or status is None:
             if left and left[0] not in named:
@@ -212,15 +214,10 @@ def _members(
         yield entry, files.chunks(f"{folder}/{path}" if folder else path)
 
 
-def _names(
-    files: LinkFreeFolder,
-    folder: str,
-    stays: Callable[[str], tuple[str, str] | None],
-    passed_over: Collection[str],
-) -> Iterator[bytes]:
+def _names(found: Iterable[_Found], stays: Callable[[str], tuple[str, str] | None]) -> Iterator[bytes]:
     """Each path, or the folder above it below which nothing may be named."""
     last = ""
-    for path, _ in _found(files, folder, passed_over):
+    for path, _ in found:
         left = stays(path)
         if left is None or left[0] != last:
             last = left[0] if left else path
@@ -244,9 +241,7 @@ def _walk(files: LinkFreeFolder, folder: str) -> Iterator[tuple[str, os.stat_res
             yield path, status
 
 
-def _found(
-    files: LinkFreeFolder, folder: str, passed_over: Collection[str] = ()
-) -> Iterator[tuple[str, os.stat_result | None]]:
+def _found(files: LinkFreeFolder, folder: str, passed_over: Collection[str] = ()) -> Iterator[_Found]:
     """(path below ``folder``, status) of everything but folders; at last, without a status, those that are made anew."""
     pruned: list[str] = []
 

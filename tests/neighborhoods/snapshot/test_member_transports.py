@@ -160,7 +160,9 @@ async def test_read_twin_names_what_is_made_anew(member: Member) -> None:
 
 async def test_read_twin_tells_what_was_there_and_did_not_come(member: Member) -> None:
     twin = member.home / "twins" / homes.TWIN
-    (twin / "two\nlines.txt").write_bytes(b"x")
+    for name in ("two\nlines.txt", "an end\n", "\n", "a\n/b\n\n"):
+        (twin / name).parent.mkdir(exist_ok=True)
+        (twin / name).write_bytes(b"x")
     Path(os.fsdecode(os.fsencode(twin) + b"/caf\xe9")).write_bytes(b"x")
     (twin / "private").mkdir()
     (twin / "private/diary.md").write_bytes(b"x")
