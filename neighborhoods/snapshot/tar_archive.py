@@ -147,7 +147,7 @@ def listing_headers(names: Iterable[bytes]) -> Iterator[bytes]:
     for name in names:
         batch.append(name.decode("utf-8", "backslashreplace") + "\0")
         size += len(batch[-1])
-        if size > _PIECE:
+        if size > _PIECE >> 3:  # each may take four octets, and a header has at most 1 MiB
             yield tarfile.TarInfo.create_pax_global_header({LISTED: "".join(batch)})
             batch, size = [], 0
     if batch:

@@ -36,6 +36,7 @@ LEFT_OUT = "RAPPD.left_out"
 LISTED = "RAPPD.listed"
 """The key of a global pax header with names that the sender found, before it left any out; a NUL ends each."""
 _MOST_LISTED_BYTES = 64 << 20
+"""Of names that are kept; where there are more, none is compared."""
 UNEXPLAINED = "was there, and did not come; nothing says why"
 """The reason of a name that the sender found, and neither sent nor named."""
 _REASONS = frozenset(reason.value for reason in exclusions.ExclusionReason)
@@ -215,7 +216,8 @@ class TarGuard:
     def _take_listed(self, names: bytes) -> None:
         self._listed_bytes += len(names)
         if self._listed_bytes > _MOST_LISTED_BYTES:
-            raise MemberTooLargeError("The list of its names has no end.", do="Look what runs there.")
+            self._listed.clear()
+            return
         self._listed.update(_as_text(name) for name in names.split(b"\0") if name)
 
     def _begin_member(self, header: tarfile.TarInfo, block: bytes, events: list[TarEntry | bytes]) -> None:
