@@ -30,6 +30,7 @@ from neighborhoods.snapshot.snapshot_folder import DrillResult
 from neighborhoods.snapshot.spool import Spool
 from neighborhoods.snapshot.tar_guard import UNEXPLAINED
 from twins.eggs.parsed_egg import ARCHIVED, ParsedEgg
+from twins.eggs.writers.exclusions import ExclusionReason
 from twins.installer.errors import DiskFullError
 from twins.installer.installer import Installer
 from twins.installer.placement import to_threads
@@ -140,6 +141,8 @@ def _compared(plan: RestorePlan, installer: Installer, scratch: Path) -> tuple[i
         for step in peer.writes:
             with Spool(scratch) as spool:
                 for refused in spooled(step.twin, spool).left_out:
+                    if refused.reason == ExclusionReason.MADE_ANEW.value:  # other programs pack it, too
+                        continue
                     name = f"{peer.block.name}/{step.twin.name}/{refused.path}"
                     return count, f"{name} is packed, and is not taken out again: it {refused.reason}"
                 egg = as_egg(plan.contents.opened, step.twin, spool)

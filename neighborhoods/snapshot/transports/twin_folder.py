@@ -67,7 +67,7 @@ def tar_of(
 
     ``stays`` is asked for each path below ``folder``: None lets it travel; else it stays behind, and what is named
     instead, itself or a folder above it, goes into the stream with its reason. The stream begins with all those names,
-    but for ``passed_over``. With ``names_left`` False it has none of both. ``more`` ends the stream.
+    but for ``passed_over``. With ``names_left`` False it has neither names nor reasons. ``more`` ends the stream.
 
     Raises ``OSError``, and ``UnstableMemberError`` when a file changes meanwhile.
     """

@@ -9,11 +9,11 @@ const LONGEST = 4000;
 /** A switch for the menu, and `hear(event)` for each answer that comes; null where the browser cannot speak. */
 export function readAloud() {
   if (!window.speechSynthesis || !window.SpeechSynthesisUtterance) return null;
-  let on = false;
+  let on = null; // until it is known what was chosen before
   const button = element("button", { type: "button", onclick: () => change(!on) });
   const draw = () => {
     button.textContent = on ? "Stop reading aloud" : "Read answers aloud";
-    button.ariaPressed = String(on);
+    button.ariaPressed = String(Boolean(on));
   };
   const change = (wanted) => {
     on = wanted;
@@ -23,7 +23,7 @@ export function readAloud() {
   };
   const quiet = () => speechSynthesis.cancel();
   kept("aloud").then((before) => {
-    on = before === true;
+    on ??= before === true; // a click meanwhile is the latest
     draw();
   });
   addEventListener("pagehide", quiet);

@@ -491,14 +491,19 @@ def test_drill_notices_what_is_packed_and_never_taken_out(
     member = next(name for name in _members(taken) if name.endswith(".tar.gz"))
     twin = member.rpartition("/")[2].removesuffix(".tar.gz")
 
-    def more(tar: tarfile.TarFile) -> None:
-        info = tarfile.TarInfo(f"{twin}/private/diary.md")
-        info.size = 3
-        tar.addfile(info, io.BytesIO(b"bad"))
+    def with_file(name: str) -> str:
+        def more(tar: tarfile.TarFile) -> None:
+            info = tarfile.TarInfo(f"{twin}/{name}")
+            info.size = 3
+            tar.addfile(info, io.BytesIO(b"bad"))
 
-    egg = _rewritten(Path(taken.record.path), tmp_path, {member: _tar(taken, member, more)})
-    found = asyncio.run(drill(egg, desk.folder.root, desk.key.fingerprint))
-    assert found.problem.endswith("/private is packed, and is not taken out again: it is private")
+        egg = _rewritten(Path(taken.record.path), tmp_path, {member: _tar(taken, member, more)})
+        return asyncio.run(drill(egg, desk.folder.root, desk.key.fingerprint)).problem
+
+    assert with_file("private/diary.md").endswith(
+        "/private is packed, and is not taken out again: it is private"
+    )
+    assert with_file("._soul.md") == "", "what is made anew is missed by nobody"
 
 
 def test_folders_that_stay_behind_are_named_with_their_reason(desk: Machine, pi: Machine) -> None:

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Session } from "../phone/session.js";
+import { readAloud } from "../phone/voice.js";
 
 globalThis.addEventListener ??= () => {};
 
@@ -22,4 +23,12 @@ test("words that were written before the phone's storage answered are sent", asy
   );
   session.leave();
   await talk;
+});
+
+test("a click before the phone's storage answered is the last word", async () => {
+  Object.assign(window, { speechSynthesis: {}, SpeechSynthesisUtterance: class {} });
+  const { button } = readAloud();
+  button.onclick();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(button.ariaPressed, "true");
 });
