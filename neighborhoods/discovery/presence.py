@@ -120,7 +120,8 @@ class Presence:
             if not watched.owed:
                 self._urgent.pop(fingerprint, None)
             if came and milliseconds is None:
-                self._hurry(watched)  # its answer says how long one takes
+                watched.owed = True  # its answer says how long one takes, and further signs do not
+                self._hurry(watched)
             elif not (lately or watched.owed):  # else its next turn was planned just now
                 self._plan(watched, self._every())
 
@@ -131,7 +132,7 @@ class Presence:
             self._hurry(watched)
 
     def tell(self, fingerprint: str) -> None:
-        """Asks a peer at once, for the question tells it something new: no sign of life takes its place."""
+        """Asks a peer at once, for the question tells it something new, or tries a line: no sign of life takes its place."""
         watched = self._watched.get(fingerprint)
         if watched is not None:
             watched.owed = True

@@ -86,6 +86,7 @@ class PeerClient:
         self._opening: dict[str, asyncio.Lock] = {}
         self._round_trips: dict[str, float] = {}
         self._doubted_at: dict[str, float] = {}
+        self._doubted: dict[str, PeerConnection] = {}
         self._reading: set[asyncio.Task[None]] = set()
         self._exchanges = Exchanges()
         self._http: aiohttp.ClientSession | None = None
@@ -99,10 +100,13 @@ class PeerClient:
 
         Where a line says nothing for a moment, another is opened beside it, by whichever address leads to the
         peer now: it may have moved, and a connection to where it was is believed for long. The first answer
-        counts; a line on which nothing at all was heard meanwhile ends.
+        counts; a line on which nothing at all was heard meanwhile ends. A line that was doubted is asked, also
+        where the peer opened another since: calls wait on it.
         """
         loop = asyncio.get_running_loop()
-        line = await self._line(peer)
+        line = self._doubted.pop(peer.fingerprint, None)
+        if line is None or not line.open:
+            line = await self._line(peer)
         since, before = loop.time(), line.heard
         asked = asyncio.ensure_future(self._ask(peer, line, hello, wait))
         tries: list[asyncio.Future[Envelope]] = [asked]
@@ -310,6 +314,7 @@ class PeerClient:
         self._lines.pop(fingerprint, None)
         self._round_trips.pop(fingerprint, None)
         self._doubted_at.pop(fingerprint, None)
+        self._doubted.pop(fingerprint, None)
         await _end(self._every.pop(fingerprint, set()))
 
     async def hang_up(self) -> None:
@@ -407,6 +412,7 @@ class PeerClient:
             loop.call_later(wait, self._doubt, peer, line, before)
             return
         self._doubted_at[peer.fingerprint] = loop.time()
+        self._doubted[peer.fingerprint] = line
         self._events.on_doubt(peer.fingerprint)
 
     async def _read(self, peer: Peer, line: PeerConnection) -> None:

@@ -140,8 +140,9 @@ class Daemon(RunningDaemon):
         return join(self.machine.address, self.port_for_peers)
 
     def peers(self) -> dict[str, dict[str, Any]]:
-        """The rows of its list of machines, by name."""
-        return {row["name"]: row for row in self.ask("GET", "/peers")["peers"]}
+        """The rows of its list of machines, by name. A paired one hides what else was announced by that name."""
+        rows = self.ask("GET", "/peers")["peers"]
+        return {row["name"]: row for row in sorted(rows, key=lambda row: row["paired"])}
 
     def presence(self, name: str) -> str:
         """The presence of another machine: here, away, found, or "" when it is not known."""

@@ -153,6 +153,18 @@ async def test_a_sign_of_life_needs_no_question() -> None:
         assert network.asked["a"] == 1
 
 
+async def test_peer_that_comes_is_timed_though_it_speaks_on() -> None:
+    network = Network()
+    pace = ProbePolicy(every=5, here=60, first=60, most=60, apart=0.4)
+    async with watching(network, pace, "a") as presence:
+        await until(lambda: network.asked["a"] == 1 and network.at_once == 0)
+        network.up.add("a")
+        for _ in range(8):
+            presence.heard_from("a")
+            await asyncio.sleep(0.15)
+        assert presence.presence("a")[:2] == ("here", 2.5)
+
+
 @pytest.mark.parametrize("midway", [False, True], ids=["at_rest", "during_a_question"])
 async def test_peer_is_told_though_it_speaks_by_itself(midway: bool) -> None:
     network = Network("a")

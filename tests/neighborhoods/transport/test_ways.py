@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
 from aiohttp import web
@@ -18,6 +19,7 @@ from neighborhoods.peer import Peer
 from neighborhoods.transport import connector as rooms
 from neighborhoods.transport.connector import Connector
 from neighborhoods.transport.peer_client import PeerClient
+from neighborhoods.transport.peer_connection import PeerConnection
 from tests.neighborhoods.transport.conftest import Machine, Place, Told, nothing
 
 Pair = tuple[Machine, Machine]
@@ -123,10 +125,26 @@ async def test_addresses_that_lead_nowhere_delay_nothing(
     assert {one.came for one in silent} <= {1, 2}
 
 
+class OpenSocket:
+    """A connection that the peer opened, and on which it says nothing."""
+
+    closed = False
+
+    async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType) -> None:
+        raise AssertionError("nothing is to be asked here")
+
+    async def receive(self) -> aiohttp.WSMessage:
+        raise AssertionError("nobody reads here")
+
+    async def close(self, *, code: int = 1000) -> None:
+        self.closed = True
+
+
 @pytest.mark.usefixtures("patient")
 @pytest.mark.timeout(30)
+@pytest.mark.parametrize("called", [False, True], ids=["silent", "opened_another_line"])
 async def test_moved_peer_is_found_despite_open_connection(
-    desk_and_pi: Pair, moving: Moving, silent: list[Silence]
+    desk_and_pi: Pair, moving: Moving, silent: list[Silence], called: bool
 ) -> None:
     desk, pi = desk_and_pi
     gone = asyncio.Event()
@@ -153,6 +171,9 @@ async def test_moved_peer_is_found_despite_open_connection(
     while not moving.told.doubted:
         await asyncio.sleep(0.01)
     assert moving.told.doubted == [pi.key.fingerprint], "somebody is told to look after it"
+    if called:
+        line = PeerConnection(OpenSocket(), nothing, name=pi.name, protocol=None)
+        moving.carrier.adopt(pi.peer(), line)
     for site in list(runner.sites):  # nobody is at the old address for new connections either
         await site.stop()
     assert (await moving.carrier.probe(pi.peer(), hello(desk, pi), wait=3600)).verb == HELLO
