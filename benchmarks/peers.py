@@ -64,8 +64,8 @@ def run() -> list[tuple[str, str]]:
 
 
 async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
-    from rappd.daemon.app import Daemon
     from rappd.daemon.home import Home
+    from rappd.daemon.open_home import open_home
     from rappd.daemon.server import settle
     from rappd.settings.load import Settings
 
@@ -73,31 +73,21 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
     with BenchDaemon(folder / "worker", **_door(port), RAPPD_NAME="worker") as worker:
         worker.drop("echo_agent.py", _AGENT)
         worker.start()
+        own, home = free_port(), Home(folder / "caller")
         os.environ.update(
-            RAPP_HOME=str(folder / "caller"), RAPPD_PEERS_LOOPBACK="on", RAPPD_NEARBY="off", RAPPD_NAME="caller",
+            _door(own),
+            RAPP_HOME=str(home.root),
+            PORT=str(free_port()),
+            RAPPD_NAME="caller",
             RAPPD_LOCAL_MODELS="off",
-        )  # fmt: skip
-        home = Home(folder / "caller")
+        )
         home.create()
-        daemon = await Daemon.open(home, Settings.load(home))
-        daemon.listen_on(1)
-        from rappd.http.federation.app import serve
-        from rappd.http.listening_sockets import listen
-
-        own = free_port()
-        listeners = listen("127.0.0.1", own)
-        assert listeners
-        await daemon.start()
-        await daemon.federation.start(own)
-        runner = await serve(daemon.federation, listeners)
-        try:
+        async with open_home(home, Settings.load(home)) as daemon:
+            await daemon.federation.ready.wait()
             await _pair(daemon, worker, port, own)
             settle()
             rows, mine = await _calls(daemon, worker)
             rows += await _queue(daemon, worker)
-        finally:
-            await runner.cleanup()
-            await daemon.close()
     return rows, mine
 
 

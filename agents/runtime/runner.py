@@ -19,7 +19,7 @@ from agents.runtime.answers import read_contexts, read_performed
 from agents.runtime.result_text import MOST_FOLLOWED, OnPiece
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError
-from agents.workers.pool import WorkerPool
+from agents.workers.pool import PoolHooks, WorkerPool
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_quota import WorkerQuota
 
@@ -80,10 +80,10 @@ class WorkerPools:
         plan: PoolConfig,
         *,
         trusted: Callable[[PoolConfig], PoolConfig] = lambda plan: plan,
+        request_context: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        """``trusted`` makes the plan for trusted agents of ``plan``."""
-        self.request_context: Callable[[], Mapping[str, Any]] | None = None
-        """Fields that every request carries, asked for each time; must not block. Set before the first request."""
+        """``trusted`` makes the plan for trusted agents of ``plan``; ``request_context`` as in ``PoolHooks``."""
+        self._request_context = request_context
         self._supervisor = supervisor
         self._name = name
         self._trusted = trusted
@@ -157,10 +157,10 @@ class WorkerPools:
             key = self._key(origin, kind)
             if principal is not None:
                 key = f"{key} #{next(self._once)}"
-            found = self._supervisor.pool(key, plan, quota, encoded)
-            found.request_context = self.request_context
+            hooks = PoolHooks(self._request_context)
             if principal is not None:
-                found.on_unused = lambda: self._forget(where)
+                hooks = hooks._replace(on_unused=lambda: self._forget(where))
+            found = self._supervisor.pool(key, plan, quota, encoded, hooks)
             self._pools[where] = found
         return found
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -48,6 +48,15 @@ class PoolOwner(Protocol):
         ...
 
 
+class PoolHooks(NamedTuple):
+    """Calls of a pool to its owner. ``request_context`` must not block."""
+
+    request_context: Callable[[], Mapping[str, Any]] = dict
+    """Fields that are added to the body of every request, asked for each time."""
+    on_unused: Callable[[], None] = lambda: None
+    """Called when no worker and no request is left."""
+
+
 class WorkerPool:
     """Workers that share one plan; each performs one call at a time, which this pool assigned to it.
 
@@ -65,14 +74,12 @@ class WorkerPool:
         supervisor: PoolOwner,
         quota: WorkerQuota | None = None,
         encoded: bytes = b"",
+        hooks: PoolHooks = PoolHooks(),  # noqa: B008 - it cannot be changed
     ) -> None:
         self.key = key
         self.plan = plan
         self.ticking = False
-        self.request_context: Callable[[], Mapping[str, Any]] | None = None
-        """Fields that are added to the body of every request, asked for each time; must not block."""
-        self.on_unused: Callable[[], None] | None = None
-        """Called when no worker and no request is left."""
+        self._hooks = hooks
         self._encoded = encoded or plan.encoded()
         self._supervisor = supervisor
         self._loop = supervisor.loop
@@ -113,7 +120,7 @@ class WorkerPool:
         (the worker ended in the middle: nothing is performed twice), WorkerStartError (none could be
         started), and TypeError for a body that is not JSON.
         """
-        context = self.request_context() if self.request_context is not None else None
+        context = self._hooks.request_context()
         if context:
             body = {**body, **context}
         ident = next(self._ids)
@@ -320,8 +327,8 @@ class WorkerPool:
             self._quota = None
 
     def _tell_unused(self) -> None:
-        if self.on_unused is not None and not self._workers and not self._backlog and not self._closing:
-            self.on_unused()
+        if not self._workers and not self._backlog and not self._closing:
+            self._hooks.on_unused()
 
     def fail_waiting(self, problem: Callable[[], Exception]) -> None:
         """Fail every call that no worker was given, each with a new ``problem``."""

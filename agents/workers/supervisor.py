@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.errors import WorkerStartError
 from agents.workers.config import PoolConfig
-from agents.workers.pool import WorkerPool
+from agents.workers.pool import PoolHooks, WorkerPool
 from agents.workers.sandbox import AUTO
 from agents.workers.worker_quota import WorkerQuota
 from agents.workers.zygote_client import LaunchZygote, ZygoteClient, ZygoteSettings
@@ -67,7 +67,12 @@ class WorkerSupervisor:
         await self.zygote().ready()
 
     def pool(
-        self, key: str, plan: PoolConfig, quota: WorkerQuota | None = None, encoded: bytes = b""
+        self,
+        key: str,
+        plan: PoolConfig,
+        quota: WorkerQuota | None = None,
+        encoded: bytes = b"",
+        hooks: PoolHooks = PoolHooks(),  # noqa: B008 - it cannot be changed
     ) -> WorkerPool:
         """The pool of ``key``; when it has another plan, its workers are replaced by ones of this plan.
 
@@ -76,7 +81,7 @@ class WorkerSupervisor:
         """
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded)
+            pool = self._pools[key] = WorkerPool(key, plan, self, quota, encoded, hooks)
         elif pool.plan != plan:
             pool.retire(plan, encoded)
         return pool

@@ -109,9 +109,10 @@ def _with_workers(
             await supervisor.start()
             quarantine = Quarantine(QuarantineList(home.held, home.root), workspace)
             plan = pool_config(workspace, settings, home.root, quarantine)
-            pools = WorkerPools(supervisor, "offline", plan, trusted=trusted_plan)
             await asyncio.to_thread(quarantine.look)
-            pools.request_context = quarantine.standing
+            pools = WorkerPools(
+                supervisor, "offline", plan, trusted=trusted_plan, request_context=quarantine.standing
+            )
             roster = AgentRegistry(
                 pools,
                 lambda: folders_of(workspace, sources),

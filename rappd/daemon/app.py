@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
@@ -28,6 +29,7 @@ from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
+from rappd.daemon.waiting import OwnersList
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turn_stream import TurnStreams
 from rappd.federation.components import LocalNode
@@ -46,7 +48,7 @@ from rappd.operations.estate import EstateOperations
 from rappd.operations.fleet import FleetOperations
 from rappd.operations.fleet_twins import DaemonTwins
 from rappd.operations.host_operations import HostOperations
-from rappd.operations.legacy import LegacyOperations
+from rappd.operations.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
@@ -54,6 +56,7 @@ from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
+from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers
 from rappd.sessions.sessions import Sessions
@@ -68,8 +71,8 @@ from rappd.store.timer_table import TimerRow, TimerTable
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
-from rappd.tenants.tenants import Tenants
-from rappd.tether.service import TetherService
+from rappd.tenants.tenants import Tenants, TwinListeners
+from rappd.tether.service import MakeListener, PhoneServices, TetherService
 from rappd.transcript.frames import RestoredConversations
 from twins.installer.quarantine import QuarantineList
 from twins.workspace.rappid import label
@@ -84,12 +87,36 @@ _FIRST_LOOK_SECONDS = 0.5
 """The start waits so long, and no longer, to tell of a model server on this machine."""
 
 
+class ListenerFactories(NamedTuple):
+    """Make the listeners that a daemon opens and closes by itself: they stand above it."""
+
+    twins: Callable[[Daemon], TwinListeners]
+    legacy: Callable[[Daemon], LegacyListenerProtocol]
+    phones: MakeListener
+
+
 class Daemon:
     """Opened by ``Daemon.open``; listeners are handed one of these and know nothing beneath it."""
 
+    # Built after parts that call them once the daemon runs.
+    anchoring: Anchoring
+    coordinator: Coordinator
+    egg_transfer: EggTransferOperations
+    operations: HostOperations
+    peer_tools: PeerToolGateway
+    snapshot_schedule: SnapshotSchedule
+    tether: TetherService
+
     def __init__(
-        self, home: Home, settings: Settings, identity: IdentityKey, store: Store, launch: LaunchZygote | None
+        self,
+        home: Home,
+        settings: Settings,
+        identity: IdentityKey,
+        store: Store,
+        listeners: ListenerFactories,
+        launch: LaunchZygote | None,
     ) -> None:
+        """From the ground up. What is needed of a part that stands above is given as a call to it."""
         self.home = home
         self.identity = identity
         self.store = store
@@ -98,13 +125,11 @@ class Daemon:
         self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
         self.turn_streams = TurnStreams()
-        self.notices = Notices(NoticeTable(store))
-        self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
-        self.timers = Timers(TimerTable(store))
-        self.timers.ended = self._timer_ended
         self.activity = ActivityFeed()
         self.dispatcher.watch(self.activity.saw)
-        self.notices.listeners += [self.activity.noticed, self.notify_command.tell]
+        self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
+        self.notices = Notices(NoticeTable(store), (self.activity.noticed, self.notify_command.tell))
+        self.timers = Timers(TimerTable(store), ended=self._timer_ended)
         self.operators = OperatorSessions(home.secret(OPERATOR_KEY))
         self.request_signatures = RequestSignatures()
         self.failed_authentication = RateLimit(30, 60)
@@ -140,24 +165,18 @@ class Daemon:
             quarantine=self.quarantine,
             models=self.model_choices,
             notices=self.notices,
+            perform=lambda operation, arguments: self.operations.perform(operation, arguments),
+            peers=lambda: self.peer_tools,
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.notices.applies["approval"] = self._waits_for_approval
         self.notices.applies["record"] = lambda subject: bool(self.anchoring.report.problems)
-        self.tenants = Tenants(home, self.host, self._twin, failed=self._failed_later)
+        self.tenants = Tenants(
+            home, self.host, self._twin, failed=self._failed_later, listeners=listeners.twins(self)
+        )
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
         self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
-        snapshots = NeighborhoodSnapshots(
-            home,
-            workspace,
-            verbs,
-            machine=self.name,
-            url=f"http://127.0.0.1:{self.port}",
-            model=settings.text("provider.model"),
-            is_running=True,
-        )
-        self.snapshots = DaemonSnapshots(snapshots, self.eggs, self.tenants, self.members, self.notices)
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
@@ -188,38 +207,71 @@ class Daemon:
             self.anchoring,
             self.notices,
             self.memberships,
+            lambda: self.egg_transfer,
         )
         self.readiness = Readiness(store, home.database, self.federation, self.anchoring)
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
-        self.snapshots.open_calls = self.calls.count_restored
-        self.egg_transfer = self.federation.eggs = EggTransferOperations(self.federation, self.eggs)
+        self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
+        self.peer_tools = PeerToolGateway(self.federation, self.calls)
+        snapshots = NeighborhoodSnapshots(
+            home,
+            workspace,
+            verbs,
+            machine=self.name,
+            url=f"http://127.0.0.1:{self.port}",
+            model=settings.text("provider.model"),
+            is_running=True,
+        )
+        self.snapshots = DaemonSnapshots(
+            snapshots,
+            self.eggs,
+            self.tenants,
+            self.members,
+            self.notices,
+            open_calls=self.calls.count_restored,
+            schedule=lambda: self.snapshot_schedule.show(),
+        )
+        self.activity.watched["neighborhood"] = self.snapshots.looks
+        self.snapshot_schedule = SnapshotSchedule(
+            self.timers,
+            snapshots,
+            self.snapshots.take_scheduled,
+            stopped=partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}"),
+        )
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.model_downloads = ModelDownloads(lambda: self.settings, self.providers)
-        self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set)
-        self.services.peers = peers = PeerToolGateway(self.federation, self.calls)
-        sessions = Sessions(self.dispatcher, store, self.tenants)
-        sessions.participants.gateway = SessionGuests(self.federation, self.calls, peers)
-        sessions.changed = self.activity.sessions_changed
-        self.tether = TetherService(home, lambda: self.settings, identity, sessions, self.name, self.notices)
-        self.tether.egg_store = self.egg_transfer
-        self.activity.watched["devices"] = self.tether.looks
+        self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set, listeners.legacy(self))
+        guests = SessionGuests(self.federation, self.calls, self.peer_tools)
+        sessions = Sessions(
+            self.dispatcher,
+            store,
+            Participants(self.tenants, guests),
+            changed=self.activity.sessions_changed,
+            interject=lambda session, speak: self.coordinator.interject(session, speak),
+        )
         library = WorkflowLibrary(workspace, self.quarantine, self.tenants.layout)
         self.coordinator = Coordinator(
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )
-        self.tether.workflows = self.coordinator
-        self.snapshot_schedule = SnapshotSchedule(self.timers, snapshots, self.snapshots.take_scheduled)
-        self.snapshots.schedule = self.snapshot_schedule.show
-        self.activity.watched["neighborhood"] = self.snapshots.looks
-        self.snapshot_schedule.stopped = partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}")
+        self.tether = TetherService(
+            home,
+            lambda: self.settings,
+            identity,
+            sessions,
+            self.name,
+            self.notices,
+            PhoneServices(self.coordinator, self.egg_transfer, OwnersList(self)),
+            listeners.phones,
+        )
+        self.activity.watched["devices"] = self.tether.looks
         self._background: set[asyncio.Task[Any]] = set()
         twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
         self.fleet = FleetOperations(
             home.root, self.name, self.members, DaemonTwins(twin_api, self.twins), is_running=True
         )
-        operations = HostOperations(
+        self.operations = HostOperations(
             self.dispatcher,
             self.tenants,
             self.twins,
@@ -228,15 +280,20 @@ class Daemon:
             NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show, self.places.listing),
             self.fleet,
         )
-        self.services.perform = operations.perform
-        self.dispatcher.watch(partial(operations.on_event, self.spawn))
+        self.dispatcher.watch(partial(self.operations.on_event, self.spawn))
 
     @classmethod
-    async def open(cls, home: Home, settings: Settings, launch: LaunchZygote | None = None) -> Daemon:
+    async def open(
+        cls,
+        home: Home,
+        settings: Settings,
+        listeners: ListenerFactories,
+        launch: LaunchZygote | None = None,
+    ) -> Daemon:
         """Opens the store and everything above it; the listeners come after."""
         lost = home.lost_its_record()
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        daemon = cls(home, settings, home.identity(), store, launch)
+        daemon = cls(home, settings, home.identity(), store, listeners, launch)
         await daemon.anchoring.start(lost=lost)
         return daemon
 
@@ -257,7 +314,8 @@ class Daemon:
 
     def listen_on(self, port: int) -> None:
         """Tells the daemon which port the loopback listener got."""
-        self.port = self.federation.loopback_port = port
+        self.port = port
+        self.federation.brainstem_at(port)
         self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
     _hosts: frozenset[str] = frozenset()

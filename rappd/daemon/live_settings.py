@@ -55,7 +55,7 @@ class LiveSettings:
         before = provider_settings(self.current, self._home)
         settings = await asyncio.to_thread(Settings.load, self._home, self.current.environment)
         refuse_unfit(settings)
-        self._services.settings = settings
+        self._services.apply(settings)
         self.origins = frozenset(settings.items("http.origins"))
         after = provider_settings(settings, self._home)
         if after != before:

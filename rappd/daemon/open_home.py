@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from agents.workers.zygote_client import LaunchZygote
-from rappd.daemon.app import Daemon
+from rappd.daemon.app import Daemon, ListenerFactories
 from rappd.daemon.home import Home
 from rappd.daemon.ports import another, holder
-from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
 from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
@@ -62,14 +61,10 @@ async def open_home(
     try:
         sockets = _listen(settings.number("port"))
         port = sockets[0].getsockname()[1]
-        daemon = await Daemon.open(home, settings, launch)
+        daemon = await Daemon.open(home, settings, listener_factories(settings), launch)
         daemon.listen_on(port)
         federation_listener = FederationListener(daemon)
         runner = await _open_listeners(daemon, sockets)
-        daemon.tenants.listeners = twin_listeners = TwinListeners(daemon)
-        daemon.legacy.listener = legacy_listener = LegacyListener(daemon)
-        daemon.tether.make_listener = partial(_tether_listener, settings.text("tether.address"))
-        daemon.tether.owners_list = OwnersList(daemon)
         held.announce(port)
         try:
             await daemon.start()
@@ -81,13 +76,19 @@ async def open_home(
             daemon.activity.close()
             daemon.tether.close_screens()
             await federation_listener.close()
-            await legacy_listener.close()
-            await twin_listeners.close_all()
+            await daemon.legacy.listener.close()
+            await daemon.tenants.listeners.close_all()
             await runner.cleanup()
             await daemon.close()
             home.socket.unlink(missing_ok=True)
     finally:
         held.release()
+
+
+def listener_factories(settings: Settings) -> ListenerFactories:
+    """Makers of the listeners that a daemon opens later, by itself."""
+    phones = partial(_tether_listener, settings.text("tether.address"))
+    return ListenerFactories(TwinListeners, LegacyListener, phones)
 
 
 def _tether_listener(

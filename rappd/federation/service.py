@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -81,14 +82,16 @@ class FederationService:
         anchoring: Anchoring,
         notices: Notices,
         memberships: Memberships,
+        eggs: Callable[[], EggInbox],
     ) -> None:
+        """``eggs`` gives the inbox for eggs, which is built on this service."""
         self.node, self.store, self.dispatcher, self.tenants = node, store, dispatcher, tenants
         self.memberships = memberships
         self.notices = notices
         self.port = 0
         self.hosts: tuple[str, ...] = ()
         """The hosts at which the listener for other machines listens, as 0.0.0.0 and ::."""
-        self.loopback_port = node.settings.number("port")
+        self._loopback_port = node.settings.number("port")
         self.revocations = Revocations(anchoring)
         note = self.revocations.note
         self.tables = FederationTables(
@@ -113,7 +116,7 @@ class FederationService:
         self.pending_replies = PendingReplies()
         self.troubles: dict[str, str] = {}
         """The reason why a reachable peer is not used, by fingerprint."""
-        self.eggs: EggInbox | None = None
+        self._eggs = eggs
         self.ready = asyncio.Event()
         self._settled = asyncio.Event()  # ready, or failed at least once
         self.failure: ReportableError | None = None
@@ -128,9 +131,21 @@ class FederationService:
             raise self.failure or ConflictError("Other machines cannot be reached yet.", do="rappd logs")
         return self._parts
 
-    async def start(self, port: int) -> None:
-        """Opens everything; ``port`` is where the federation listener listens, 0 when it is closed."""
-        self.port = port
+    @property
+    def eggs(self) -> EggInbox:
+        """Keeps eggs that peers send."""
+        return self._eggs()
+
+    def listens_at(self, hosts: tuple[str, ...], port: int) -> None:
+        """Tells where the listener for other machines is, before ``start``; port 0 when it is closed."""
+        self.hosts, self.port = hosts, port
+
+    def brainstem_at(self, port: int) -> None:
+        """Tells the port of the loopback listener, before ``start``: an address of this machine is no peer's."""
+        self._loopback_port = port
+
+    async def start(self) -> None:
+        """Opens everything."""
         try:
             unfinished = await self._opened()
         except Exception:
@@ -175,7 +190,7 @@ class FederationService:
                 if self.failure is not None:
                     await self._load_peers()
                 parts = await build_components(
-                    self._base, self, port=self.port, hosts=self.hosts, loopback_port=self.loopback_port
+                    self._base, self, port=self.port, hosts=self.hosts, loopback_port=self._loopback_port
                 )
                 self._parts = parts
                 unfinished = await self.tables.inbox.unfinished()
@@ -442,8 +457,7 @@ class FederationService:
             rows = [row for id in ids for row in await self.tables.outbox.find_outgoing(id)]
             waiting = {row.id for row in rows if row.state in WAITING}
             await asyncio.to_thread(self.outgoing_eggs.keep_only, waiting)
-            if self.eggs is not None:
-                await self.eggs.clear_up()
+            await self.eggs.clear_up()
         except OSError as error:  # what is in the way is told, and stops nothing else
             log.warning("left-over eggs could not be cleared up: %s", error)
 
@@ -461,8 +475,7 @@ class FederationService:
             at = time.time_ns() // 1000 - DONE_KEPT_SECONDS * 1_000_000
             await self.tables.inbox.forget_before(at)
             await self.tables.outbox.forget_before(at)
-            if self.eggs is not None:
-                await self.eggs.remove_old()
+            await self.eggs.remove_old()
             await asyncio.sleep(TIDY_SECONDS)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:

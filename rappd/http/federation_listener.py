@@ -24,8 +24,8 @@ class FederationListener:
         settings = daemon.settings
         if settings.on("peers.listen"):
             self._sockets = listen(settings.text("peers.address"), settings.number("peers.port"))
-        daemon.federation.hosts = tuple(one.getsockname()[0] for one in self._sockets)
-        daemon.federation.port = self._sockets[0].getsockname()[1] if self._sockets else 0
+        hosts = tuple(one.getsockname()[0] for one in self._sockets)
+        daemon.federation.listens_at(hosts, self._sockets[0].getsockname()[1] if self._sockets else 0)
 
     def open(self) -> None:
         """Serves the port as soon as everything behind it is ready."""
@@ -42,7 +42,7 @@ class FederationListener:
 
     async def _serve(self) -> None:
         machines = self._daemon.federation
-        await machines.start(machines.port)
+        await machines.start()
         if self._sockets:
             from rappd.http.federation.app import serve
 

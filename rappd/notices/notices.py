@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -24,14 +24,15 @@ _LONGEST = 300
 class Notices:
     """In memory without a table. Calls come from the event loop; texts may hold the words of strangers."""
 
-    def __init__(self, table: NoticeTable | None = None) -> None:
-        self._table = table
+    def __init__(
+        self, table: NoticeTable | None = None, listeners: Iterable[Callable[[Notice], None]] = ()
+    ) -> None:
+        """Each of ``listeners`` gets every new notice."""
+        self._table, self._listeners = table, tuple(listeners)
         self._waiting: dict[str, Notice] = {}
         self._writes: set[asyncio.Task[None]] = set()
         self._unwritten: set[str] = set()
         """Keys whose change could not be written down; each later write tries them again."""
-        self.listeners: list[Callable[[Notice], None]] = []
-        """Each gets every new notice."""
         self.applies: dict[str, Callable[[str], bool]] = {}
         """By kind: False for a subject that is settled, so that its notice is of no use any more."""
 
@@ -53,7 +54,7 @@ class Notices:
         self._write(key)
         while len(self._waiting) > _MOST:
             self.settle(next(iter(self._waiting)))
-        for listener in self.listeners:
+        for listener in self._listeners:
             listener(notice)
 
     def settle(self, key: str) -> None:

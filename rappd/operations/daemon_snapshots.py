@@ -48,18 +48,17 @@ class DaemonSnapshots:
         tenants: Tenants,
         roster: Roster,
         notices: Notices,
+        open_calls: Callable[[], Awaitable[int]],
+        schedule: Callable[[], dict[str, Any]],
     ) -> None:
+        """``open_calls`` counts those that came back with a snapshot; ``schedule`` gives it as screens show it."""
         self.verbs = verbs
         self.roster = roster
         self._eggs = eggs
         self._tenants = tenants
-        self._notices = notices
+        self._notices, self._open_calls, self._schedule = notices, open_calls, schedule
         self._work: SnapshotWork | None = None
         self._watched = False
-        self.open_calls: Callable[[], Awaitable[int]] = _none
-        """Counts the calls that came back with a snapshot, unanswered."""
-        self.schedule: Callable[[], dict[str, Any]] = lambda: {"schedule": None}
-        """Gives the schedule of snapshots, as screens show it."""
 
     async def close(self) -> None:
         """Cancels a snapshot, whose finished parts stay; a restore comes to its end."""
@@ -75,14 +74,14 @@ class DaemonSnapshots:
     async def looks(self) -> object:
         """Another value whenever a screen would show other snapshots, other work or another schedule."""
         work = self._work.id if self._work is not None else ""
-        return work, await asyncio.to_thread(self.verbs.folder.version), repr(self.schedule())
+        return work, await asyncio.to_thread(self.verbs.folder.version), repr(self._schedule())
 
     async def overview(self) -> dict[str, Any]:
         """``{"members", "snapshots", "work", "schedule"}``. Asks no machine anything."""
         roster = await self.roster()
         found = await asyncio.to_thread(self.verbs.snapshots)
         rows = [member.as_json() for member in roster.roster]
-        return {"members": rows, **found, "work": self.under_way(), **self.schedule()}
+        return {"members": rows, **found, "work": self.under_way(), **self._schedule()}
 
     async def probe(self) -> dict[str, Any]:
         """Asks every machine whether it can be read now."""
@@ -196,7 +195,7 @@ class DaemonSnapshots:
 
     async def _tell_open_calls(self) -> int:
         """Nothing of a snapshot is sent by itself: its owner learns of the calls that it holds."""
-        found = await self.open_calls()
+        found = await self._open_calls()
         if found:
             calls = "1 open call" if found == 1 else f"{found} open calls"
             self._notices.add(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from agents.contract.agent import needs_trust
 from envelopes.identity.capabilities import check as check_capability
 from neighborhoods.discovery.interfaces import interfaces
-from rappd.errors import ConflictError, RappdError, RefusedError, UsageProblemError
+from rappd.errors import RappdError, RefusedError, UsageProblemError
 from rappd.settings.load import Settings
 
 log = logging.getLogger(__name__)
@@ -43,14 +43,17 @@ class LegacyOperations:
     """Opens and closes the legacy listener. The setting is kept, so the next start opens it again."""
 
     def __init__(
-        self, settings: Callable[[], Settings], write: Callable[[str, str], Awaitable[None]]
+        self,
+        settings: Callable[[], Settings],
+        write: Callable[[str, str], Awaitable[None]],
+        listener: LegacyListenerProtocol,
     ) -> None:
         self._settings = settings
         self._write = write
         self._changing = asyncio.Lock()
         self._at: list[str] = []
         self._trouble = ""
-        self.listener: LegacyListenerProtocol | None = None
+        self.listener = listener
 
     async def reopen(self) -> None:
         """From a start on: as it was left, at the addresses that the machine has by then. Never returns."""
@@ -79,14 +82,13 @@ class LegacyOperations:
         async with self._changing:
             await self._write("legacy.addresses", "")
             self._at, self._trouble = [], ""
-            if self.listener is not None:
-                await self.listener.close()
+            await self.listener.close()
         return self.show()
 
     def show(self) -> dict[str, Any]:
         """Returns the state of the listener: open or closed, addresses, allowed callers; ``trouble`` is the reason of a failure."""
         settings = self._settings()
-        listening = list(self.listener.listening) if self.listener else []
+        listening = list(self.listener.listening)
         return {
             "legacy": {
                 "open": bool(listening),
@@ -100,15 +102,14 @@ class LegacyOperations:
     async def _reopen_as_set(self) -> None:
         """Opens or closes it as the settings have it, after a change that could not be written down."""
         self._at = []
-        if self.listener is not None:
-            await self.listener.close()
+        await self.listener.close()
         await self._follow()
 
     async def _follow(self) -> None:
         """Opens what should be open and is not, or is elsewhere than this machine now is."""
         settings = self._settings()
         addresses, scopes = settings.items("legacy.addresses"), settings.items("legacy.scopes")
-        if not addresses or self.listener is None:
+        if not addresses:
             return
         if self.listener.listening and await asyncio.to_thread(_own_addresses) == self._at:
             return
@@ -120,8 +121,6 @@ class LegacyOperations:
             self._trouble = str(problem)
 
     async def _open(self, addresses: Sequence[str], scopes: Sequence[str]) -> None:
-        if self.listener is None:
-            raise ConflictError("This daemon has no such listener.", do="rappd start")
         self.listener.check(addresses)
         own = await asyncio.to_thread(_own_addresses)
         await self.listener.open(addresses, scopes, own=own)

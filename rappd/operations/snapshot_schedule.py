@@ -39,13 +39,15 @@ class SnapshotSchedule:
         timers: Timers,
         snapshots: NeighborhoodSnapshots,
         take: Callable[[], Awaitable[SnapshotResult]],
+        stopped: Callable[[], None],
     ) -> None:
-        """``take`` takes a snapshot of all machines, which screens show while it is under way."""
+        """``take`` takes a snapshot of all machines, which screens show while it is under way.
+
+        ``stopped`` is called when the schedule is switched off.
+        """
         self._timers = timers
         self._snapshots = snapshots
-        self._take = take
-        self.stopped: Callable[[], None] = lambda: None
-        """Is called when the schedule is switched off."""
+        self._take, self._stopped = take, stopped
         timers.register(KIND, self._run)
 
     def show(self) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class SnapshotSchedule:
     async def switch_off(self) -> dict[str, Any]:
         """Takes no more snapshots; those that are there stay. Raises ``NotFoundError`` when none is set."""
         await self._timers.remove(TIMER)
-        self.stopped()
+        self._stopped()
         return self.show()
 
     async def _run(self, row: TimerRow) -> None:

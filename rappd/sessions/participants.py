@@ -22,9 +22,8 @@ _KEY_DIGITS = 8
 class Participants:
     """The brainstem and the twins of this machine, and a session's guests. All calls come from the event loop."""
 
-    def __init__(self, tenants: Tenants) -> None:
-        self.gateway: GuestGateway | None = None
-        """None until other machines can be reached."""
+    def __init__(self, tenants: Tenants, gateway: GuestGateway) -> None:
+        self.gateway = gateway
         self._tenants = tenants
         self._gone: dict[str, str] = {}
 
@@ -62,7 +61,7 @@ class Participants:
         return await self.named(wanted)
 
     def _row(self, guest: Guest) -> dict[str, Any] | None:
-        return self.gateway.row(guest) if self.gateway is not None else None
+        return self.gateway.row(guest)
 
     async def named(self, name: str) -> Tenant:
         """The participant of that name; the brainstem for "". Raises ``NoSuchTwinError``, ``TwinConflictError``."""

@@ -82,12 +82,10 @@ class Sentences:
         """The capability for asking a participant."""
         if isinstance(found, Tenant):
             return f"HELP.{found.name}"
-        assert self._participants.gateway is not None
         return self._participants.gateway.capability(found[1])
 
     def _for_guest(self, found: tuple[str, Guest], speaker: Speaker, said: Say) -> Envelope:
         name, guest = found
-        assert self._participants.gateway is not None
         data = {**_data(speaker, said), "guest": msgspec.to_builtins(guest)}
         recipient = self._participants.gateway.recipient
         return Envelope(said.event_id, speaker.user_guid, recipient, HELP, data, {PARTICIPANT: name})

@@ -27,7 +27,6 @@ from rappd.sessions.session_record import SessionRecord, page_of
 from rappd.sessions.speakers import WORKFLOW, Speaker
 from rappd.store.records import Event
 from rappd.store.store import Store
-from rappd.tenants.tenants import Tenants
 
 log = logging.getLogger(__name__)
 
@@ -107,13 +106,21 @@ _Pages = dict[int, dict[str, Any] | None]
 class Sessions:
     """Opens sessions, takes sentences in, and shows every listener the same events in the same order."""
 
-    def __init__(self, dispatcher: Dispatcher, store: Store, tenants: Tenants) -> None:
-        self.participants = Participants(tenants)
-        self.record = SessionRecord(dispatcher, store, tenants.host.id)
-        self.changed: Callable[[], None] = lambda: None
-        """Called when a session begins or ends, or somebody joins or leaves."""
-        self.interject: Callable[[Session, Callable[[], Work]], Work | None] = lambda session, speak: None
-        """Interrupts the workflow of a session for a sentence, which it asks; None where none runs."""
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        store: Store,
+        participants: Participants,
+        changed: Callable[[], None],
+        interject: Callable[[Session, Callable[[], Work]], Work | None],
+    ) -> None:
+        """``changed`` is called when a session begins or ends, or somebody joins or leaves.
+
+        ``interject`` interrupts the workflow of a session for a sentence, which it asks; None where none runs.
+        """
+        self.participants = participants
+        self.record = SessionRecord(dispatcher, store, participants.host.id)
+        self._changed, self._interject = changed, interject
         self._looking: set[str] = set()
         self._sentences = Sentences(dispatcher, self.participants)
         self._open: dict[str, Session] = {}
@@ -153,7 +160,7 @@ class Sessions:
     async def opened_again(self, session: Session, by: str) -> None:
         """Writes down that the owner went back to a session: it is the one that phones join, after a restart, too."""
         await self.note_first(session, OPENED, by=by, text="")
-        self.changed()
+        self._changed()
 
     async def clear(self, session: Session, by: str) -> None:
         """Empties all screens. The record keeps what was said. Raises ``SessionClosedError``, ``StoreError``."""
@@ -169,7 +176,7 @@ class Sessions:
             except StoreError:
                 session.closed = False
                 raise
-            self.changed()
+            self._changed()
 
     async def invite(self, session: Session, name: str, by: str) -> None:
         """Lets somebody on another machine answer in a session. Raises ``NotFoundError``, ``SessionClosedError``."""
@@ -255,7 +262,7 @@ class Sessions:
             )
 
         interrupting = said.via == "mic" and WORKFLOW in speaker.caps
-        work = (self.interject(session, speak) if interrupting else None) or speak()
+        work = (self._interject(session, speak) if interrupting else None) or speak()
         asking = session.asking[id] = Asking(recorded, self._spawn(work))
         asking.answered.add_done_callback(lambda task: _over(session, id, asking))
         return asking
@@ -280,12 +287,10 @@ class Sessions:
         self._look_after(session)
         self._open[session.id] = session
         self._spawn(self._show_news(session))
-        self.changed()
+        self._changed()
         return session
 
     async def _found(self, name: str) -> tuple[Guest, str]:
-        if self.participants.gateway is None:
-            raise NotFoundError("Other machines cannot be reached yet.", do="Try again.")
         guest = await self.participants.gateway.find(name)
         row = self.participants.gateway.row(guest)
         return guest, str(row["name"]) if row else name
@@ -305,11 +310,7 @@ class Sessions:
     async def _look(self, session: Session) -> None:
         seen: object = None
         while session.guests.invited:
-            rows = [
-                self.participants.gateway.row(one)
-                for one in session.guests.invited
-                if self.participants.gateway
-            ]
+            rows = [self.participants.gateway.row(one) for one in session.guests.invited]
             if rows != seen and seen is not None:
                 await self._show_participants(session)
             seen = rows
@@ -373,7 +374,7 @@ class Sessions:
     def _show_presence(self, session: Session) -> None:
         for listener in list(session.listeners):
             listener.show({"type": "presence", "here": session.here})
-        self.changed()
+        self._changed()
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.ensure_future(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -77,8 +78,11 @@ class TenantServices:
     notices: Notices = field(default_factory=Notices)
     perform: Perform | None = None
     """Structural operations beside those of agents."""
-    peers: PeerGateway | None = None
-    """None until other machines can be reached."""
+    peers: Callable[[], PeerGateway | None] = lambda: None
+
+    def apply(self, settings: Settings) -> None:
+        """These are in force from now on."""
+        self.settings = settings
 
 
 class Tenant:
@@ -119,8 +123,13 @@ class Tenant:
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
         self._plan = partial(pool_config, workspace, settings, private_root, self._quarantine)
-        self._pools = WorkerPools(services.supervisor, name, self._plan(), trusted=trusted_plan)
-        self._pools.request_context = self._quarantine.standing
+        self._pools = WorkerPools(
+            services.supervisor,
+            name,
+            self._plan(),
+            trusted=trusted_plan,
+            request_context=self._quarantine.standing,
+        )
         self._origins = CodeOrigins(private_root)
         self.registry = AgentRegistry(
             self._pools,
@@ -152,7 +161,7 @@ class Tenant:
             runner=self.runner,
             brainstem=self.brainstem,
             notices=self.notices,
-            peers=lambda: services.peers,
+            peers=services.peers,
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,

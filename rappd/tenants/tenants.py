@@ -58,14 +58,20 @@ class TwinListeners(Protocol):
         """Holds its port no longer."""
         ...
 
+    async def close_all(self) -> None:
+        """Stops listening for all of them; they are booted again at the next start."""
+        ...
+
 
 class Tenants:
     """Opens, boots and stops twins. All calls come from the event loop."""
 
-    def __init__(self, home: Home, host: Tenant, make: Make, *, failed: Failed) -> None:
+    def __init__(
+        self, home: Home, host: Tenant, make: Make, *, failed: Failed, listeners: TwinListeners
+    ) -> None:
         self.host = host
         self.layout = TwinLayout(home.root)
-        self.listeners: TwinListeners | None = None
+        self.listeners = listeners
         self._wakes = AutostartRegistry(home)
         self._make = make
         self._failed = failed
@@ -97,7 +103,6 @@ class Tenants:
                     continue  # it was stopped while we waited
                 if tenant.name in self._ports:
                     return self._ports[tenant.name]
-                assert self.listeners is not None
                 port = await self.listeners.open(tenant, self._last_ports.get(tenant.name))
                 try:
                     await asyncio.to_thread(self._wakes.remember, tenant.name, port)
@@ -119,8 +124,7 @@ class Tenants:
 
     def let_go_port(self, key: str) -> None:
         """A port that was held, and that the twin has not taken again, is anybody's."""
-        if self.listeners is not None:
-            self.listeners.let_go(key)
+        self.listeners.let_go(key)
 
     async def let_sleep(self, key: str) -> bool:
         """Stops a twin once its active requests are answered. Returns True when it is stopped already."""
@@ -224,7 +228,7 @@ class Tenants:
 
     async def _stop(self, key: str, hold_port: bool) -> None:
         async with self._lock(key):
-            if self._ports.pop(key, None) is not None and self.listeners is not None:
+            if self._ports.pop(key, None) is not None:
                 if hold_port:
                     self.listeners.hold(key)
                 await self.listeners.close(key)

@@ -61,7 +61,7 @@ class EggSender(msgspec.Struct, frozen=True):
 class PhoneEggs:
     """All calls come from the event loop."""
 
-    def __init__(self, store: EggStore | None) -> None:
+    def __init__(self, store: EggStore) -> None:
         self.store = store
         self.tokens = EggTokens()
         self.transfers = EggTransfers()

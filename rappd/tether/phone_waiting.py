@@ -46,7 +46,7 @@ class Screen(Protocol):
 class PhoneWaiting:
     """All calls come from the event loop. A phone gets the list again only when it is another one."""
 
-    def __init__(self, owners: OwnersList | None) -> None:
+    def __init__(self, owners: OwnersList) -> None:
         self._owners = owners
         self._tasks: dict[Screen, asyncio.Task[None]] = {}
         self._again: set[Screen] = set()
@@ -58,14 +58,14 @@ class PhoneWaiting:
         """Shows a phone what it may see, soon, if that changed since."""
         if screen in self._tasks:
             self._again.add(screen)
-        elif self._owners is not None:
+        else:
             task = self._tasks[screen] = asyncio.ensure_future(self._show(screen, self._owners))
             task.add_done_callback(lambda done: self._done(screen, done))
 
     def dismiss(self, screen: Screen, key: str) -> None:
         """A phone's owner has read one of the news. A phone without the right is refused."""
         device = screen.speaker
-        if device is None or self._owners is None or screen.withholds(NOTICES):
+        if device is None or screen.withholds(NOTICES):
             return
         if not may_see(device):
             text = f"This phone may not. The owner can allow it: rappd devices scopes {device.name} --notices"

@@ -68,7 +68,7 @@ class Phones:
         pairing: Pairing,
         sessions: Sessions,
         current: CurrentSession,
-        workflows: Workflows | None,
+        workflows: Workflows,
         eggs: PhoneEggs,
         waiting: PhoneWaiting,
         notices: Notices,
@@ -206,8 +206,8 @@ class Phones:
 
     def workflows_for(self, device: Device) -> dict[str, Any]:
         """See ``ConnectionOwner``. Blocks on the disk."""
-        may = self._workflows is not None and WORKFLOW in device.caps
-        rows = self._workflows.offered() if self._workflows is not None and may else []
+        may = WORKFLOW in device.caps
+        rows = self._workflows.offered() if may else []
         return {"type": "workflows", "may_run": may, "workflows": rows}
 
     def eggs_for(self, device: Device) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class Phones:
 
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
         device, session = connection.speaker, connection.session
-        if self._workflows is None or device is None or session is None or connection.withholds(WORKFLOW):
+        if device is None or session is None or connection.withholds(WORKFLOW):
             return
         try:
             await self._workflows.from_phone(session, device, asked.action, asked.name)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
@@ -56,6 +56,14 @@ MakeListener = Callable[["Phones", Callable[[], list[str]], "ssl.SSLContext | No
 """Makes the listener for phones; the second argument returns its addresses, the third is for https."""
 
 
+class PhoneServices(NamedTuple):
+    """The parts of the daemon that phones with a right to them may use, beside talking."""
+
+    workflows: Workflows
+    egg_store: EggStore
+    owners_list: OwnersList
+
+
 class TetherService:
     """All calls come from the event loop."""
 
@@ -67,14 +75,13 @@ class TetherService:
         sessions: Sessions,
         machine: str,
         notices: Notices,
+        phones: PhoneServices,
+        make_listener: MakeListener,
     ) -> None:
         self.machine = machine
         self.sessions = sessions
         self.current = CurrentSession(sessions)
-        self.make_listener: MakeListener | None = None
-        self.workflows: Workflows | None = None
-        self.egg_store: EggStore | None = None
-        self.owners_list: OwnersList | None = None
+        self._phone_services, self._make_listener = phones, make_listener
         self.screens: set[Screen] = set()
         self._home, self._settings, self._identity, self._notices = home, settings, identity, notices
         self._devices: DeviceRegistry | None = None
@@ -261,13 +268,11 @@ class TetherService:
         from rappd.tether.phone_waiting import PhoneWaiting
         from rappd.tether.phones import Phones
 
-        if self.make_listener is None:
-            raise TetherUnavailableError("The daemon is not ready yet.", do="Try again.")
         tls = self._settings().on("tether.tls")
         key = await asyncio.to_thread(HostKey, self._home, self._identity, tls=tls)
         pairing = Pairing(lambda window: self._links(window, key), self._spawn_closing)
-        eggs = PhoneEggs(self.egg_store)
-        waiting = PhoneWaiting(self.owners_list)
+        eggs = PhoneEggs(self._phone_services.egg_store)
+        waiting = PhoneWaiting(self._phone_services.owners_list)
         phones = Phones(
             self.machine,
             key,
@@ -275,13 +280,13 @@ class TetherService:
             pairing,
             self.sessions,
             self.current,
-            self.workflows,
+            self._phone_services.workflows,
             eggs,
             waiting,
             self._notices,
             LocalNetworks(self._settings().items("listen.networks")),
         )
-        return _Open(self.make_listener(phones, self.addresses, key.tls), phones, pairing)
+        return _Open(self._make_listener(phones, self.addresses, key.tls), phones, pairing)
 
     def _links(self, window: PairingWindow, key: HostKey) -> dict[str, Any]:
         from rappd.tether import proofs

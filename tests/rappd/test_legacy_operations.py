@@ -41,8 +41,8 @@ async def test_opening_that_cannot_be_written_down_opens_it_to_nobody_new(
     async def full(name: str, text: str) -> None:
         raise StoreError("The disk is full; this could not be written down.")
 
-    operations = LegacyOperations(lambda: Settings.load(home, {}), keep)
-    operations.listener = listener = _Listener()
+    listener = _Listener()
+    operations = LegacyOperations(lambda: Settings.load(home, {}), keep, listener)
     if before:
         await operations.open(before)
     operations._write = full

@@ -60,6 +60,6 @@ def _sender(request: web.Request) -> tuple[Peer, EggInbox]:
     peer = machines.peer_store.get(who.peer)
     if peer is None:
         raise NotPairedError("This machine is not trusted here.", do="Pair first.")
-    if machines.eggs is None or not who.may("EGG"):
+    if not who.may("EGG"):
         raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
     return peer, machines.eggs

@@ -208,7 +208,7 @@ async def _people(tether: TetherService, session: Session) -> dict[str, Any]:
         "session": session.id,
         "participants": await people.listing(session.guests),
         "backend": people.backend_name(session.guests),
-        "possible": await people.gateway.possible() if people.gateway is not None else [],
+        "possible": await people.gateway.possible(),
     }
 
 

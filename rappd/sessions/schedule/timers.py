@@ -24,8 +24,15 @@ _LONGEST_WAIT = 30.0
 class Timers:
     """Runs timers of registered kinds while the daemon runs. A kill during a run repeats the run."""
 
-    def __init__(self, table: TimerTable, *, clock: Callable[[], float] = time.time) -> None:
-        self._table, self._clock = table, clock
+    def __init__(
+        self,
+        table: TimerTable,
+        *,
+        clock: Callable[[], float] = time.time,
+        ended: Callable[[TimerRow], None] = lambda row: None,
+    ) -> None:
+        """``ended`` gets a timer after each run, with its outcome."""
+        self._table, self._clock, self._ended = table, clock, ended
         self._handlers: dict[str, Handler] = {}
         self._rows: dict[str, TimerRow] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -34,8 +41,6 @@ class Timers:
         self._recording = asyncio.Lock()
         self._changed = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
-        self.ended: Callable[[TimerRow], None] = lambda _: None
-        """Gets a timer after each run, with its outcome."""
 
     def register(self, kind: str, handler: Handler) -> None:
         """Names the work of a kind. An error that the handler raises is the run's outcome."""
@@ -164,7 +169,7 @@ class Timers:
             failed_since=(row.failed_since or now) if outcome else 0.0,
         )
         await self._write_end(ended, row)
-        self.ended(ended)
+        self._ended(ended)
         self._changed.set()
 
     async def _write_end(self, ended: TimerRow, row: TimerRow) -> None:

@@ -66,7 +66,6 @@ class Coordinator:
         self._starting: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
-        sessions.interject = self.interject
 
     def running(self) -> list[dict[str, Any]]:
         """Runs that are not over, as screens show them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sysconfig
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from agents.contract.file_discovery import find_agent_files, stamp_of
 from agents.workers.call import OnCallback
 from agents.workers.config import PoolConfig
+from agents.workers.pool import PoolHooks
 from agents.workers.supervisor import WorkerSupervisor
 
 COLLECTION = Path(__file__).parents[1] / "fixtures" / "collection"
@@ -47,7 +48,10 @@ class WorkerHostClient:
             "deps_dir": sysconfig.get_path("purelib"),
         }
         env = {"PATH": "/usr/bin:/bin", "HOME": str(root), "LANG": "C.UTF-8"}
-        self.pool = supervisor.pool(str(root), PoolConfig(root, settings, env, max_workers=1))
+        self.standing: Mapping[str, Any] = {}
+        """Fields of every request."""
+        plan = PoolConfig(root, settings, env, max_workers=1)
+        self.pool = supervisor.pool(str(root), plan, hooks=PoolHooks(lambda: self.standing))
 
     async def ask(self, op: str, body: dict[str, Any], on_callback: OnCallback | None = None) -> Any:
         return await self.pool.request(op, body, timeout=60, on_callback=on_callback)

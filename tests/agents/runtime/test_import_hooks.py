@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +84,6 @@ class Kitchen:
     def __init__(self, worker_host: Any) -> None:
         self.worker_host = worker_host
         self.held: dict[str, dict[str, str]] = {}
-        worker_host.pool.request_context = self.standing
-
-    def standing(self) -> Mapping[str, Any]:
-        return {"held": self.held} if self.held else {}
 
     def put(self, name: str, text: str) -> Path:
         path: Path = self.worker_host.root / name
@@ -101,9 +96,11 @@ class Kitchen:
 
     def hold(self, path: Path) -> None:
         self.held = {**self.held, str(path.resolve()): {digest(path): WHY}}
+        self.worker_host.standing = {"held": self.held}
 
     def approve(self) -> None:
         self.held = {}
+        self.worker_host.standing = {}
 
     @property
     def ran(self) -> bool:

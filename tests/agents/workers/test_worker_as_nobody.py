@@ -158,7 +158,8 @@ def test_memory_without_a_control_group_is_counted(play: Play) -> None:
     assert set(kept) == {"kept"}, kept
     told = "WorkerDiedError: The worker took more memory than 200 MB and was stopped"
     assert answers[:2] == [told, told], answers
-    assert all("No space left" in answer for answer in answers[2:]), answers
+    # A private /dev/shm is never larger; what is in it counts, and a slow write is seen before it is full.
+    assert all(answer == told or "No space left" in answer for answer in answers[2:]), answers
     assert after == {"n": 1}
 
 

@@ -9,6 +9,7 @@ import pytest
 from agents.library.ask_peer_agent import AskPeerAgent
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
+from rappd.daemon.open_home import listener_factories
 from rappd.errors import ConflictError
 from rappd.federation.node_identity import material
 from rappd.federation.peer_tools import PeerToolGateway
@@ -20,7 +21,8 @@ async def test_peer_tools_before_start_offer_no_peer(tmp_path: Path) -> None:
     for one in (home, other):
         one.create()
     card = material(other, other.identity()).introduction(other.identity(), "pi", 7443)
-    daemon = await Daemon.open(home, Settings.load(home))
+    settings = Settings.load(home)
+    daemon = await Daemon.open(home, settings, listener_factories(settings))
     try:
         await daemon.federation.load_peers()
         await daemon.federation.peer_store.pair(card, "mine", "192.0.2.1:7443")

@@ -134,8 +134,7 @@ class Eggs:
 
     def __init__(self, root: Path, store: Store) -> None:
         self.told: list[str] = []
-        notices = Notices()
-        notices.listeners.append(lambda notice: self.told.append(notice.key))
+        notices = Notices(listeners=[lambda notice: self.told.append(notice.key)])
         looked = SimpleNamespace(inspect=lambda path: {"egg": {"name": path.name}})
         operations = cast(Any, SimpleNamespace(verbs=looked))
         self.received = ReceivedEggs(Home(root), operations, EggTable(store), notices)

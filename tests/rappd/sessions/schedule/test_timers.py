@@ -44,11 +44,12 @@ class Desk:
         self.ran: list[str] = []
         self.held: asyncio.Event | None = None
         self.fails = ""
+        self.ended: list[TimerRow] = []
 
     async def open(self) -> Timers:
         self._store = await Store.open(self._path)
         self.table = _FillableTable(self._store)
-        self.timers = Timers(self.table, clock=lambda: self.now)
+        self.timers = Timers(self.table, clock=lambda: self.now, ended=self.ended.append)
         self.timers.register("work", self._work)
         await self.timers.start()
         return self.timers
@@ -139,8 +140,7 @@ async def test_end_of_a_run_on_a_full_disk_is_recorded_once_there_is_room(desk: 
 
 
 async def test_failure_stays_visible_until_a_run_succeeds(desk: Desk) -> None:
-    ended: list[TimerRow] = []
-    desk.timers.ended = ended.append
+    ended = desk.ended
     desk.fails = "pi does not answer."
     await desk.timers.schedule("backup", "work", "every 1 hour", caller="operator")
     await desk.pass_time(HOUR)
@@ -189,8 +189,7 @@ async def test_change_during_a_run_keeps_the_new_moment(desk: Desk) -> None:
 
 
 async def test_timer_set_anew_during_its_only_run_runs_again(desk: Desk) -> None:
-    ended: list[TimerRow] = []
-    desk.timers.ended = ended.append
+    ended = desk.ended
     await desk.timers.once("once", "work", desk.now, caller="operator")
     desk.held = asyncio.Event()
     await desk.until(lambda: desk.ran)
