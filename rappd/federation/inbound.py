@@ -42,6 +42,7 @@ from rappd.federation.errors import (
     WrongRecipientError,
     not_allowed,
 )
+from rappd.store.inbox_table import Unfinished
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
 from twins.errors import NoSuchTwinError, TwinConflictError
@@ -138,14 +139,15 @@ class InboundHandler:
         except ReportableError as problem:
             return self.refuse(envelope, problem)
 
-    async def resume(self, sender_of: Callable[[str], Caller | None], rows: list[tuple[str, bytes]]) -> None:
+    async def resume(self, sender_of: Callable[[str], Caller | None], rows: list[Unfinished]) -> None:
         """After a start: what was accepted is begun, what was cut off is answered so.
 
-        ``rows``: (state, the recorded HELP); ``sender_of`` gives the caller for the end of an agent id,
-        or None when that machine is trusted no more: then it is answered by nobody.
+        ``sender_of`` gives the caller for the end of an agent id, or None when that machine is trusted no more:
+        then it is answered by nobody.
         """
-        for state, body in rows:
-            envelope = _as_it_came(emergence.decode(body))
+        for row in rows:
+            envelope = emergence.decode(row.body)
+            envelope = envelope if row.as_it_came else _as_it_came(envelope)
             caller = sender_of(envelope.sender.rpartition("_")[2])
             if caller is None:
                 continue
@@ -156,7 +158,7 @@ class InboundHandler:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
             work = self._work.find(inner.sender, inner.id) or self._start(
-                inner, tenant, caller, begun=state == "accepted"
+                inner, tenant, caller, begun=row.state == "accepted"
             )
             if not work.pushed:
                 work.pushed = True

@@ -464,8 +464,7 @@ class FederationService:
     async def _catch_up(self, unfinished: list[Unfinished]) -> None:
         await self.tenants.host.ready.wait()
         by_prefix = {peer.prefix: self.caller(peer) for peer in self.peer_store.all()}
-        rows: list[tuple[str, bytes]] = [(row.state, row.body) for row in unfinished if row.body]
-        await self.parts.receiver.resume(by_prefix.get, rows)
+        await self.parts.receiver.resume(by_prefix.get, [row for row in unfinished if row.body])
         await self.parts.outbox.resume()
         self.spawn(self._tidy())
 

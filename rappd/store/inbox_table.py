@@ -12,7 +12,7 @@ from rappd.store.store import Store
 FORGOTTEN_AT_ONCE = 1_000
 
 # Without a body of its own, the envelope is what was recorded of it on its thread.
-_UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, CASE WHEN length(body) THEN body ELSE
+_UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, length(body) > 0, CASE WHEN length(body) THEN body ELSE
     coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads
             WHERE substr(threads.id, 25) = substr(inbox.thread, 25) AND threads.id = inbox.thread)
         AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1), x'') END, at
@@ -23,7 +23,10 @@ _FORGET = """DELETE FROM inbox WHERE (sender, id, verb) IN
 
 
 class Unfinished(NamedTuple):
-    """A claimed envelope without a reply; ``body`` is the envelope, empty when it is not known."""
+    """A claimed envelope without a reply; ``body`` is the envelope, empty when it is not known.
+
+    ``as_it_came``: else it is as the record has it, on a thread of this machine.
+    """
 
     sender: str
     id: str
@@ -31,6 +34,7 @@ class Unfinished(NamedTuple):
     state: InboxState
     workspace: str
     thread: str
+    as_it_came: bool
     body: bytes
     at: int
 

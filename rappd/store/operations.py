@@ -59,8 +59,8 @@ CLAIM_STATE = """SELECT state, thread FROM inbox WHERE sender = ?1 AND id = ?2 A
         WHERE asked.thread = answer.thread AND asked.id = answer.id AND asked.verb = ?3)
     LIMIT 1"""
 """Selects the state of an envelope by its sender, id and verb."""
-_START = """UPDATE inbox SET state = 'started'
-    WHERE sender = ? AND id = ? AND verb = ? AND state = 'accepted'"""
+_START = """UPDATE inbox SET state = 'started', thread = ?4
+    WHERE sender = ?1 AND id = ?2 AND verb = ?3 AND state = 'accepted'"""
 _DONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id IN (SELECT value FROM json_each(?))"
 _DONE_ONE = "DELETE FROM inbox WHERE sender = ? AND verb = ? AND id = ?"
 
@@ -103,7 +103,10 @@ class ClaimState(NamedTuple):
 
 
 class InboxStart(msgspec.Struct):
-    """Starts an accepted envelope and appends its records. Writes nothing when it is not ``accepted``."""
+    """Starts an accepted envelope and appends its records. Writes nothing when it is not ``accepted``.
+
+    Its thread is that of its first record from then on: its answer belongs there.
+    """
 
     sender: str
     id: str
@@ -186,7 +189,8 @@ def _answering(record: Record) -> Record:
 
 
 def _start(db: sqlite3.Connection, start: InboxStart) -> Outcome:
-    began = db.execute(_START, (start.sender, start.id, start.verb)).rowcount > 0
+    thread = next(iter(threads_of(start)), "")
+    began = db.execute(_START, (start.sender, start.id, start.verb, thread)).rowcount > 0
     return (start.records if began else []), began
 
 

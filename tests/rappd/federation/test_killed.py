@@ -12,13 +12,19 @@ import pytest
 from fixtures.running_daemon import agent_source
 
 from agents.workers.started_processes import children, descendants
+from envelopes.envelope import THREAD
 from tests.rappd.federation.conftest import Node
 
 IDEMPOTENT = '"name": self.name, "idempotent": True,'
 
 
 @pytest.mark.own_process
-def test_what_was_cut_off_is_said_so_and_what_may_be_repeated_is(make: Callable[..., Node]) -> None:
+@pytest.mark.parametrize(
+    "more", [{}, {THREAD: "6f6f0e4c-8f2b-4a52-9a3f-0f7a3a0c7f11"}], ids=["no_thread", "thread"]
+)
+def test_what_was_cut_off_is_said_so_and_what_may_be_repeated_is(
+    make: Callable[..., Node], more: dict[str, str]
+) -> None:
     node = make()
     slow = """
 import pathlib, time
@@ -31,8 +37,8 @@ return "again"
     node.daemon.drop("again_agent.py", source)
     node.start()
     mine = node.peer("mine")
-    cut = mine.help("Counted", {"tell": "cut", "seconds": 3})
-    again = mine.help("Again", {"seconds": 3})
+    cut = mine.help("Counted", {"tell": "cut", "seconds": 3}, **more)
+    again = mine.help("Again", {"seconds": 3}, **more)
     got = mine.request("POST", "/envelopes/batch", [cut, again])
     assert [one["data"]["state"] for one in got.json] == ["accepted", "accepted"]
     until = time.monotonic() + 20
@@ -46,6 +52,7 @@ return "again"
     assert len(node.counted("again")) == 2
     repeat = mine.post(cut)
     assert (repeat.status, repeat.data["reason"]) == (500, "interrupted")
+    assert node.counted() == ["cut"], "it is not begun by its repeat either"
     assert [one["verb"] for one in node.records(cut["id"])] == ["HELP", "ERROR"]
     assert [one["verb"] for one in node.records(again["id"])] == ["HELP", "DONE"]
 

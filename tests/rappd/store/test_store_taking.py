@@ -83,7 +83,7 @@ async def test_an_accepted_one_is_begun_once_and_then_done(store, say, taking) -
     inbox = InboxTable(store)
     assert await inbox.claim(taking("1", state="accepted", body=b"the envelope")) is None
     (row,) = await inbox.unfinished()
-    assert row == (PEER, "1", "HELP", "accepted", "brainstem", A, b"the envelope", 7)
+    assert row == (PEER, "1", "HELP", "accepted", "brainstem", A, True, b"the envelope", 7)
     began = [store.start_claimed(PEER, "1", "HELP", [say(A, "begun", sender=PEER)]) for _ in range(3)]
     assert await asyncio.gather(*began) == [True, False, False]
     assert (await store.counts()).events == 2
