@@ -29,7 +29,6 @@ from rappd.daemon.operator_sessions import OperatorSessions
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
-from rappd.daemon.waiting import OwnersList
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turn_stream import TurnStreams
 from rappd.federation.components import LocalNode
@@ -80,6 +79,7 @@ from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from rappd.operations.neighborhood_members import NeighborhoodMembers
+    from rappd.tether.phone_waiting import OwnersList
 
 log = logging.getLogger(__name__)
 
@@ -87,12 +87,13 @@ _FIRST_LOOK_SECONDS = 0.5
 """The start waits so long, and no longer, to tell of a model server on this machine."""
 
 
-class ListenerFactories(NamedTuple):
-    """Make the listeners that a daemon opens and closes by itself: they stand above it."""
+class UpperParts(NamedTuple):
+    """Makers of parts that stand above a daemon: listeners that it opens by itself, and the list that phones get."""
 
     twins: Callable[[Daemon], TwinListeners]
     legacy: Callable[[Daemon], LegacyListenerProtocol]
     phones: MakeListener
+    owners_list: Callable[[Daemon], OwnersList]
 
 
 class Daemon:
@@ -113,7 +114,7 @@ class Daemon:
         settings: Settings,
         identity: IdentityKey,
         store: Store,
-        listeners: ListenerFactories,
+        upper: UpperParts,
         launch: LaunchZygote | None,
     ) -> None:
         """From the ground up. What is needed of a part that stands above is given as a call to it."""
@@ -172,7 +173,7 @@ class Daemon:
         self.notices.applies["approval"] = self._waits_for_approval
         self.notices.applies["record"] = lambda subject: bool(self.anchoring.report.problems)
         self.tenants = Tenants(
-            home, self.host, self._twin, failed=self._failed_later, listeners=listeners.twins(self)
+            home, self.host, self._twin, failed=self._failed_later, listeners=upper.twins(self)
         )
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
@@ -242,7 +243,7 @@ class Daemon:
         )
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.model_downloads = ModelDownloads(lambda: self.settings, self.providers)
-        self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set, listeners.legacy(self))
+        self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set, upper.legacy(self))
         guests = SessionGuests(self.federation, self.calls, self.peer_tools)
         sessions = Sessions(
             self.dispatcher,
@@ -262,8 +263,8 @@ class Daemon:
             sessions,
             self.name,
             self.notices,
-            PhoneServices(self.coordinator, self.egg_transfer, OwnersList(self)),
-            listeners.phones,
+            PhoneServices(self.coordinator, self.egg_transfer, upper.owners_list(self)),
+            upper.phones,
         )
         self.activity.watched["devices"] = self.tether.looks
         self._background: set[asyncio.Task[Any]] = set()
@@ -287,13 +288,13 @@ class Daemon:
         cls,
         home: Home,
         settings: Settings,
-        listeners: ListenerFactories,
+        upper: UpperParts,
         launch: LaunchZygote | None = None,
     ) -> Daemon:
         """Opens the store and everything above it; the listeners come after."""
         lost = home.lost_its_record()
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        daemon = cls(home, settings, home.identity(), store, listeners, launch)
+        daemon = cls(home, settings, home.identity(), store, upper, launch)
         await daemon.anchoring.start(lost=lost)
         return daemon
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from agents.workers.zygote_client import LaunchZygote
-from rappd.daemon.app import Daemon, ListenerFactories
+from rappd.daemon.app import Daemon, UpperParts
 from rappd.daemon.home import Home
 from rappd.daemon.ports import another, holder
+from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
 from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
@@ -61,7 +62,7 @@ async def open_home(
     try:
         sockets = _listen(settings.number("port"))
         port = sockets[0].getsockname()[1]
-        daemon = await Daemon.open(home, settings, listener_factories(settings), launch)
+        daemon = await Daemon.open(home, settings, upper_parts(settings), launch)
         daemon.listen_on(port)
         federation_listener = FederationListener(daemon)
         runner = await _open_listeners(daemon, sockets)
@@ -85,10 +86,10 @@ async def open_home(
         held.release()
 
 
-def listener_factories(settings: Settings) -> ListenerFactories:
-    """Makers of the listeners that a daemon opens later, by itself."""
+def upper_parts(settings: Settings) -> UpperParts:
+    """Makers of the listeners that a daemon opens later, by itself, and of the list that phones get."""
     phones = partial(_tether_listener, settings.text("tether.address"))
-    return ListenerFactories(TwinListeners, LegacyListener, phones)
+    return UpperParts(TwinListeners, LegacyListener, phones, OwnersList)
 
 
 def _tether_listener(

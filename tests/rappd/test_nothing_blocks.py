@@ -24,7 +24,7 @@ from fixtures.running_daemon import agent_source
 from rappd.daemon import log
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
-from rappd.daemon.open_home import listener_factories
+from rappd.daemon.open_home import upper_parts
 from rappd.daemon.request_signatures import body_hash
 from rappd.http.loopback import app as loopback
 from rappd.http.loopback.signed_requests import COOKIE
@@ -97,7 +97,7 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     home.create()
     log.start(home.log)
     settings = Settings.load(home)
-    opened = await Daemon.open(home, settings, listener_factories(settings))
+    opened = await Daemon.open(home, settings, upper_parts(settings))
     runner = web.AppRunner(loopback.build(opened), access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -9,7 +9,7 @@ import pytest
 from agents.library.ask_peer_agent import AskPeerAgent
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
-from rappd.daemon.open_home import listener_factories
+from rappd.daemon.open_home import upper_parts
 from rappd.errors import ConflictError
 from rappd.federation.node_identity import material
 from rappd.federation.peer_tools import PeerToolGateway
@@ -22,7 +22,7 @@ async def test_peer_tools_before_start_offer_no_peer(tmp_path: Path) -> None:
         one.create()
     card = material(other, other.identity()).introduction(other.identity(), "pi", 7443)
     settings = Settings.load(home)
-    daemon = await Daemon.open(home, settings, listener_factories(settings))
+    daemon = await Daemon.open(home, settings, upper_parts(settings))
     try:
         await daemon.federation.load_peers()
         await daemon.federation.peer_store.pair(card, "mine", "192.0.2.1:7443")
