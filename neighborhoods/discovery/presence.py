@@ -132,7 +132,7 @@ class Presence:
             self._hurry(watched)
 
     def tell(self, fingerprint: str) -> None:
-        """Asks a peer at once, for the question tells it something new, or tries a line: no sign of life takes its place."""
+        """Asks a peer at once. The question tells it something new, or tries a connection: no sign of life takes its place."""
         watched = self._watched.get(fingerprint)
         if watched is not None:
             watched.owed = True

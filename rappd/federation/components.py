@@ -297,7 +297,7 @@ class PeerEventHandler:
         self._on_sign_of_life(fingerprint, address)
 
     def on_doubt(self, fingerprint: str) -> None:
-        """It is asked, and may take as long as any peer. What comes by another line is no answer."""
+        """Has the peer asked, which may take as long as any. What comes by another line is no answer."""
         self._presence().tell(fingerprint)
 
     def on_loss(self, fingerprint: str) -> None:

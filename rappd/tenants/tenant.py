@@ -79,9 +79,10 @@ class TenantServices:
     perform: Perform | None = None
     """Structural operations beside those of agents."""
     peers: Callable[[], PeerGateway | None] = lambda: None
+    """Gives the way to other machines; None where there is none."""
 
     def apply(self, settings: Settings) -> None:
-        """These are in force from now on."""
+        """Settings that are in force from now on."""
         self.settings = settings
 
 
