@@ -12,10 +12,9 @@ import pytest
 from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, calls
+from fixtures.page_questions import NAMELESS, SIDEWAYS, SMALL
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Locator, Page, Route, expect
-
-from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
 pytestmark = [
     pytest.mark.browser,

@@ -16,11 +16,10 @@ import pytest
 from fixtures import member_homes as homes
 from fixtures.axe import RULES, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
+from fixtures.page_questions import NAMELESS, SIDEWAYS, SMALL
 from fixtures.running_daemon import RunningDaemon
 from fixtures.ssh_server import SshServer
 from playwright.sync_api import Browser, Page, expect
-
-from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
 pytestmark = [
     pytest.mark.browser,

@@ -15,10 +15,19 @@ from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
 from fixtures.free_ports import free_port
 from fixtures.machines import Machine, acquaint
+from fixtures.page_questions import (
+    BEHIND_TOAST,
+    COVERED,
+    LONGEST_LINE,
+    NAMELESS,
+    SIDEWAYS,
+    SKIPPED,
+    SMALL,
+    TOAST,
+)
 from fixtures.running_daemon import REPO, agent_source
 from playwright.sync_api import Browser, Page, expect
 
-from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 from twins.installer.quarantine import QuarantineList
 
 pytestmark = [
@@ -29,30 +38,18 @@ pytestmark = [
 
 PICTURES = REPO / "build" / "page-screens"
 SIZES = ((1280, 800), (390, 844))
+OTHER_SIZES = {1280: [(1920, 500)], 390: [(320, 700), (390, 500)]}
+"""By the width that is photographed: what is wider, narrower or lower is asked what needs no picture."""
+LOW = 500
+"""Pixels: in a window so low, a conversation has no room left beside a toast."""
+LONG_LINE = 100
+"""Characters that one still reads well in a line."""
 PATIENCE = 60_000
 PAGES = """async () => {
     const { pages } = await import(new URL("pages/pages.js", document.querySelector("script[type=module]").src));
     return pages.map(({ id }) => id);
 }"""
 VIEWS = "[...document.querySelectorAll('nav.views a')].map(link => link.hash.slice(2))"
-SKIPPED = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter(it => it.checkVisibility())
-    .map((it, at, all) => [it.textContent, Number(it.tagName[1]), at ? Number(all[at - 1].tagName[1]) : 0])
-    .filter(([, level, before], at) => at && level > before + 1)"""
-TOAST = """async () => {
-    const { toast } = await import(new URL("components/ui/toast.js", document.querySelector("script[type=module]").src));
-    toast("gardener_agent.py was removed.", { actions: [{ label: "Undo", run() {} }], seconds: 600 });
-    for (const _ of "12") await new Promise(requestAnimationFrame);
-}"""
-COVERED = """() => [...(document.querySelector("dialog[open]") ?? document)
-    .querySelectorAll("button, a.button, summary, label.switch")]
-    .filter(it => it.checkVisibility({ visibilityProperty: true }) && !it.disabled && it.getClientRects().length)
-    .filter(it => {
-        it.scrollIntoView({ block: "nearest", inline: "nearest" });
-        const { left, top, width, height } = it.getBoundingClientRect();
-        const found = document.elementFromPoint(left + width / 2, top + height / 2);
-        return !(it.contains(found) || (found && it.labels?.[0]?.contains(found)));
-    })
-    .map(it => it.outerHTML.slice(0, 160))"""
 ANSWER = """What I know:
 
 | month | rain |
@@ -163,24 +160,32 @@ def go(page: Page, place: str, seen: str) -> None:
     page.evaluate("document.fonts.ready.then(() => undefined)")
 
 
-def wrong_here(page: Page, picture: str) -> dict[str, object]:
+def wrong_here(page: Page, size: tuple[int, int], picture: str) -> dict[str, object]:
     """Faults of what is drawn, by kind; keeps a picture in each theme."""
     found: dict[str, object] = {}
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.evaluate(STILL)
-        page.screenshot(path=PICTURES / f"{picture}-{scheme}.png")
+        page.screenshot(path=PICTURES / f"{picture}-{size[0]}-{scheme}.png")
         found[f"axe, {scheme}"] = page.evaluate(VIOLATIONS, RULES)
-    found |= {"sideways": page.evaluate(SIDEWAYS), "small": page.evaluate(SMALL)}
     found |= {"nameless": page.evaluate(NAMELESS), "headings": page.evaluate(SKIPPED)}
-    page.evaluate(TOAST)
-    found["covered"] = page.evaluate(COVERED)
-    page.evaluate("document.querySelector('.toast').remove()")
+    for width, height in (size, *OTHER_SIZES[size[0]]):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate(TOAST)
+        found[f"sideways at {width}"] = page.evaluate(SIDEWAYS)
+        found[f"small at {width}"] = page.evaluate(SMALL)
+        found[f"behind the toast at {width}"] = page.evaluate(BEHIND_TOAST)
+        if height > LOW:
+            found[f"covered at {width}"] = page.evaluate(COVERED)
+        if width >= 1280 and (line := page.evaluate(LONGEST_LINE)) > LONG_LINE:
+            found[f"a line at {width}"] = line
+        page.evaluate("document.querySelector('.toast').remove()")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
     return {kind: some for kind, some in found.items() if some}
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_every_page_is_accessible_and_a_toast_covers_no_button(
+def test_every_page_is_accessible_readable_and_covered_by_nothing(
     desk: Machine, browser: Browser, size: tuple[int, int]
 ) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -196,7 +201,7 @@ def test_every_page_is_accessible_and_a_toast_covers_no_button(
         go(page, place, seen)
         views |= set(page.evaluate(VIEWS))
         name = "-".join(part if len(part) < 32 else "one" for part in place.split("/"))
-        if found := wrong_here(page, f"{name}-{size[0]}"):
+        if found := wrong_here(page, size, name):
             wrong[place] = found
     page.close()
     assert (wrong, thrown) == ({}, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fixtures.page_questions import SIDEWAYS, SMALL
 from fixtures.screen_reader import HEARD, LISTEN, assert_as_shown
 from playwright.async_api import expect
 
@@ -12,30 +13,6 @@ from tests.rappd.page.test_page_twins import drop, hatched, opened_egg, planned
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-EVERYWHERE = (
-    "chat",
-    "chat/rose-7e18",
-    "chat/conversations",
-    "chat/conversation/7c1e",
-    "agents",
-    "agents/Clock",
-    "agents/edit/clock_agent.py",
-    "agents/memory",
-    "twins",
-    "twins/twin/rose-7e18",
-    "twins/lineage",
-    "twins/eggs",
-    "twins/archived",
-    "machines",
-    "machines/outbox",
-    "machines/neighborhood",
-    "devices",
-    "waiting",
-    "activity",
-    "activity/threads",
-    "activity/log",
-    "settings",
-)
 
 SHOW_TOAST = """async () => {
     const { toast } = await import(new URL("components/ui/toast.js", document.querySelector("script[type=module]").src));
@@ -170,47 +147,34 @@ async def test_removing_by_keyboard_leads_to_undo(site: Any) -> None:
         await expect(page.locator("[data-file='clock_agent.py']")).to_have_count(1)
 
 
-@pytest.mark.parametrize("width", [320, 1280])
-async def test_nothing_scrolls_sideways_and_targets_are_large(site: Any, width: int) -> None:
+async def test_wide_answers_scroll_in_themselves_and_tabs_have_their_place(site: Any) -> None:
     site.daemon.script["wide"] = site.answer(
         "w" * 300 + "\n\n```\n" + "c" * 300 + "\n```\n\n|a|b|\n|-|-|\n|" + "t" * 90 + "|x|",
         *site.call(ok=False),
     )
-    async with site.opened(viewport={"width": width, "height": 700}) as page:
+    async with site.opened(viewport={"width": 320, "height": 700}) as page:
         await site.ask(page, "u" * 200)
         await expect(page.locator(".foot")).to_have_count(1)
         await site.ask(page, "wide")
         await expect(page.locator(".code-block")).to_have_count(1)
-        for place in EVERYWHERE:
-            await page.evaluate("place => { location.hash = `#/${place}` }", place)
-            await page.wait_for_timeout(150)
-            assert await page.evaluate(SIDEWAYS) == [], place
-            assert await page.evaluate(SMALL) == [], place
-            assert await page.evaluate(NAMELESS) == [], place
-            if await page.locator("dialog").count():
-                await page.keyboard.press("Escape")
-        tabs = await page.locator("nav[aria-label=Pages]").bounding_box()
-        assert tabs is not None
-        assert (tabs["y"] > 600 and tabs["height"] >= 56) if width < 820 else tabs["width"] <= 216
+        tabs = page.locator("nav[aria-label=Pages]")
+        for width in (320, 1280):
+            await page.set_viewport_size({"width": width, "height": 700})
+            assert await page.evaluate(SIDEWAYS) == [], width
+            assert await page.evaluate(SMALL) == [], width
+            place = await tabs.bounding_box()
+            assert place is not None
+            assert (place["y"] > 600 and place["height"] >= 56) if width < 820 else place["width"] <= 216
 
 
-@pytest.mark.parametrize("width", [390, 320])
-async def test_twins_views_share_one_row_on_a_phone(site: Any, width: int) -> None:
-    async with site.opened("#/twins/archived", viewport={"width": width, "height": 844}) as page:
+async def test_twins_views_share_one_row_on_a_phone(site: Any) -> None:
+    async with site.opened("#/twins/archived", viewport={"width": 390, "height": 844}) as page:
         links = page.locator("nav.views a")
         await expect(links).to_have_count(5)
-        assert len(set(await links.evaluate_all("all => all.map(link => link.offsetTop)"))) == 1
-        assert await page.evaluate(SIDEWAYS) == []
-
-
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("main, .chat-scroll, .page, .log, dialog, .dialog-body")]
-    .filter(box => box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0).map(box => box.className || box.tagName)"""
-SMALL = """[...document.querySelectorAll("button, .button, nav a, summary, select, textarea, label.switch, " +
-    "input[type=text], input[type=search], .choice-line")]
-    .filter(it => it.checkVisibility() && it.getBoundingClientRect().height < 43.5).map(it => it.outerHTML)"""
-NAMELESS = """[...document.querySelectorAll("button, a[href], input:not([type=file]), select, textarea, iframe, dialog, nav, aside")]
-    .filter(it => it.checkVisibility() && !(it.textContent.trim() || it.ariaLabel || it.title || it.labels?.[0]?.textContent.trim()))
-    .map(it => it.outerHTML)"""
+        for width in (390, 320):
+            await page.set_viewport_size({"width": width, "height": 844})
+            assert len(set(await links.evaluate_all("all => all.map(link => link.offsetTop)"))) == 1, width
+            assert await page.evaluate(SIDEWAYS) == [], width
 
 
 async def test_colours_follow_the_system_and_are_readable(site: Any) -> None:

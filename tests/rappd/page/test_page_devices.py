@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
+from fixtures.page_questions import SIDEWAYS, SMALL
 from playwright.async_api import Page, expect
 
 from rappd.tether.qr_code import as_svg
 from tests.rappd.page.machine_rows import bodies, sent
-from tests.rappd.page.test_page_access import SIDEWAYS, SMALL
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import pytest
+from fixtures.page_questions import NAMELESS, SIDEWAYS, SMALL
 from playwright.async_api import expect
 
 from tests.rappd.page.machine_rows import PI, SHED, listing, paired, sent, waiting
-from tests.rappd.page.test_page_access import NAMELESS, SIDEWAYS, SMALL
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
