@@ -57,9 +57,9 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
             if signed:
                 verify(one, time.time())
             if once:
-                reply = await dispatcher.dispatch_exactly_once(one, caller)
+                reply = await dispatcher.submit_once(one, caller).reply()
             else:
-                reply = await dispatcher.dispatch(one, caller, session="bench")
+                reply = await dispatcher.submit(one, caller, session="bench").reply()
             if signed:
                 sign(reply, key, time.time())
 

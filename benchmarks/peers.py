@@ -130,7 +130,7 @@ class Figures:
 
 async def _calls(daemon: Daemon, worker: BenchDaemon) -> tuple[list[tuple[str, str]], Figures]:
     async def one() -> None:
-        done = await daemon.calls.call("worker", agent="Echo", args={"text": "7"})
+        done = await (await daemon.calls.submit("worker", agent="Echo", args={"text": "7"})).row()
         if done["call"].get("result") != "7":
             raise RuntimeError(str(done))
 

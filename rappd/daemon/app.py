@@ -30,7 +30,6 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.turn_stream import TurnStreams
 from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
@@ -125,7 +124,6 @@ class Daemon:
         self.port = settings.number("port")
         self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
-        self.turn_streams = TurnStreams()
         self.activity = ActivityFeed()
         self.dispatcher.watch(self.activity.saw)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
@@ -376,12 +374,12 @@ class Daemon:
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
-        await self.turn_streams.close()
+        await self.coordinator.close()
+        await self.dispatcher.stop()
         await self.anchoring.advance(
             settled=True
         )  # for the machines that get it, where turns ended since their goodbye
         await self.timers.close()
-        await self.coordinator.close()
         await self.tether.close()
         await self.federation.close()
         await self.snapshots.close()

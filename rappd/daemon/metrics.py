@@ -38,7 +38,11 @@ class _Collector(Collector):
             "Tokens the model counted.",
             daemon.providers.meter.input_tokens + daemon.providers.meter.output_tokens,
         )
-        yield _gauge("rappd_turns_running", "Turns under way.", daemon.turn_streams.running())
+        yield _gauge(
+            "rappd_turns_running",
+            "Turns under way.",
+            len(daemon.dispatcher.turns) + len(daemon.dispatcher.guests_turns),
+        )
         yield _gauge("rappd_agents", "Agents that answer now.", len(daemon.host.registry.serving()))
         yield _gauge(
             "rappd_agents_unavailable",

@@ -1,5 +1,7 @@
 """The dispatcher: every envelope from every listener, agent output included, passes through it.
 
+A HELP is submitted, and is a turn from then on: its events and its reply are read from that (``rappd.dispatch.turns``).
+
     decode → canonical form → schema → authenticate → thread → capability → route
            → perform → set from and thread → log → encode
 
@@ -18,8 +20,9 @@ import orjson
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller, Emit, Handler, Repeatable, RequestContext
+from rappd.dispatch.context import Caller, Handler, Repeatable, RequestContext
 from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
+from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
 from rappd.store.operations import InboxClaim
@@ -43,8 +46,9 @@ class Dispatcher:
         self.closing = False
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
         self._watchers: list[Watcher] = []
-        self._turns: dict[tuple[str, str], asyncio.Future[Envelope]] = {}
-        self._interrupts: dict[str, str] = {}
+        self.turns = Turns()
+        self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
+        """Those of callers with capabilities: other machines, programs with a token, phones."""
         self._unrecorded = UnrecordedReplies(store)
         self.passed = 0
         self.refused = 0
@@ -65,54 +69,55 @@ class Dispatcher:
         """``watcher(envelope, workspace)`` sees every record that was written down."""
         self._watchers.append(watcher)
 
-    async def dispatch(
+    def submit(
         self,
         envelope: Envelope,
         caller: Caller,
         *,
         session: Any = None,
         fresh: bool = False,
-        named: bool = False,
-        emit: Emit | None = None,
         thread: str = "",
-        said: Callable[[], str] = str,
+        named: bool = False,
         recorded: Callable[[], None] | None = None,
-    ) -> Envelope:
-        """Takes a HELP in and gives its DONE or ERROR back, once the answer is durable.
+    ) -> Turn:
+        """Takes a HELP in. Its turn gives the DONE or ERROR, once that is durable.
 
-        Raises ``StoreError`` where the HELP cannot be written down: nothing was done then; and
-        ``UnrecordedReplyError`` where its answer cannot: it is kept, and written down later.
+        The turn raises ``StoreError`` where the HELP cannot be written down: nothing was done then; and
+        ``UnrecordedReplyError`` where its answer cannot: it is kept, and written down later. A turn that is stopped
+        is recorded so, with the answer so far.
 
-        ``thread``: a thread that exists, in place of the session's.
+        ``named`` says that the caller chose the id. Such a turn runs by itself and tells its events; a repeat of
+        (from, id) gets the one under way or lately over, and later the recorded answer. Any other begins with
+        ``Turn.reply``, or ``begin``.
+
+        ``thread``: a thread that exists, in place of the session's. ``fresh``: nobody used the session before.
         ``recorded`` is called once the HELP is committed, before anything of it is done.
-        ``fresh``: nobody used the session before. ``named`` says that the caller chose the id: a repeat of (from, id) then gets the recorded
-        answer, or joins the turn under way. The task may be cancelled; that too is recorded, with what ``said`` gives: the
-        answer so far.
         """
         if not named:
-            return await self._perform(envelope, caller, session, fresh, False, emit, thread, said, recorded)
-        key = (envelope.sender, envelope.id)
-        running = self._turns.get(key)
-        if running is not None:
-            return await asyncio.shield(running)
+            return Turn(
+                envelope, caller, lambda turn: self._perform(turn, fresh, thread, recorded), session=session
+            )
+        return self._turns_of(caller).lately(envelope.sender, envelope.id) or self.begin(
+            Turn(envelope, caller, self._perform_named, session=session, tells=True)
+        )
+
+    def begin(self, turn: Turn) -> Turn:
+        """Lets a turn run by itself, until it is over or this machine stops."""
+        return self._turns_of(turn.caller).begin(turn)
+
+    async def stop(self) -> None:
+        """Stops all turns; those of other machines are answered after the next start."""
+        self.closing = True
+        await self.turns.close()
+        await self.guests_turns.close()
+
+    def _turns_of(self, caller: Caller) -> Turns:
+        return self.turns if caller.caps is None else self.guests_turns
+
+    async def _perform_named(self, turn: Turn) -> Envelope:
+        key = (turn.envelope.sender, turn.envelope.id)
         answer = await self._unrecorded.take(*key) or await self.recorded(*key)
-        if answer is not None:
-            return answer
-        if key in self._turns:  # another repeat came in while we looked
-            return await asyncio.shield(self._turns[key])
-        future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
-        self._turns[key] = future
-        try:
-            reply = await self._perform(envelope, caller, session, fresh, True, emit, thread, said, recorded)
-        except BaseException as error:
-            future.set_exception(error if isinstance(error, Exception) else RequestCancelledError())
-            future.exception()  # nobody may be waiting
-            raise
-        else:
-            future.set_result(reply)
-            return reply
-        finally:
-            del self._turns[key]
+        return answer or await self._perform(turn)
 
     def record_call(
         self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]
@@ -150,10 +155,6 @@ class Dispatcher:
             stopped.data["agent"] = request.data["agent"]
         self._write_inside(outer, stopped)
 
-    def interrupt(self, id: str, reason: str) -> None:
-        """Names the reason of a cancellation: call it before the task of that HELP is cancelled."""
-        self._interrupts[id] = reason
-
     async def flush(self) -> None:
         """Returns once all that was written down until now is committed: what is told to somebody stands in the record.
 
@@ -172,28 +173,28 @@ class Dispatcher:
         self._store.thread(info)
         return placed
 
-    async def dispatch_exactly_once(
-        self,
-        envelope: Envelope,
-        caller: Caller,
-        *,
-        emit: Emit | None = None,
-        begun: bool = False,
-    ) -> Envelope:
+    def submit_once(self, envelope: Envelope, caller: Caller, *, begun: bool = False) -> Turn:
         """A HELP of another machine: its start is on the disk before it begins, its answer before it counts.
 
         So it is begun once and answered once, whatever is killed in between, and whenever the power is cut. (Of an
-        agent that is declared repeatable the start is committed, and not waited for.) A repeat gets the recorded
-        answer. One that was cut off is answered ``interrupted``, or begun again where that does no harm.
-        ``begun``: it was accepted earlier, and its start is written down now. Not for one under way here.
-        Cancelling the task stops the work, and gives the recorded ERROR 499, unless the dispatcher is ``closing``.
-        """
-        with self._store.group_commit.active():
-            return await self._dispatch_once(envelope, caller, emit, begun)
+        agent that is declared repeatable the start is committed, and not waited for.) A repeat gets the turn under
+        way, or the recorded answer. One that was cut off is answered ``interrupted``, or begun again where that does
+        no harm. ``begun``: it was accepted earlier, and its start is written down now.
 
-    async def _dispatch_once(
-        self, envelope: Envelope, caller: Caller, emit: Emit | None, begun: bool
-    ) -> Envelope:
+        A turn that is stopped gives the recorded ERROR 499, unless this machine stops.
+        """
+        return self.guests_turns.running(envelope.sender, envelope.id) or self.guests_turns.begin(
+            Turn(envelope, caller, lambda turn: self._perform_once(turn, begun), tells=True)
+        )
+
+    async def _perform_once(self, turn: Turn, begun: bool) -> Envelope:
+        if turn.caller.spend is not None and not begun:
+            await turn.caller.spend(turn.envelope)
+        with self._store.group_commit.active():
+            return await self._claimed(turn, begun)
+
+    async def _claimed(self, turn: Turn, begun: bool) -> Envelope:
+        envelope = turn.envelope
         workspace, handler, repeatable = self._resolve(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
@@ -213,7 +214,7 @@ class Dispatcher:
         if thread:  # a repeat may name another: the answer counts where the question stands
             envelope = on_thread(envelope, thread)
         self._announce(envelope, workspace)
-        context = RequestContext(envelope, caller, workspace, emit, records=records)
+        context = RequestContext(envelope, turn.caller, workspace, turn.tell, records=records)
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
             reply.data["do"] = "Ask again if it does no harm to do it twice."
@@ -326,16 +327,12 @@ class Dispatcher:
 
     async def _perform(
         self,
-        envelope: Envelope,
-        caller: Caller,
-        session: Any,
-        fresh: bool,
-        named: bool,
-        emit: Emit | None,
-        thread: str,
-        said: Callable[[], str],
-        recorded: Callable[[], None] | None,
+        turn: Turn,
+        fresh: bool = False,
+        thread: str = "",
+        recorded: Callable[[], None] | None = None,
     ) -> Envelope:
+        envelope = turn.envelope
         workspace, handler, _ = self._resolve(envelope.recipient)
         records: list[Record | ThreadInfo] = []
         if thread:
@@ -343,10 +340,12 @@ class Dispatcher:
         else:
             said_first = envelope.data.get("user_input", "")[:1000].strip()
             title = said_first.partition("\n\n")[0]  # attached text stands below it
-            envelope, info = opened(envelope, workspace, session, title, fresh=fresh)
+            envelope, info = opened(envelope, workspace, turn.session, title, fresh=fresh)
             records.append(info)
             self._store.thread(info)
-        context = RequestContext(envelope, caller, workspace, emit, records=records)
+        context = RequestContext(
+            envelope, turn.caller, workspace, turn.tell if turn.tells else None, records=records
+        )
         if recorded is not None or self._store.trouble is not None:
             await self.record_first(envelope, workspace)
             records.append(record_of(envelope, answers=False))
@@ -358,15 +357,13 @@ class Dispatcher:
             try:
                 reply = await self._answer(context, handler)
             except asyncio.CancelledError:
-                reason = self._interrupts.get(envelope.id, "stopped")
+                reason = turn.why_stopped
                 stopped = envelope.refusal(499, _STOPPED.get(reason, "Stopped."), reason)
-                if text := said():
+                if text := turn.said():
                     stopped.data["response"] = text
                 self._write(stopped, workspace)
                 raise
-            finally:
-                self._interrupts.pop(envelope.id, None)
-            await self._commit_kept(reply, records, record_of(reply, answers=named))
+            await self._commit_kept(reply, records, record_of(reply, answers=turn.tells))
         self._announce(reply, workspace)
         self.passed += 1
         return reply
@@ -419,13 +416,3 @@ class Dispatcher:
     def _announce(self, envelope: Envelope, workspace: str) -> None:
         for watcher in self._watchers:
             watcher(envelope, workspace)
-
-
-class RequestCancelledError(ReportableError):
-    """The turn was stopped by its caller."""
-
-    code = "stopped"
-    status = 499
-
-    def __init__(self) -> None:
-        super().__init__("Stopped.")

@@ -27,10 +27,10 @@ from envelopes.envelope import (
 from envelopes.errors import ReportableError
 from envelopes.identity.keys import agent_id
 from neighborhoods.transport.replies import StreamedReply
-from rappd.dispatch.context import Caller, Emit
+from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import NotFoundError
-from rappd.federation.active_requests import ActiveRequest, ActiveRequests
 from rappd.federation.advertised_capabilities import VERBS, CapabilityCatalog
 from rappd.federation.errors import (
     HopLimitError,
@@ -84,7 +84,9 @@ class InboundHandler:
         self._answered = answered
         self._push = push
         self._greeted = greeted
-        self._work = ActiveRequests()
+        self._turns = dispatcher.guests_turns
+        self._pushed: set[Turn] = set()
+        """Turns whose end goes to their caller's own listener."""
         self._later: set[asyncio.Task[None]] = set()
 
     async def receive(
@@ -124,7 +126,7 @@ class InboundHandler:
         try:
             self._check(envelope, caller)
             inner, tenant = await self._addressing.of(envelope, caller)
-            if self._work.find(inner.sender, inner.id) is not None:
+            if self._turns.running(inner.sender, inner.id) is not None:
                 return envelope.reply(ACK, {"state": "started"})
             if not caller.peer or CAP in envelope.extensions:
                 # What it may do is not known any more after a crash: it begins now, and not later.
@@ -132,9 +134,7 @@ class InboundHandler:
             known = await self._dispatcher.accept(inner)
             if known is not None:
                 return self.outward(envelope, known)
-            work = self._start(inner, tenant, caller, begun=True)
-            work.pushed = True
-            self._spawn(self._push_when_done(work, envelope))
+            self._push_later(self._start(inner, tenant, caller, begun=True), envelope)
             return envelope.reply(ACK, {"state": "accepted"})
         except ReportableError as problem:
             return self.refuse(envelope, problem)
@@ -157,16 +157,11 @@ class InboundHandler:
             except ReportableError as problem:
                 await self._push(caller.peer, self.refuse(envelope, problem))
                 continue
-            work = self._work.find(inner.sender, inner.id) or self._start(
-                inner, tenant, caller, begun=row.state == "accepted"
-            )
-            if not work.pushed:
-                work.pushed = True
-                self._spawn(self._push_when_done(work, envelope))
+            self._push_later(self._start(inner, tenant, caller, begun=row.state == "accepted"), envelope)
 
-    def find(self, sender: str, id: str) -> ActiveRequest | None:
-        """The work of that id, if it is under way."""
-        return self._work.find(sender, id.lower())
+    def find(self, sender: str, id: str) -> Turn | None:
+        """The turn of that id, if it is under way."""
+        return self._turns.running(sender, id.lower())
 
     async def pieces(
         self, sender: str, id: str, after: int = 0
@@ -175,10 +170,10 @@ class InboundHandler:
 
         What was said on the way is kept for some minutes, the end for good.
         """
-        work = self._work.lately(sender, id.lower())
-        if work is not None:
-            asked = Envelope(id, sender, work.recipient, HELP, {}, work.claimed)
-            return self._pieces(work, asked, after=after)
+        turn = self._turns.lately(sender, id.lower())
+        if turn is not None:
+            asked = Envelope(id, sender, turn.envelope.recipient, HELP, {}, _claimed_thread(turn.envelope))
+            return self._pieces(turn, asked, after=after)
         reply = await self.recorded(sender, id)
         return _alone(after + 1, reply) if reply is not None else None
 
@@ -197,19 +192,17 @@ class InboundHandler:
         return self._from_here(envelope, reply)
 
     async def close(self) -> None:
-        """Stops what is under way; after the next start it is answered as cut off."""
-        self._dispatcher.closing = True
-        tasks: list[asyncio.Task[Any]] = [*self._work.tasks(), *self._later]
-        for task in tasks:
+        """Pushes nothing more. Turns are stopped by the dispatcher; after the next start they are answered as cut off."""
+        for task in self._later:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._later, return_exceptions=True)
 
     async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None) -> Envelope:
         inner, tenant = await self._addressing.of(envelope, caller)
         wait = _wait(envelope)
         if not (envelope.data.get("stream") is True if stream is None else stream):
             return await self._answered_within(wait, envelope, inner, tenant, caller)
-        work = self._work.find(inner.sender, inner.id) or self._start(inner, tenant, caller)
+        turn = self._start(inner, tenant, caller)
         patience = None if stream and DEADLINE not in envelope.extensions else wait
         begun = self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
         return StreamedReply(
@@ -219,7 +212,7 @@ class InboundHandler:
             begun.verb,
             begun.data,
             begun.extensions,
-            pieces=lambda: self._pieces(work, envelope, wait=patience),
+            pieces=lambda: self._pieces(turn, envelope, wait=patience),
         )
 
     async def _answered_within(
@@ -231,17 +224,15 @@ class InboundHandler:
         caller: Caller,
     ) -> Envelope:
         """The reply, or an ACK when it takes longer; then the reply goes to the caller's own listener."""
-        work = self._work.find(inner.sender, inner.id) or self._start(inner, tenant, caller)
-        await work.over_within(wait)
-        if work.task.done():
-            return self._end_of(work, envelope)
-        return self._not_yet(work, envelope)
+        turn = self._start(inner, tenant, caller)
+        await turn.over_within(wait)
+        return self._end_of(turn, envelope) if turn.is_over else self._not_yet(turn, envelope)
 
     async def _pieces(
-        self, work: ActiveRequest, asked: Envelope, *, after: int = 0, wait: float | None = None
+        self, turn: Turn, asked: Envelope, *, after: int = 0, wait: float | None = None
     ) -> AsyncIterator[tuple[int, Envelope]]:
         until = None if wait is None else asyncio.get_running_loop().time() + wait
-        following = work.live.follow(after)
+        following = turn.events(after)
         while True:
             try:
                 async with asyncio.timeout_at(until):
@@ -249,23 +240,21 @@ class InboundHandler:
             except StopAsyncIteration:
                 break
             except TimeoutError:
-                yield len(work.live.events) + 1, self._not_yet(work, asked)
+                yield len(turn.told) + 1, self._not_yet(turn, asked)
                 return
             yield number, self._from_here(asked, stream_envelope(asked, number, orjson.loads(event)))
-        await asyncio.wait({work.task})
-        yield len(work.live.events) + 1, self._end_of(work, asked)
+        yield len(turn.told) + 1, self._end_of(turn, asked)
 
-    def _not_yet(self, work: ActiveRequest, envelope: Envelope) -> Envelope:
-        if not work.pushed and work.caller.peer:
-            work.pushed = True
-            self._spawn(self._push_when_done(work, envelope))
+    def _not_yet(self, turn: Turn, envelope: Envelope) -> Envelope:
+        if turn.caller.peer:
+            self._push_later(turn, envelope)
         return self._from_here(envelope, envelope.reply(ACK, {"state": "started"}))
 
-    def _end_of(self, work: ActiveRequest, envelope: Envelope) -> Envelope:
-        """Returns the reply of a finished request."""
+    def _end_of(self, turn: Turn, envelope: Envelope) -> Envelope:
+        """Returns the reply of a turn that is over."""
         try:
-            return self.outward(envelope, work.task.result())
-        except asyncio.CancelledError:
+            return self.outward(envelope, turn.result())
+        except RequestCancelledError:
             if self._dispatcher.closing:
                 return self.refuse(
                     envelope, ShuttingDownError("This machine is stopping.", do="Ask again soon.")
@@ -274,36 +263,37 @@ class InboundHandler:
         except ReportableError as problem:
             return self.refuse(envelope, problem)
 
-    def _start(
-        self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False
-    ) -> ActiveRequest:
+    def _start(self, inner: Envelope, tenant: Tenant, caller: Caller, *, begun: bool = False) -> Turn:
+        """The turn of a HELP: the one under way, or a new one."""
+        if (known := self._turns.running(inner.sender, inner.id)) is not None:
+            return known
         tenant.active_requests += 1
 
         def ended() -> None:
             tenant.active_requests -= 1
 
-        return self._work.start(
-            inner,
-            caller,
-            lambda emit: self._perform(inner, caller, emit, begun=begun),
-            ended,
-        )
+        turn = self._dispatcher.submit_once(inner, caller, begun=begun)
+        turn.when_over(ended)
+        return turn
 
-    async def _perform(self, inner: Envelope, caller: Caller, emit: Emit, *, begun: bool) -> Envelope:
-        if caller.spend is not None and not begun:
-            await caller.spend(inner)
-        return await self._dispatcher.dispatch_exactly_once(inner, caller, emit=emit, begun=begun)
+    def _push_later(self, turn: Turn, envelope: Envelope) -> None:
+        if turn not in self._pushed:
+            self._pushed.add(turn)
+            self._spawn(self._push_when_done(turn, envelope))
 
-    async def _push_when_done(self, work: ActiveRequest, envelope: Envelope) -> None:
-        await asyncio.wait({work.task})
-        if work.caller.peer and not (work.task.cancelled() and self._dispatcher.closing):
-            await self._push(work.caller.peer, self._end_of(work, envelope))
+    async def _push_when_done(self, turn: Turn, envelope: Envelope) -> None:
+        try:
+            await turn.over_within(None)
+            if turn.caller.peer and not (turn.was_stopped and self._dispatcher.closing):
+                await self._push(turn.caller.peer, self._end_of(turn, envelope))
+        finally:
+            self._pushed.discard(turn)
 
     def _cancel(self, envelope: Envelope, caller: Caller) -> Envelope:
-        work = self.find(envelope.sender, envelope.id)
-        if work is not None and work.caller.peer == caller.peer:
-            work.task.cancel()
-        return self._from_here(envelope, envelope.reply(ACK, {"state": "stopped" if work else "unknown"}))
+        turn = self.find(envelope.sender, envelope.id)
+        if turn is not None and turn.caller.peer == caller.peer:
+            turn.cancel()
+        return self._from_here(envelope, envelope.reply(ACK, {"state": "stopped" if turn else "unknown"}))
 
     def _check(self, envelope: Envelope, caller: Caller) -> None:
         """Checks the claimed sender, the recipient and the path of an envelope."""
@@ -371,6 +361,12 @@ def _as_it_came(recorded: Envelope) -> Envelope:
 
 def _claimed(reply: Envelope) -> dict[str, Any]:
     claimed = reply.extensions.get(PEER_THREAD)
+    return {THREAD: claimed} if claimed else {}
+
+
+def _claimed_thread(inner: Envelope) -> dict[str, Any]:
+    """The thread that the caller named, as an extension."""
+    claimed = inner.extensions.get(PEER_THREAD) or inner.extensions.get(THREAD)
     return {THREAD: claimed} if claimed else {}
 
 

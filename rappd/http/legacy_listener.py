@@ -169,9 +169,8 @@ async def _chat(request: web.Request) -> web.Response:
     who = Caller("legacy", caps=request.app[_CAPS])
     if not who.may(f"HELP.{daemon.host.name}"):
         raise RefusedError("Not allowed.", do="Ask the owner of this machine.")
-    reply = await daemon.dispatcher.dispatch(
-        request_envelope(asked, recipient=daemon.host.id), who, session=session
-    )
+    envelope = request_envelope(asked, recipient=daemon.host.id)
+    reply = await daemon.dispatcher.submit(envelope, who, session=session).reply()
     if reply.verb == ERROR:
         return refusal(reply)
     modes = daemon.host.settings

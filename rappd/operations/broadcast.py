@@ -18,7 +18,7 @@ from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.service import PROBE_SECONDS, FederationService
-from rappd.operations.calls import LONGEST_WAIT, CallOperations, call_data, failed
+from rappd.operations.calls import LONGEST_WAIT, CallOperations, call_data, call_row, failed
 from rappd.tenants.tenant import HOST
 
 MOST_AT_ONCE = 100
@@ -151,7 +151,7 @@ class BroadcastOperations:
             end = failed(asked, heard.problem or PeerOfflineError(heard.trouble))
         elif end.verb == ERROR:
             state = "failed"
-        row = self._calls.row(heard.peer, asked, state, started, reply=end)["call"]
+        row = call_row(heard.peer.name, asked, state, started, reply=end)
         return {**row, "seconds": round(heard.seconds, 3)}, replace(
             end, id=asked.id, extensions={**end.extensions, THREAD: asked.thread}
         )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -37,12 +38,15 @@ from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG
 from neighborhoods.transport.peer_connection import OnStream
 from neighborhoods.transport.published_brainstem import ask as ask_legacy
+from rappd.dispatch.context import Caller
+from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.operations.open_calls import OpenCalls
 from rappd.tenants.tenant import HOST
 
+_OWNER = Caller("control", operator=True)
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 DEFAULT_WAIT = 30.0
 LONGEST_WAIT = 3600.0
@@ -54,7 +58,7 @@ class CallOperations:
     def __init__(self, machines: FederationService) -> None:
         self._machines = machines
 
-    async def call(
+    async def submit(
         self,
         selector: str,
         *,
@@ -64,12 +68,9 @@ class CallOperations:
         twin: str = "",
         wait: float = DEFAULT_WAIT,
         id: str = "",
-        on_stream: OnStream | None = None,
-    ) -> dict[str, Any]:
-        """One call of the owner's; ``{"call": {id, peer, state, result, seconds, thread, …}}``.
-
-        ``state``: done, failed (the other machine said so), accepted (it works on it still), queued (away).
-        """
+        stream: bool = False,
+    ) -> OwnersCall:
+        """One call of the owner's, recorded and on its way. With ``stream`` its turn tells what the machine says."""
         m = self._machines
         await m.available()
         if (entry := await self._legacy(selector)) is not None:
@@ -82,20 +83,24 @@ class CallOperations:
         peer = m.peer_store.find(selector)
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         placed = await self.begin(peer, data, twin=twin, id=id)
-        started = time.monotonic()
-        try:
-            reply = await self.ask(peer, placed, wait=wait, on_stream=on_stream)
-        except PeerOfflineError as problem:
-            await self.keep(peer, placed)
-            return self.row(peer, placed, "queued", started, problem=problem)
-        except ReportableError as problem:
-            await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
-            raise
-        if reply.verb == ACK:
-            await self.keep(peer, placed, accepted=True)
-            return self.row(peer, placed, "accepted", started)
-        await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
-        return self.row(peer, placed, "done" if reply.verb == DONE else "failed", started, reply=reply)
+
+        async def work(turn: Turn) -> Envelope:
+            try:
+                reply = await self.ask(peer, placed, wait=wait, on_stream=_telling(turn) if stream else None)
+            except PeerOfflineError as problem:
+                await self.keep(peer, placed)
+                return placed.reply(ACK, {"state": "queued", "why": str(problem)})
+            except ReportableError as problem:
+                await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
+                raise
+            if reply.verb == ACK:
+                await self.keep(peer, placed, accepted=True)
+                return placed.reply(ACK, {"state": "accepted"})
+            await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
+            return reply
+
+        turn = Turn(placed, _OWNER, work, tells=stream)
+        return OwnersCall(m.dispatcher.begin(turn), peer.name, time.monotonic())
 
     async def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
         """A call as it stands in the record, on a thread of its own: committed, and so it may be sent.
@@ -212,7 +217,7 @@ class CallOperations:
                 return entry if wanted else None
         return None
 
-    async def _call_legacy(self, entry: Entry, text: str, wait: float) -> dict[str, Any]:
+    async def _call_legacy(self, entry: Entry, text: str, wait: float) -> OwnersCall:
         """One turn of a published brainstem, recorded like any call; nothing of it is queued."""
         m = self._machines
         data = call_data(text, "", None)
@@ -220,19 +225,19 @@ class CallOperations:
         asked = Envelope(new_id(), m.node.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
         placed = m.dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
         await m.dispatcher.record_first(placed, HOST)
-        started = time.monotonic()
-        try:
-            said = await self.ask_published(entry, placed, wait=wait)
-        except ReportableError as problem:
-            await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
-            raise
-        reply = placed.reply(DONE, {"result": said, "response": said})
-        await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
-        row = {
-            "id": asked.id, "peer": name, "state": "done", "thread": placed.thread, "legacy": True,
-            "seconds": round(time.monotonic() - started, 3), "result": said, "data": reply.data,
-        }  # fmt: skip
-        return {"call": row}
+
+        async def work(_: Turn) -> Envelope:
+            try:
+                said = await self.ask_published(entry, placed, wait=wait)
+            except ReportableError as problem:
+                await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
+                raise
+            reply = placed.reply(DONE, {"result": said, "response": said})
+            await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
+            return reply
+
+        turn = m.dispatcher.begin(Turn(placed, _OWNER, work))
+        return OwnersCall(turn, name, time.monotonic(), is_legacy=True)
 
     async def ask_published(self, entry: Entry, asked: Envelope, *, wait: float) -> str:
         """Asks a published brainstem what a recorded HELP says. Raises ``ReportableError``."""
@@ -273,37 +278,69 @@ class CallOperations:
     def _ttl(self) -> float:
         return self._machines.node.settings.number("peers.keep_hours") * 3600.0
 
-    def row(
-        self,
-        peer: Peer,
-        asked: Envelope,
-        state: str,
-        started: float,
-        *,
-        reply: Envelope | None = None,
-        problem: ReportableError | None = None,
-    ) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "id": asked.id,
-            "peer": peer.name,
-            "state": state,
-            "thread": asked.thread,
-            "seconds": round(time.monotonic() - started, 3),
+
+@dataclass(frozen=True, slots=True)
+class OwnersCall:
+    """A call of the owner's: its turn, which goes on whoever waits for it, and how its reply is shown."""
+
+    turn: Turn
+    peer: str
+    started: float
+    is_legacy: bool = False
+
+    async def row(self) -> dict[str, Any]:
+        """``{"call": {id, peer, state, result, seconds, thread, …}}``.
+
+        ``state``: done, failed (the other machine said so), accepted (it works on it still), queued (away).
+        """
+        reply = await self.turn.reply()
+        state = {DONE: "done", ERROR: "failed"}.get(reply.verb) or reply.data["state"]
+        row = call_row(self.peer, self.turn.envelope, state, self.started, reply=reply)
+        return {"call": {**row, "legacy": True} if self.is_legacy else row}
+
+
+def call_row(
+    peer: str, asked: Envelope, state: str, started: float, *, reply: Envelope | None = None
+) -> dict[str, Any]:
+    """A call to the peer of that name, begun at ``started``, as screens show it."""
+    row: dict[str, Any] = {
+        "id": asked.id,
+        "peer": peer,
+        "state": state,
+        "thread": asked.thread,
+        "seconds": round(time.monotonic() - started, 3),
+    }
+    if reply is None:
+        return row
+    if reply.verb == DONE:
+        row["result"] = reply.data.get("result", reply.data.get("response", reply.data))
+        row["data"] = reply.data
+        row |= {name: reply.extensions[key] for key, name in _USAGE if key in reply.extensions}
+    elif reply.verb == ERROR:
+        row |= {
+            "error": reply.data.get("msg", ""),
+            "do": reply.data.get("do", ""),
+            "code": reply.data.get("reason", "failed"),
+            "status": reply.data.get("code", 500),
         }
-        if reply is not None and reply.verb == DONE:
-            row["result"] = reply.data.get("result", reply.data.get("response", reply.data))
-            row["data"] = reply.data
-            row |= {name: reply.extensions[key] for key, name in _USAGE if key in reply.extensions}
-        elif reply is not None:
-            row |= {
-                "error": reply.data.get("msg", ""),
-                "do": reply.data.get("do", ""),
-                "code": reply.data.get("reason", "failed"),
-                "status": reply.data.get("code", 500),
-            }
-        if problem is not None:
-            row["why"] = str(problem)
-        return {"call": row}
+    elif "why" in reply.data:
+        row["why"] = reply.data["why"]
+    return row
+
+
+def _telling(turn: Turn) -> OnStream:
+    """Tells a turn what another machine says on the way; a repeat, which begins anew, from where it was."""
+    seen = 0
+
+    def on_stream(piece: Envelope) -> None:
+        nonlocal seen
+        number, event = piece.data.get("n"), piece.data.get("event")
+        if isinstance(number, int) and number > seen and isinstance(event, dict):
+            seen = number
+            if event.get("type") not in ("done", "error"):
+                turn.tell(event)
+
+    return on_stream
 
 
 def call_data(

@@ -70,7 +70,8 @@ class HostOperations:
         """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
         tenant = await self._tenants.twin(selector)
         asked = Envelope(new_id(), self._tenants.host.id, tenant.id, HELP, {"user_input": text})
-        reply = await self._dispatcher.dispatch(asked, Caller("brainstem"), session="asked by the brainstem")
+        turn = self._dispatcher.submit(asked, Caller("brainstem"), session="asked by the brainstem")
+        reply = await turn.reply()
         if reply.verb == ERROR:
             raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
         return {"twin": tenant.title, "response": reply.data.get("response", "")}

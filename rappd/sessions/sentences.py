@@ -70,11 +70,10 @@ class Sentences:
                 envelope.data["conversation_history"] = history(earlier, names)
             else:  # another machine gets the sentence, nothing that was said before
                 envelope = self._for_guest(found, speaker, said)
-            asking = asyncio.ensure_future(
-                self._dispatcher.dispatch(envelope, caller, thread=thread, recorded=recorded)
-            )
+            turn = self._dispatcher.submit(envelope, caller, thread=thread, recorded=recorded)
+            self._dispatcher.begin(turn)  # its first step records the sentence
         try:
-            await asking  # its first step records the sentence
+            await turn.reply()
         except ConflictError as problem:  # the participant was stopped meanwhile
             await self._refuse(envelope, thread, problem, recorded)
 

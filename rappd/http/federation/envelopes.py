@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
 from rappd.http.admission import mark_authenticated
+from rappd.http.event_stream import is_wanted, last_seen, opened
 from rappd.http.federation.callers import (
     FEDERATION,
     HELLO_LIMIT,
@@ -55,7 +55,7 @@ async def one(request: web.Request) -> web.StreamResponse:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
         return _answer(machines.parts.receiver.refuse(envelope, problem))
-    reply = await machines.parts.receiver.receive(envelope, armed, stream=wants_pieces(request))
+    reply = await machines.parts.receiver.receive(envelope, armed, stream=is_wanted(request))
     if isinstance(reply, StreamedReply):
         return await in_pieces(request, reply.pieces(), armed)
     if not is_still(request, armed):
@@ -84,8 +84,8 @@ async def fetch(request: web.Request) -> web.StreamResponse:
     """The reply to an envelope of the caller's, or an ACK while it is being handled."""
     machines = request.app[FEDERATION]
     sender, ident = _own(request), request.match_info["id"]
-    if (work := machines.parts.receiver.find(sender, ident)) is not None:
-        return _answer(Envelope(ident, work.recipient, sender, ACK, {"state": "started"}))
+    if (turn := machines.parts.receiver.find(sender, ident)) is not None:
+        return _answer(Envelope(ident, turn.envelope.recipient, sender, ACK, {"state": "started"}))
     reply = await machines.parts.receiver.recorded(sender, ident)
     if reply is None:
         raise _unknown()
@@ -96,11 +96,8 @@ async def fetch(request: web.Request) -> web.StreamResponse:
 async def stream(request: web.Request) -> web.StreamResponse:
     """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
     who, _ = caller(request)
-    after = request.headers.get("Last-Event-ID", "0")
     pieces = await request.app[FEDERATION].parts.receiver.pieces(
-        _own(request),
-        request.match_info["id"],
-        int(after[:9]) if after.isascii() and after.isdecimal() else 0,
+        _own(request), request.match_info["id"], last_seen(request)
     )
     if pieces is None:
         raise _unknown()
@@ -225,45 +222,39 @@ async def line(request: web.Request) -> web.StreamResponse:
     return socket
 
 
-EVENTS = "text/event-stream"
 BEAT = 15.0
 """Seconds of silence after which a comment shows that somebody is there."""
-
-
-def wants_pieces(request: web.Request) -> bool:
-    """True when the caller accepts events instead of one answer."""
-    accepted = request.headers.get("Accept", "").lower().split(",")
-    return any(one.partition(";")[0].strip() == EVENTS for one in accepted)
 
 
 async def in_pieces(
     request: web.Request, pieces: AsyncIterator[tuple[int, Envelope]], who: Caller
 ) -> web.StreamResponse:
     """Writes them as they come, while ``who`` is trusted. A caller that disconnects does not stop the work."""
-    response = web.StreamResponse(
-        headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
-    )
-    await response.prepare(request)
-    with contextlib.suppress(ConnectionError):
+    async with opened(request) as events:
         async for told in _with_beats(pieces):
             if not is_still(request, who):
                 if request.transport is not None:
                     request.transport.abort()
-                return response
-            await response.write(told)
-        await response.write_eof()
-    return response
+                return events.response
+            if told is None:
+                await events.comment()
+            else:
+                await events.send(fitting(told[1]), told[0])
+    return events.response
 
 
-async def _with_beats(pieces: AsyncIterator[tuple[int, Envelope]]) -> AsyncIterator[bytes]:
+async def _with_beats(
+    pieces: AsyncIterator[tuple[int, Envelope]],
+) -> AsyncIterator[tuple[int, Envelope] | None]:
+    """The pieces, and None after each silence."""
     while True:
         coming = asyncio.ensure_future(anext(pieces, None))
         try:
             while not (await asyncio.wait({coming}, timeout=BEAT))[0]:
-                yield b":\n\n"
+                yield None
         finally:
             coming.cancel()  # of no effect where it came
         found = coming.result()
         if found is None:
             return
-        yield b"id: %d\ndata: %b\n\n" % (found[0], fitting(found[1]))
+        yield found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 import orjson
@@ -12,11 +11,10 @@ from aiohttp import web
 from envelopes.codecs.chat import ChatRequest, decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, Envelope, is_uuid, new_id
 from envelopes.errors import ReportableError
-from rappd.daemon.app import Daemon
-from rappd.dispatch.context import Caller
-from rappd.dispatch.turn_stream import TurnStream
-from rappd.errors import NotFoundError, StoreError, UsageProblemError
+from rappd.dispatch.turns import Turn
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.http.app_keys import DAEMON
+from rappd.http.event_stream import last_seen, opened
 from rappd.http.loopback.security import caller, tenant_of
 from rappd.http.request_body import check_depth
 from rappd.http.responses import ok, refusal
@@ -36,12 +34,9 @@ async def chat(request: web.Request) -> web.Response:
     session = new_id() if fresh else asked.session_id
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
-        reply = await daemon.dispatcher.dispatch(envelope, who, session=session, fresh=fresh)
+        reply = await daemon.dispatcher.submit(envelope, who, session=session, fresh=fresh).reply()
         return refusal(reply) if reply.verb == ERROR else ok(_body(tenant, reply, session))
-    live = _live_turn(daemon, tenant, who, asked, session)
-    last: dict[str, Any] = {}
-    async for _, event in live.follow(max(0, len(live.events) - 1)):
-        last = orjson.loads(event)
+    last = await _last_event(_named_turn(request, asked, session), tenant)
     status, found = _whole_answer(last)
     return ok(found, status)
 
@@ -52,26 +47,13 @@ async def stream(request: web.Request) -> web.StreamResponse:
     asked = await _asked(await request.read())
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
-    live = _live_turn(request.app[DAEMON], tenant_of(request), caller(request), asked, session)
-    after = request.headers.get("Last-Event-ID", "0")
-    seen = int(after[:9]) if after.isdecimal() else 0
-    seen = min(seen, len(live.events))  # a turn told anew has fewer events than the listener saw
-    response = web.StreamResponse(
-        headers={
-            "Content-Type": "text/event-stream; charset=utf-8",
-            "Cache-Control": "no-store",
-            "X-Turn-Id": asked.turn_id,
-        }
-    )
-    await response.prepare(request)
-    with contextlib.suppress(ConnectionError):  # the listener went; the turn goes on without it
-        async for number, event in live.follow(seen):
-            await response.write(b"id: %d\ndata: " % number)
-            for at in range(0, len(event), _LARGE):  # others are answered between the parts of a long one
-                await response.write(event[at : at + _LARGE])
-            await response.write(b"\n\n")
-        await response.write_eof()
-    return response
+    turn = _named_turn(request, asked, session)
+    seen = min(last_seen(request), len(turn.told))  # a turn told anew has fewer events than the listener saw
+    async with opened(request, **{"X-Turn-Id": asked.turn_id}) as events:
+        async for number, event in turn.events(seen):
+            await events.send(event, number)
+        await events.send(await _last_event(turn, tenant_of(request)), len(turn.told) + 1)
+    return events.response
 
 
 @routes.post("/chat/cancel")
@@ -84,7 +66,7 @@ async def cancel(request: web.Request) -> web.Response:
     turn_id = body.get("turn_id") if isinstance(body, dict) else None
     if not is_uuid(turn_id):
         raise UsageProblemError("turn_id must be a UUID", do="Send the turn_id of the turn to stop.")
-    if not request.app[DAEMON].turn_streams.cancel(str(turn_id).lower()):
+    if not request.app[DAEMON].dispatcher.turns.cancel(str(turn_id).lower()):
         raise NotFoundError("No such turn is running.", do="It may have ended already.")
     return ok({"status": "ok", "turn_id": turn_id})
 
@@ -97,31 +79,10 @@ async def _asked(raw: bytes) -> ChatRequest:
     return asked
 
 
-def _live_turn(daemon: Daemon, tenant: Tenant, who: Caller, asked: ChatRequest, session: Any) -> TurnStream:
-    """The turn of that id: the one under way or lately finished, or a new one."""
-    assert asked.turn_id is not None
-    who_asks = f"{asked.user_guid}\n{tenant.id}"
-    known = daemon.turn_streams.get(who_asks, asked.turn_id)
-    if known is not None:
-        return known
-    live = TurnStream()
-    envelope = request_envelope(asked, recipient=tenant.id)
-
-    async def run() -> None:
-        try:
-            reply = await daemon.dispatcher.dispatch(
-                envelope, who, session=session, named=True, emit=live.append, said=live.said
-            )
-        except asyncio.CancelledError:
-            live.append({"type": "error", "error": "Stopped.", "do": "", "code": "stopped", "status": 499})
-            raise
-        except ReportableError as found:
-            live.settled = not isinstance(found, StoreError)
-            live.append({"type": "error", **found.as_json(), "status": found.status})
-            return
-        live.append(_last_event(tenant, reply, session))
-
-    return daemon.turn_streams.start(who_asks, asked.turn_id, live, run())
+def _named_turn(request: web.Request, asked: ChatRequest, session: Any) -> Turn:
+    """The turn of that id: the one under way or lately over, or a new one."""
+    envelope = request_envelope(asked, recipient=tenant_of(request).id)
+    return request.app[DAEMON].dispatcher.submit(envelope, caller(request), session=session, named=True)
 
 
 def _body(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
@@ -129,7 +90,11 @@ def _body(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
     return reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
 
 
-def _last_event(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
+async def _last_event(turn: Turn, tenant: Tenant) -> dict[str, Any]:
+    try:
+        reply = await turn.reply()
+    except ReportableError as found:
+        return {"type": "error", **found.as_json(), "status": found.status}
     if reply.verb == ERROR:
         data = reply.data
         return {
@@ -139,7 +104,7 @@ def _last_event(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]
             "code": data.get("reason", "failed"),
             "status": data.get("code", 500),
         }
-    return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(tenant, reply, session)}
+    return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(tenant, reply, turn.session)}
 
 
 def _whole_answer(event: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -47,10 +47,9 @@ async def show(request: web.Request) -> web.Response:
     found = await _of(request).show(
         request.match_info["thread"], limit=_limit(request, 50), before=before, at=at
     )
-    streams = request.app[DAEMON].turn_streams
+    turns = request.app[DAEMON].dispatcher.turns
     for turn in found["turns"]:
-        live = streams.get(f"{turn['from']}\n{turn['to']}", turn["id"]) if turn["state"] == "open" else None
-        turn["running"] = live is not None and live.finished_at is None
+        turn["running"] = turn["state"] == "open" and turns.running(turn["from"], turn["id"]) is not None
     return ok(found)
 
 

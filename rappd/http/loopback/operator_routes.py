@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +12,7 @@ from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.daemon.status import describe
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
+from rappd.http.event_stream import opened
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import at_operator_origin, from_control, is_operator, operator_only
 from rappd.http.loopback.signed_requests import COOKIE
@@ -99,15 +99,11 @@ async def activity(request: web.Request) -> web.Response:
 @operator_only
 async def follow(request: web.Request) -> web.StreamResponse:
     """Records and agent files as they come, as server-sent events."""
-    response = web.StreamResponse(
-        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
-    )
-    await response.prepare(request)
-    await response.write(b": here\n\n")
-    with contextlib.suppress(ConnectionError):
+    async with opened(request) as events:
+        await events.comment("here")
         async for line in request.app[DAEMON].activity.follow():
-            await response.write(b"data: %s\n\n" % line)
-    return response
+            await events.send(line)
+    return events.response
 
 
 @routes.get("/threads")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from aiohttp import web
 
-from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
-from neighborhoods.transport.peer_connection import OnStream
-from rappd.dispatch.turn_stream import TurnStream
 from rappd.http.app_keys import DAEMON
+from rappd.http.event_stream import opened
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
+from rappd.operations.calls import OwnersCall
 from rappd.operations.peers import whose
 
 routes = web.RouteTableDef()
@@ -130,7 +128,8 @@ async def stop(request: web.Request) -> web.Response:
 @operator_only
 async def call(request: web.Request) -> web.Response:
     """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
-    return ok(await _call(request, await json_object(request)))
+    under_way = await _call(request, await json_object(request))
+    return ok(await under_way.row())
 
 
 @routes.post("/call/stream")
@@ -140,36 +139,16 @@ async def call_stream(request: web.Request) -> web.StreamResponse:
 
     A caller that disconnects does not stop the call.
     """
-    body = await json_object(request)
-    live = TurnStream()
-    seen = 0
-
-    def on_stream(piece: Envelope) -> None:
-        nonlocal seen
-        number, event = piece.data.get("n"), piece.data.get("event")
-        if isinstance(number, int) and number > seen and isinstance(event, dict):
-            seen = number  # a repeat tells from the beginning
-            if event.get("type") not in ("done", "error"):
-                live.append(event)
-
-    async def run() -> None:
+    under_way = await _call(request, await json_object(request), stream=True)
+    async with opened(request) as events:
+        async for number, event in under_way.turn.events():
+            await events.send(event, number)
         try:
-            live.append({"type": "done", **await _call(request, body, on_stream)})
+            last = {"type": "done", **await under_way.row()}
         except ReportableError as found:
-            live.append({"type": "error", **found.as_json(), "status": found.status})
-        finally:
-            live.finish()
-
-    request.app[DAEMON].spawn(run())
-    response = web.StreamResponse(
-        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
-    )
-    await response.prepare(request)
-    with contextlib.suppress(ConnectionError):
-        async for number, event in live.follow():
-            await response.write(b"id: %d\ndata: %s\n\n" % (number, event))
-        await response.write_eof()
-    return response
+            last = {"type": "error", **found.as_json(), "status": found.status}
+        await events.send(last, len(under_way.turn.told) + 1)
+    return events.response
 
 
 @routes.post("/call/cancel")
@@ -215,15 +194,13 @@ async def drop(request: web.Request) -> web.Response:
     return ok(await request.app[DAEMON].calls.drop(request.match_info["id"]))
 
 
-async def _call(
-    request: web.Request, body: dict[str, Any], on_stream: OnStream | None = None
-) -> dict[str, Any]:
+async def _call(request: web.Request, body: dict[str, Any], *, stream: bool = False) -> OwnersCall:
     text = {key: value for key, value in body.items() if isinstance(value, str)}
     args: Any = body.get("args")
     if args is not None and not isinstance(args, dict):
         raise InvalidBodyError("args is an object", do='Send {"args": {"city": "Rome"}}.')
     wait = body.get("wait")
-    return await request.app[DAEMON].calls.call(
+    return await request.app[DAEMON].calls.submit(
         text_field(body, "peer"),
         text=text.get("text", ""),
         agent=text.get("agent", ""),
@@ -231,5 +208,5 @@ async def _call(
         twin=text.get("twin", ""),
         wait=float(wait) if isinstance(wait, (int, float)) and not isinstance(wait, bool) else 30.0,
         id=text.get("id", ""),
-        on_stream=on_stream,
+        stream=stream,
     )

@@ -8,16 +8,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from envelopes.errors import ReportableError
 from rappd.errors import RappdError, disk_problem
 from rappd.http.app_keys import DAEMON
+from rappd.http.event_stream import is_wanted, opened
 from rappd.http.responses import ok
 from twins.work_progress import Progress
 
-EVENTS = "text/event-stream"
 Tell = Callable[[dict[str, Any]], None]
 
 _PACE_SECONDS = 0.1
@@ -34,7 +33,7 @@ async def answering(
     ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The work goes on
     when the caller disconnects.
     """
-    if not wants_events(request):
+    if not is_wanted(request):
         return ok(await work(None))
     events = _Events()
 
@@ -48,38 +47,28 @@ async def answering_events(
     request: web.Request, work: Callable[[Tell], Awaitable[dict[str, Any]]]
 ) -> web.StreamResponse:
     """The same with events of the work's own, of which the latest counts; ``type`` is set by the work."""
-    if not wants_events(request):
+    if not is_wanted(request):
         return ok(await work(lambda event: None))
     events = _Events()
     return await _following(request, events, work(lambda event: events.post("", event)))
-
-
-def wants_events(request: web.Request) -> bool:
-    """True for a caller that accepts events."""
-    return EVENTS in request.headers.get("Accept", "")
 
 
 async def _following(
     request: web.Request, events: _Events, work: Awaitable[dict[str, Any]]
 ) -> web.StreamResponse:
     request.app[DAEMON].spawn(events.until_done(work))
-    response = web.StreamResponse(
-        headers={"Content-Type": f"{EVENTS}; charset=utf-8", "Cache-Control": "no-store"}
-    )
-    await response.prepare(request)
-    with contextlib.suppress(ConnectionError):
+    async with opened(request) as told:
         while True:
             await events.changed.wait()
             events.changed.clear()
             for event in events.taken():
-                await _tell(response, event)
+                await told.send(event)
             if events.ended is not None:
-                await _tell(response, events.ended)
-                await response.write_eof()
-                return response
+                await told.send(events.ended)
+                break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(events.over.wait(), _PACE_SECONDS)
-    return response
+    return told.response
 
 
 class _Events:
@@ -120,7 +109,3 @@ class _Events:
     def _take(self, key: str, event: dict[str, Any]) -> None:
         self._latest[key] = event
         self.changed.set()
-
-
-async def _tell(response: web.StreamResponse, event: dict[str, Any]) -> None:
-    await response.write(b"data: %s\n\n" % orjson.dumps(event, default=str))

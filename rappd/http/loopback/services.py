@@ -58,9 +58,10 @@ async def tier2(request: web.Request) -> web.Response:
             }
         )
     )
-    reply = await request.app[DAEMON].dispatcher.dispatch(
+    turn = request.app[DAEMON].dispatcher.submit(
         request_envelope(asked, recipient=tenant_of(request).id), caller(request), session=asked.user_guid
     )
+    reply = await turn.reply()
     if reply.verb == ERROR:
         return refusal(reply)
     answer = reply_body(reply, session_id=None, voice_mode=True, twin_mode=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from envelopes.envelope import is_uuid, new_id
 from rappd.http.app_keys import DAEMON
+from rappd.http.event_stream import opened
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
@@ -177,28 +176,19 @@ async def follow(request: web.Request) -> web.StreamResponse:
     after = _number(request.headers.get("Last-Event-ID") or request.query.get("after", "0"))
     session = await tether.sessions.open(row.id)
     screen = Screen(after)
-    response = web.StreamResponse(
-        headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
-    )
-    await response.prepare(request)
-    await response.write(b": here\n\n")
-    tether.screens.add(screen)
-    try:
-        await tether.sessions.join(session, screen)
-        with contextlib.suppress(ConnectionError):
+    async with opened(request) as events:
+        await events.comment("here")
+        tether.screens.add(screen)
+        try:
+            await tether.sessions.join(session, screen)
             async for message in screen.messages(lambda: request.transport is not None):
-                await response.write(_event(message))
+                await events.send(message, message.get("last_seq"))
                 if message.get("more"):
                     await tether.sessions.more(session, screen)
-    finally:
-        tether.screens.discard(screen)
-        tether.sessions.leave(session, screen)
-    return response
-
-
-def _event(message: dict[str, Any]) -> bytes:
-    id = b"id: %d\n" % message["last_seq"] if "last_seq" in message else b""
-    return b"%sdata: %s\n\n" % (id, orjson.dumps(message))
+        finally:
+            tether.screens.discard(screen)
+            tether.sessions.leave(session, screen)
+    return events.response
 
 
 async def _people(tether: TetherService, session: Session) -> dict[str, Any]:

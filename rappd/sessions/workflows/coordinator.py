@@ -14,6 +14,7 @@ import orjson
 from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RefusedError, StoreError, UsageProblemError
 from rappd.sessions.errors import SessionClosedError
 from rappd.sessions.events import history
@@ -44,8 +45,7 @@ class _Run:
     record: RunRecord
     state: RunState
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    turn: asyncio.Task[Envelope] | None = None
-    asked: str = ""
+    turn: Turn | None = None
 
 
 class Coordinator:
@@ -170,9 +170,12 @@ class Coordinator:
         """Ends turns; their steps are asked again after the next start."""
         self._closing = True
         turns = [one.turn for one in self._runs.values() if one.turn is not None]
-        for task in [*self._tasks, *turns]:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *turns, return_exceptions=True)
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(turn.over_within(None) for turn in turns))
 
     async def _known(self, session: Session) -> _Run | None:
         """The last run of a session, taken up from its record where this process does not know it."""
@@ -254,39 +257,39 @@ class Coordinator:
         earlier = history(records, await self._sessions.participants.names(records))
         data["conversation_history"] = [persona_of(played, run.workflow.driver), *earlier]
         envelope = Envelope(new_id(), guid, tenant.id, HELP, data, {PARTICIPANT: played.name})
-        run.asked = envelope.id
-        run.turn = asyncio.create_task(
-            self._dispatcher.dispatch(envelope, caller, thread=run.session.thread), name=f"step {number}"
+        run.turn = self._dispatcher.begin(
+            self._dispatcher.submit(envelope, caller, thread=run.session.thread)
         )
-        self._spawn(self._await_turn(run, run.turn, envelope.id))
+        self._spawn(self._await_turn(run, run.turn))
 
-    async def _await_turn(self, run: _Run, turn: asyncio.Task[Envelope], id: str) -> None:
-        await asyncio.wait([turn])
+    async def _await_turn(self, run: _Run, turn: Turn) -> None:
+        await turn.over_within(None)
         async with run.lock:
-            if self._closing or run.asked != id:
+            if self._closing or run.turn is not turn:
                 return  # it was stopped
-            run.asked = ""
-            if turn.cancelled() or turn.exception() is not None:
-                actions = run.state.failed("It was cut off.")
-            elif (reply := turn.result()).verb == DONE:
-                actions = self._answered(run, reply.data)
-            else:
-                why = [reply.data.get("msg", ""), reply.data.get("do", "")]
-                actions = run.state.failed(" ".join(str(one) for one in why if one))
-            await self._perform(run, actions)
+            run.turn = None
+            await self._perform(run, self._actions_after(run, turn))
+
+    def _actions_after(self, run: _Run, turn: Turn) -> list[Action]:
+        try:
+            reply = turn.result()
+        except ReportableError:
+            return run.state.failed("It was cut off.")
+        if reply.verb == DONE:
+            return self._answered(run, reply.data)
+        why = [reply.data.get("msg", ""), reply.data.get("do", "")]
+        return run.state.failed(" ".join(str(one) for one in why if one))
 
     async def _stop(self, run: _Run, reason: str) -> bool:
         """Stops the turn under way. Returns True when its answer is recorded already, and counts."""
-        turn, id = run.turn, run.asked
-        run.asked = ""
-        if turn is None or not id:
+        turn, run.turn = run.turn, None
+        if turn is None:
             return False
-        self._dispatcher.interrupt(id, reason)
-        turn.cancel()
-        await asyncio.wait([turn])
+        turn.cancel(reason)
+        await turn.over_within(None)
         await self._dispatcher.flush()
         for record in await self._sessions.record.events(run.session.thread, last=_HISTORY):
-            if record.id == id and record.verb == DONE:
+            if record.id == turn.envelope.id and record.verb == DONE:
                 await self._perform(run, self._answered(run, orjson.loads(record.body)["data"]))
                 return True
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +47,15 @@ async def test_repeat_of_what_was_cut_off_begins_nothing(
     first = opened(store)
     if way == "batch":
         assert await first.accept(asked(id, threads[0])) is None
-    work = asyncio.ensure_future(
-        first.dispatch_exactly_once(asked(id, threads[0]), caller, begun=way == "batch")
-    )
+    first.submit_once(asked(id, threads[0]), caller, begun=way == "batch")
     await begun.wait()
-    first.closing = True
-    work.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await work
+    await first.stop()
     await store.close()
 
     store = await Store.open(tmp_path / "rappd.db")
     second = opened(store)
     for thread in (threads[1], threads[0], threads[1]):
-        reply = await second.dispatch_exactly_once(asked(id, thread), caller)
+        reply = await second.submit_once(asked(id, thread), caller).reply()
         assert reply.data["reason"] == "interrupted"
     known = await second.accept(asked(id, threads[1]))
     assert known is not None and known.data["reason"] == "interrupted"

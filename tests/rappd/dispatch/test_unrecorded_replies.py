@@ -53,7 +53,7 @@ class Desk:
 
     def ask(self, id: str) -> Any:
         asked = Envelope(id, "guid", DESK, HELP, {"user_input": "send the mail"})
-        return self.dispatcher.dispatch(asked, Caller("loopback"), session="s", named=True)
+        return self.dispatcher.submit(asked, Caller("loopback"), session="s", named=True).reply()
 
     async def events(self) -> list[str]:
         (thread,) = await self.store.threads()
@@ -120,13 +120,13 @@ async def test_last_try_is_at_the_end(desk: Desk) -> None:
 async def test_peer_waits_for_an_answer_that_cannot_be_recorded_yet(desk: Desk) -> None:
     asked = Envelope(new_id(), "brainstem_pi", DESK, HELP, {"user_input": "send the mail"})
     caller = Caller("federation", peer="pi", caps=("HELP.*",))
-    work = asyncio.ensure_future(desk.dispatcher.dispatch_exactly_once(asked, caller))
+    turn = desk.dispatcher.submit_once(asked, caller)
     while not desk.performed:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.2)  # it has tried, and failed
-    assert not work.done()
+    assert not turn.is_over
     desk.unlock()
     async with asyncio.timeout(10):
-        assert (await work).data == {"response": "sent 1"}
-    again = await desk.dispatcher.dispatch_exactly_once(asked, caller)
+        assert (await turn.reply()).data == {"response": "sent 1"}
+    again = await desk.dispatcher.submit_once(asked, caller).reply()
     assert (again.data, desk.performed) == ({"response": "sent 1"}, 1)

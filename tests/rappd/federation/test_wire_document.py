@@ -24,7 +24,8 @@ from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.pairing import code_pairing, initiator, responder
 from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
-from rappd.federation import active_requests, inbound
+from rappd.dispatch import turns
+from rappd.federation import inbound
 from rappd.http import admission, request_body
 from rappd.http.federation import eggs, snapshots
 from rappd.http.federation import envelopes as envelope_routes
@@ -149,7 +150,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         assert said.replace("`120", "120") in text, said
     assert pace.ask_every == 60 and "is asked for every minute" in text
     assert outbox.DAY == 86_400 and "a day unless told otherwise" in text
-    assert active_requests.KEPT_SECONDS == 300 and "five minutes after the end" in text
+    assert turns.KEEP_SECONDS == 300 and "five minutes after the end" in text
     assert inbound.DEEPEST == 6 and "more than six machines" in text
     assert capability_tokens.MOST_LINKS == 8 and "a chain of JWTs, eight at most" in text
     assert responder.MOST_PENDING == 8 and "B keeps eight attempts at a time" in text

@@ -9,7 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from envelopes.envelope import DONE
+from envelopes.envelope import DONE, HELP, Envelope
+from rappd.dispatch.context import Caller
+from rappd.dispatch.turns import Turn
 from rappd.errors import StoreError
 from rappd.sessions.workflows import run_record as noting
 from rappd.sessions.workflows.coordinator import Coordinator, _Run
@@ -34,7 +36,7 @@ async def test_interrupted_step_that_was_answered_is_not_noted_as_interrupted() 
 
     async def flush() -> None: ...
 
-    async def cut_off() -> Any:
+    async def cut_off(_: Turn) -> Any:
         await asyncio.sleep(3600)
 
     def note(session: object, kind: str, *, by: str, text: str, **_: Any) -> None:
@@ -44,13 +46,13 @@ async def test_interrupted_step_that_was_answered_is_not_noted_as_interrupted() 
         return None
 
     sessions: Any = SimpleNamespace(record=Record(), note=note, participants=None)
-    dispatcher: Any = SimpleNamespace(interrupt=lambda id, reason: None, flush=flush)
+    dispatcher: Any = SimpleNamespace(flush=flush)
     coordinator = Coordinator(dispatcher, sessions, SimpleNamespace(), nobody)  # type: ignore[arg-type]
     record = RunRecord("run", "two", "session", "", "a phone that is gone", {})
     session: Any = SimpleNamespace(id="session", thread="thread", closed=False)
     run = _Run(session, WORKFLOW, record, RunState(2))
     run.state.start()
-    run.turn, run.asked = asyncio.create_task(cut_off()), "asked"
+    run.turn = Turn(Envelope("asked", "owner", "ann", HELP, {}), Caller("tether"), cut_off).begin()
     coordinator._runs["session"] = run
 
     async def answers_the_owner() -> None: ...

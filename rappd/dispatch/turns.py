@@ -1,0 +1,238 @@
+"""Turns: HELPs under way and lately answered, by who asked and their id; whoever waits for one reads its events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import orjson
+
+from envelopes.envelope import Envelope
+from envelopes.errors import ReportableError
+from rappd.dispatch.context import Caller
+from rappd.errors import StoreError
+
+KEEP_SECONDS = 300.0
+KEEP_TURNS = 200
+KEEP_EVENTS = 20_000
+KEEP_OCTETS = 64 << 20
+"""Of all turns that are over: each may have had results of 60 MB. Who follows one still gets it whole."""
+KEEP_OCTETS_OF_GUESTS_TURN = 1 << 20
+"""Of one turn of another machine or a phone."""
+_DELTA = b'{"type":"delta"'
+
+_Key = tuple[str, str]
+Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
+
+
+class Turn:
+    """One HELP on its way to its reply, with its numbered events so far. Their numbers start at 1.
+
+    It runs by itself once it is begun. One that nobody begins runs with the first who waits for its reply.
+    """
+
+    def __init__(
+        self, envelope: Envelope, caller: Caller, work: Work, *, session: Any = None, tells: bool = False
+    ) -> None:
+        """``tells``: its events are kept, and may be followed. ``session`` is its caller's, if there is one."""
+        self.envelope, self.caller, self.session = envelope, caller, session
+        self.tells = tells
+        self.told: list[bytes] = []
+        self.octets = 0
+        self.over_at: float | None = None
+        self.why_stopped = "stopped"
+        self._work = work
+        self._task: asyncio.Task[Envelope] | None = None
+        self._changed: asyncio.Event | None = None  # made for the first who listens
+
+    def begin(self) -> Turn:
+        """Runs it on a task of its own, so that it outlives whoever asked for it."""
+        assert self._task is None, "a turn begins once"
+        self._task = asyncio.get_running_loop().create_task(self._work(self), name=f"turn {self.envelope.id}")
+        self._task.add_done_callback(self._ended)
+        return self
+
+    async def reply(self) -> Envelope:
+        """The DONE or ERROR, once it is durable. Who stops waiting for a turn that runs by itself does not stop it.
+
+        Raises ``ReportableError`` where there is none: ``RequestCancelledError`` for a turn that was stopped.
+        """
+        if self._task is None:
+            return await self._work(self)
+        if not self._task.done():
+            await self.over_within(None)
+        return self.result()
+
+    def result(self) -> Envelope:
+        """The reply of a turn that is over; raises what ``reply`` raises."""
+        assert self._task is not None
+        if self._task.cancelled():
+            raise RequestCancelledError
+        return self._task.result()
+
+    @property
+    def is_over(self) -> bool:
+        """True once there is a reply, or will be none."""
+        return self._task is not None and self._task.done()
+
+    @property
+    def was_stopped(self) -> bool:
+        """True once it ended without a reply because it was cancelled."""
+        return self._task is not None and self._task.cancelled()
+
+    def cancel(self, reason: str = "stopped") -> None:
+        """Stops its model call and its agent calls; ``reason`` stands in the record."""
+        assert self._task is not None
+        self.why_stopped = reason
+        self._task.cancel()
+
+    async def over_within(self, seconds: float | None) -> None:
+        """Waits for its end, so long at most.
+
+        (As ``asyncio.wait`` does, at a third of its price.)
+        """
+        assert self._task is not None
+        if self._task.done():
+            return
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def wake(_: object = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        self._task.add_done_callback(wake)
+        late = loop.call_later(seconds, wake) if seconds is not None else None
+        try:
+            await over
+        finally:
+            if late is not None:
+                late.cancel()
+            self._task.remove_done_callback(wake)
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Calls ``call`` once it is over."""
+        assert self._task is not None
+        self._task.add_done_callback(lambda _: call())
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Adds one event and wakes the listeners. A turn that never stops talking is cut short."""
+        if len(self.told) < KEEP_EVENTS:
+            self.told.append(orjson.dumps(event, default=str))
+            self.octets += len(self.told[-1])
+            if self._changed is not None:
+                self._changed.set()
+
+    async def events(self, after: int = 0) -> AsyncIterator[tuple[int, bytes]]:
+        """Events with a number above ``after``, those to come included, until the turn is over. Its end is the reply."""
+        position = min(max(0, after), len(self.told))
+        changed = self._changed = self._changed or asyncio.Event()
+        while True:
+            while position < len(self.told):
+                position += 1
+                yield position, self.told[position - 1]
+            if self.over_at is not None:
+                return
+            changed.clear()
+            if position == len(self.told) and self.over_at is None:
+                await changed.wait()
+
+    def said(self) -> str:
+        """The text of the answer so far."""
+        events = (orjson.loads(event) for event in self.told if event.startswith(_DELTA))
+        return "".join(str(event.get("text", "")) for event in events)
+
+    @property
+    def is_settled(self) -> bool:
+        """False where its end is not in the record yet: a repeat asks anew then, and gets what stands there."""
+        assert self._task is not None
+        return self._task.cancelled() or not isinstance(self._task.exception(), StoreError)
+
+    def _ended(self, task: asyncio.Task[Envelope]) -> None:
+        self.over_at = time.monotonic()
+        if not task.cancelled():
+            task.exception()  # raised for those who wait
+        if self._changed is not None:
+            self._changed.set()
+
+
+class Turns:
+    """Turns that run by themselves. Those that told something stay for a while, so that a reload can catch up."""
+
+    def __init__(self, most: int = KEEP_OCTETS) -> None:
+        """``most`` is the size up to which a turn that is over is kept, in octets; of others the record has the end."""
+        self._most = most
+        self._running: dict[_Key, Turn] = {}
+        self._over: OrderedDict[_Key, Turn] = OrderedDict()
+        self._octets = 0
+
+    def running(self, sender: str, id: str) -> Turn | None:
+        """The turn of that id that is under way."""
+        return self._running.get((sender, id))
+
+    def lately(self, sender: str, id: str) -> Turn | None:
+        """The turn of that id, under way or lately over and kept with all that it said."""
+        key = (sender, id)
+        return self._running.get(key) or self._over.get(key)
+
+    def begin(self, turn: Turn) -> Turn:
+        """Begins a turn; it is found from now on."""
+        key = (turn.envelope.sender, turn.envelope.id)
+        self._running[key] = turn
+        turn.begin().when_over(lambda: self._ended(key, turn))
+        return turn
+
+    def cancel(self, id: str) -> bool:
+        """Stops the turn of that id; False when there is none under way."""
+        turn = next((turn for (_, known), turn in self._running.items() if known == id), None)
+        if turn is not None:
+            turn.cancel()
+        return turn is not None
+
+    def __len__(self) -> int:
+        """The number of turns under way."""
+        return len(self._running)
+
+    async def close(self) -> None:
+        """Stops every turn and waits until they are gone."""
+        turns = list(self._running.values())
+        for turn in turns:
+            turn.cancel()
+        for turn in turns:
+            await turn.over_within(None)
+
+    def _ended(self, key: _Key, turn: Turn) -> None:
+        if self._running.get(key) is turn:
+            del self._running[key]
+            self._forget(key)
+            if turn.tells and turn.octets <= self._most and turn.is_settled:
+                self._over[key] = turn
+                self._octets += turn.octets
+        self._forget_old()
+
+    def _forget_old(self) -> None:
+        now = time.monotonic()
+        while self._over:
+            key, oldest = next(iter(self._over.items()))
+            assert oldest.over_at is not None
+            recent = now - oldest.over_at <= KEEP_SECONDS
+            if recent and len(self._over) <= KEEP_TURNS and self._octets <= KEEP_OCTETS:
+                return
+            self._forget(key)
+
+    def _forget(self, key: _Key) -> None:
+        if (known := self._over.pop(key, None)) is not None:
+            self._octets -= known.octets
+
+
+class RequestCancelledError(ReportableError):
+    """The turn was stopped by its caller."""
+
+    code = "stopped"
+    status = 499
+
+    def __init__(self) -> None:
+        super().__init__("Stopped.")

@@ -1,0 +1,182 @@
+"""Turns: found by who asked and their id, followed by whoever comes, stopped by nobody who merely stops waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from envelopes.envelope import DONE, HELP, Envelope, new_id
+from rappd.dispatch import turns as kept
+from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.turns import RequestCancelledError, Turn, Turns, Work
+from rappd.errors import StoreError
+from rappd.store.store import Store
+
+DESK = "brainstem_desk"
+OWNER = Caller("loopback")
+PI = Caller("federation", peer="f" * 64, caps=("HELP.*",))
+
+
+def turn(id: str, work: Work, *, tells: bool = True) -> Turn:
+    return Turn(Envelope(id, "ada", DESK, HELP, {}), OWNER, work, tells=tells)
+
+
+async def says(turn: Turn, text: str, problem: Exception | None = None) -> Envelope:
+    turn.tell({"type": "delta", "text": text})
+    if problem is not None:
+        raise problem
+    return turn.envelope.reply(DONE, {"response": text})
+
+
+async def over(turns: Turns, id: str, text: str = "x", problem: Exception | None = None) -> None:
+    """A turn that said ``text``, and is over."""
+    await turns.begin(turn(id, lambda turn: says(turn, text, problem))).over_within(None)
+    await asyncio.sleep(0)  # its end is told by a callback
+
+
+async def test_turn_whose_end_is_not_recorded_is_asked_anew() -> None:
+    turns = Turns()
+    await over(turns, "recorded")
+    await over(turns, "unrecorded", problem=StoreError("full", do="make room"))
+    assert turns.lately("ada", "recorded") is not None
+    assert turns.lately("ada", "unrecorded") is None
+
+
+async def test_end_of_a_turn_that_was_asked_anew_leaves_the_new_one() -> None:
+    turns, go = Turns(), asyncio.Event()
+
+    async def waits(turn: Turn) -> Envelope:
+        await go.wait()
+        return turn.envelope
+
+    async def sleeps(turn: Turn) -> Envelope:
+        await asyncio.sleep(60)
+        return turn.envelope
+
+    first, second = turns.begin(turn("same", waits)), turns.begin(turn("same", sleeps))
+    go.set()
+    await first.over_within(None)
+    await asyncio.sleep(0)
+    assert turns.lately("ada", "same") is second
+    await turns.close()
+    assert second.was_stopped
+
+
+async def test_finished_turns_take_so_much_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "KEEP_OCTETS", 1000)
+    turns, small = Turns(), Turns(most=200)
+    for id in ("first", "second", "third"):
+        await over(turns, id, "x" * 400)
+        await over(small, id, "x" * 400)
+    assert [id for id in ("first", "second", "third") if turns.lately("ada", id)] == ["second", "third"]
+    assert small.lately("ada", "third") is None
+
+
+class Desk:
+    """A dispatcher whose handler says half of its answer and waits for ``go``."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.dispatcher = store, Dispatcher(store)
+        self.performed, self.begun, self.go = 0, asyncio.Event(), asyncio.Event()
+        self.dispatcher.route(DESK, "brainstem", self._perform)
+
+    async def _perform(self, context: RequestContext) -> dict[str, Any]:
+        self.performed += 1
+        if context.emit:
+            context.emit({"type": "delta", "text": "half"})
+        self.begun.set()
+        await self.go.wait()
+        return {"response": "half and half"}
+
+    def ask(self, id: str, caller: Caller = OWNER, *, session: str = "s", named: bool = True) -> Turn:
+        asked = Envelope(id, "ada", DESK, HELP, {"user_input": "hello"})
+        return self.dispatcher.submit(asked, caller, session=session, named=named)
+
+    async def bodies(self) -> list[dict[str, Any]]:
+        await self.store.flush()
+        (thread,) = await self.store.threads()
+        return [orjson.loads(one.body) for one in await self.store.thread_events(thread.id)]
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    made = Desk(await Store.open(tmp_path / "rappd.db"))
+    yield made
+    await made.dispatcher.stop()
+    await made.dispatcher.close()
+    await made.store.close()
+
+
+async def test_repeat_follows_the_turn_under_way_in_its_session(desk: Desk) -> None:
+    id = new_id()
+    first = desk.ask(id)
+    await desk.begun.wait()
+    again = desk.ask(id, session="another")
+    assert again is first and again.session == "s"
+    followed = [asyncio.ensure_future(numbered(again, after)) for after in (0, 1, 9)]
+    desk.go.set()
+    assert (await again.reply()).data == (await first.reply()).data == {"response": "half and half"}
+    assert await asyncio.gather(*followed) == [[(1, "half")], [], []]
+    assert (await desk.ask(id).reply()).data == {"response": "half and half"}
+    assert desk.performed == 1
+
+
+async def numbered(turn: Turn, after: int) -> list[tuple[int, str]]:
+    return [(number, orjson.loads(event)["text"]) async for number, event in turn.events(after)]
+
+
+async def test_who_stops_waiting_stops_no_turn_that_runs_by_itself(desk: Desk) -> None:
+    turn = desk.ask(new_id())
+    await desk.begun.wait()
+    waiting = asyncio.ensure_future(turn.reply())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    desk.go.set()
+    assert (await turn.reply()).verb == DONE
+
+
+async def test_stopped_turn_is_recorded_with_its_reason_and_what_it_said(desk: Desk) -> None:
+    turn = desk.ask(new_id())
+    await desk.begun.wait()
+    turn.cancel("preempted")
+    with pytest.raises(RequestCancelledError):
+        await turn.reply()
+    asked, stopped = await desk.bodies()
+    assert asked["verb"] == HELP
+    assert (stopped["data"]["reason"], stopped["data"]["response"]) == ("preempted", "half")
+
+
+async def test_stop_by_id_reaches_no_turn_of_a_guest(desk: Desk) -> None:
+    own, guests = new_id(), new_id()
+    mine, theirs = desk.ask(own), desk.ask(guests, PI)
+    await desk.begun.wait()
+    assert not desk.dispatcher.turns.cancel(guests)
+    assert desk.dispatcher.turns.cancel(own)
+    await mine.over_within(None)
+    desk.go.set()
+    assert (await theirs.reply()).verb == DONE
+
+
+async def test_guest_cannot_get_an_owners_turn_by_its_id(desk: Desk) -> None:
+    id = new_id()
+    mine = desk.ask(id)
+    await desk.begun.wait()
+    assert desk.ask(id, PI) is not mine
+
+
+async def test_turn_without_a_name_runs_with_who_waits_for_it(desk: Desk) -> None:
+    waiting = asyncio.ensure_future(desk.ask(new_id(), named=False).reply())
+    await desk.begun.wait()
+    assert len(desk.dispatcher.turns) == 0
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert (await desk.bodies())[1]["data"]["reason"] == "stopped"
