@@ -34,6 +34,7 @@ from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
 from envelopes.codecs.strict_json import too_deep
+from envelopes.events import Call, Delta, Emit, Notice, Piece, Result, Thought, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,6 @@ EMPTY = "The model's answer was empty. Ask again, or choose another model."
 ONLY_THOUGHTS = "The model thought, but gave no answer. Ask again, or ask for less at once."
 WITHHELD = "The model's server withheld this answer (content filter). Say it in other words."
 
-Emit = Callable[[dict[str, Any]], None]
 CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]]
 """(agent, arguments, upstream slush, on_piece) -> what came back; the daemon's dispatcher stands behind it."""
 
@@ -265,15 +265,15 @@ class Brainstem:
             assert emit is not None and stream is not None
             shown = stream.feed(hold.feed(piece) if tools else piece)
             if shown:
-                emit({"type": "delta", "text": shown})
+                emit(Delta(shown))
 
         def on_thought(piece: str) -> None:
             assert emit is not None
-            emit({"type": "thought", "text": piece})
+            emit(Thought(piece))
 
         def on_wait(seconds: float) -> None:
             assert emit is not None
-            emit({"type": "waiting", "for": self.thinking.name, "seconds": round(seconds)})
+            emit(Waiting(self.thinking.name, round(seconds)))
 
         request = ModelRequest(
             turn.messages,
@@ -300,14 +300,14 @@ class Brainstem:
         if not _is_written_call(turn, completion, tools) and emit and stream:
             rest = stream.feed(hold.release()) + stream.finish()
             if rest:
-                emit({"type": "delta", "text": rest})
+                emit(Delta(rest))
         turn.model = completion.model or turn.model
         turn.provider = completion.provider
         turn.usage.add(completion)
         if completion.notice and completion.notice not in turn.notice:
             turn.notice = f"{turn.notice} {completion.notice}".strip()
             if emit:
-                emit({"type": "notice", "text": completion.notice})
+                emit(Notice(completion.notice))
         return completion
 
     def _extra(self, ask: Ask) -> dict[str, Any]:
@@ -429,20 +429,19 @@ class _CallEvents:
 
     def __init__(self, turn: _Turn, name: str, arguments: dict[str, Any]) -> None:
         turn.calls += 1
-        self._emit, self._call = turn.ask.emit, {"call": f"c{turn.calls}", "name": name}
+        self._emit, self._id, self._name = turn.ask.emit, f"c{turn.calls}", name
         if self._emit is not None:
-            self._emit({"type": "call", **self._call, "args": arguments})
+            self._emit(Call(self._id, name, arguments))
 
     def piece(self, text: str) -> None:
         """Tells a part of the result that the agent has yielded by now."""
         if self._emit is not None:
-            self._emit({"type": "piece", **self._call, "text": text})
+            self._emit(Piece(self._id, self._name, text))
 
     def result(self, ran: AgentResult) -> None:
         """Tells how the call ended."""
         if self._emit is not None:
-            ended = {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 3)}
-            self._emit({"type": "result", **self._call, **ended})
+            self._emit(Result(self._id, self._name, ran.ok, ran.result, round(ran.seconds, 3)))
 
 
 def _messages(ask: Ask) -> list[Message]:

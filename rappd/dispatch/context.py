@@ -9,10 +9,10 @@ import msgspec
 
 from agents.providers.provider import Completion, Usage
 from envelopes.envelope import Envelope
+from envelopes.events import Emit
 from envelopes.identity.capabilities import covers
 from rappd.store.records import Record, ThreadInfo
 
-Emit = Callable[[dict[str, Any]], None]
 Spend = Callable[[Envelope], Awaitable[None]]
 
 

@@ -8,10 +8,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-import orjson
+import msgspec
 
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
+from envelopes.events import Delta, Event, encode
 from rappd.dispatch.context import Caller
 from rappd.errors import StoreError
 
@@ -23,6 +24,7 @@ KEEP_OCTETS = 64 << 20
 KEEP_OCTETS_OF_GUESTS_TURN = 1 << 20
 """Of one turn of another machine or a phone."""
 _DELTA = b'{"type":"delta"'
+_delta = msgspec.json.Decoder(Delta).decode
 
 _Key = tuple[str, str]
 Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
@@ -118,10 +120,10 @@ class Turn:
         assert self._task is not None
         self._task.add_done_callback(lambda _: call())
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def tell(self, event: Event) -> None:
         """Adds one event and wakes the listeners. A turn that never stops talking is cut short."""
         if len(self.told) < KEEP_EVENTS:
-            self.told.append(orjson.dumps(event, default=str))
+            self.told.append(encode(event))
             self.octets += len(self.told[-1])
             if self._changed is not None:
                 self._changed.set()
@@ -142,8 +144,7 @@ class Turn:
 
     def said(self) -> str:
         """The text of the answer so far."""
-        events = (orjson.loads(event) for event in self.told if event.startswith(_DELTA))
-        return "".join(str(event.get("text", "")) for event in events)
+        return "".join(_delta(event).text for event in self.told if event.startswith(_DELTA))
 
     @property
     def is_settled(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
+from envelopes import events
 from envelopes.codecs.emergence import encode
 from envelopes.codecs.wire import is_uuid4
 from envelopes.envelope import (
@@ -334,11 +335,10 @@ def _telling(turn: Turn) -> OnStream:
 
     def on_stream(piece: Envelope) -> None:
         nonlocal seen
-        number, event = piece.data.get("n"), piece.data.get("event")
-        if isinstance(number, int) and number > seen and isinstance(event, dict):
+        number, event = piece.data.get("n"), events.read(piece.data.get("event"))
+        if isinstance(number, int) and number > seen and event is not None:
             seen = number
-            if event.get("type") not in ("done", "error"):
-                turn.tell(event)
+            turn.tell(event)
 
     return on_stream
 

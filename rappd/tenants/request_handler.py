@@ -14,6 +14,7 @@ from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, new_id
+from envelopes.events import Notice
 from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
@@ -90,7 +91,7 @@ class TenantRequestHandler:
         if caller.operator and (unheard := self._tenant.notices.take()):
             answer.notice = f"{answer.notice}\n{unheard}".strip()
             if context.emit:
-                context.emit({"type": "notice", "text": unheard})
+                context.emit(Notice(unheard))
         done = _done(answer)
         if remote:  # where this machine's model runs is its owner's to know
             return {"result": answer.text, **done}

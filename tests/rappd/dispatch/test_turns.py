@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from envelopes.envelope import DONE, HELP, Envelope, new_id
+from envelopes.events import Delta
 from rappd.dispatch import turns as kept
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
@@ -28,7 +29,7 @@ def turn(id: str, work: Work, *, tells: bool = True) -> Turn:
 
 
 async def says(turn: Turn, text: str, problem: Exception | None = None) -> Envelope:
-    turn.tell({"type": "delta", "text": text})
+    turn.tell(Delta(text))
     if problem is not None:
         raise problem
     return turn.envelope.reply(DONE, {"response": text})
@@ -89,7 +90,7 @@ class Desk:
     async def _perform(self, context: RequestContext) -> dict[str, Any]:
         self.performed += 1
         if context.emit:
-            context.emit({"type": "delta", "text": "half"})
+            context.emit(Delta("half"))
         self.begun.set()
         await self.go.wait()
         return {"response": "half and half"}

@@ -1,0 +1,78 @@
+"""Events of a turn: what is told of it on the way, in the order in which it happens (docs/wire.md, "Events").
+
+They are a closed union. Listeners show what they can of it, and number it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+
+class Delta(msgspec.Struct, tag="delta", frozen=True, gc=False):
+    """A piece of the answer's main part, never of a slot."""
+
+    text: str
+
+
+class Thought(msgspec.Struct, tag="thought", frozen=True, gc=False):
+    """A piece of what the model thought."""
+
+    text: str
+
+
+class Waiting(msgspec.Struct, tag="waiting", frozen=True, gc=False, rename={"model": "for"}):
+    """Nothing came from the model of that name for so many seconds."""
+
+    model: str
+    seconds: int
+
+
+class Call(msgspec.Struct, tag="call", frozen=True):
+    """An agent was called. ``call`` is the name of this call within its turn."""
+
+    call: str
+    name: str
+    args: dict[str, Any]
+
+
+class Piece(msgspec.Struct, tag="piece", frozen=True, gc=False):
+    """A part of a call's result that the agent has yielded by now."""
+
+    call: str
+    name: str
+    text: str
+
+
+class Result(msgspec.Struct, tag="result", frozen=True):
+    """How a call ended."""
+
+    call: str
+    name: str
+    ok: bool
+    result: str
+    seconds: float
+
+
+class Notice(msgspec.Struct, tag="notice", frozen=True, gc=False):
+    """A sentence for the person, beside the answer."""
+
+    text: str
+
+
+Event = Delta | Thought | Waiting | Call | Piece | Result | Notice
+Emit = Callable[[Event], None]
+
+encode = msgspec.json.Encoder(enc_hook=str).encode
+"""An event as JSON, with its ``type``."""
+
+
+def read(told: object) -> Event | None:
+    """The event that another machine told, as decoded JSON; None for anything else."""
+    try:
+        found: Event = msgspec.convert(told, Event)
+    except msgspec.ValidationError:
+        return None
+    return found
