@@ -19,6 +19,8 @@ NOTE = "NOTE"
 
 THREAD = "_x_thread"
 PEER_THREAD = "_x_peer_thread"
+PARENT = "_x_parent"
+"""The id of the HELP on whose behalf this one was sent. The dispatcher sets it; no other machine sends or gets it."""
 PARTICIPANT = "_x_participant"
 """The name that a workflow gives to the participant that is asked; a reply carries it, too."""
 CAP = "_x_cap"
@@ -55,6 +57,12 @@ class Envelope(msgspec.Struct, frozen=True):
     def thread(self) -> str:
         """The conversation's UUID, or "" before the dispatcher has given one."""
         return str(self.extensions.get(THREAD, ""))
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the HELP on whose behalf this one was sent."""
+        found = self.extensions.get(PARENT)
+        return found if isinstance(found, str) else None
 
     def reply(self, verb: str, data: dict[str, Any], **extensions: Any) -> Envelope:
         """The answer on the same id and thread, sent by whom this was addressed to.

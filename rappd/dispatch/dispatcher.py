@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, THREAD, Envelope, new_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.context import Caller, Handler, Repeatable, RequestContext
 from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
@@ -123,8 +123,7 @@ class Dispatcher:
         self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]
     ) -> Envelope:
         """Writes down a record inside a turn (brainstem to agent), on the turn's thread; ``answer`` or ``stopped`` must follow."""
-        thread = outer.envelope.extensions[THREAD]
-        request = Envelope(new_id(), sender, recipient, HELP, data, {THREAD: thread})
+        request = _inside(outer, sender, recipient, data)
         self._write_inside(outer, request)
         self.calls += 1
         return request
@@ -133,9 +132,7 @@ class Dispatcher:
         self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]
     ) -> Envelope:
         """The same for what goes to another machine: committed before it is sent. Raises ``StoreError``."""
-        request = Envelope(
-            new_id(), sender, recipient, HELP, data, {THREAD: outer.envelope.extensions[THREAD]}
-        )
+        request = _inside(outer, sender, recipient, data)
         outer.records.append(record_of(request, answers=False))
         await self.record_first(request, outer.workspace)
         self.calls += 1
@@ -416,3 +413,11 @@ class Dispatcher:
     def _announce(self, envelope: Envelope, workspace: str) -> None:
         for watcher in self._watchers:
             watcher(envelope, workspace)
+
+
+def _inside(outer: RequestContext, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
+    """A HELP that is sent on behalf of another, on its thread."""
+    above = outer.envelope
+    return Envelope(
+        new_id(), sender, recipient, HELP, data, {THREAD: above.extensions[THREAD], PARENT: above.id}
+    )

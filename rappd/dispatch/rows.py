@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ERROR, HELP, PEER_THREAD, THREAD, Envelope, new_id
+from envelopes.envelope import ERROR, HELP, PARENT, PEER_THREAD, THREAD, Envelope, new_id
 from envelopes.errors import MalformedError
 from envelopes.thread_id import thread_id
 from rappd.store.records import Record, ThreadInfo
@@ -44,6 +44,7 @@ def record_of(envelope: Envelope, *, answers: bool) -> Record:
         emergence.encode(envelope),
         time.time_ns() // 1000,
         answers,
+        envelope.parent,
     )
 
 
@@ -65,8 +66,10 @@ def thread_of(workspace: str, caller: str, session: Any) -> tuple[str, str]:
 
 
 def on_thread(envelope: Envelope, thread: str) -> Envelope:
-    """The same record on a thread of this machine."""
-    return envelope.extended(**{THREAD: thread})
+    """The same record on a thread of this machine. What another machine says of its parent is nothing here."""
+    found = envelope.extended(**{THREAD: thread})
+    found.extensions.pop(PARENT, None)
+    return found
 
 
 def recordable(reply: Envelope) -> tuple[Envelope, Record]:

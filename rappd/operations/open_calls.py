@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.codecs import emergence
-from envelopes.envelope import PATH, SIG, THREAD, Envelope
+from envelopes.envelope import PARENT, PATH, SIG, THREAD, Envelope
 from envelopes.identity.keys import brainstem_id
 from neighborhoods.errors import NotInOutboxError, OutboxConflictError
 from neighborhoods.peer import Peer
@@ -83,7 +83,7 @@ class OpenCalls:
 
     def _addressed(self, asked: Envelope, peer: Peer) -> Envelope:
         own = self._machines.node.identity.fingerprint[:16]
-        kept = {key: value for key, value in asked.extensions.items() if key not in (SIG, PATH)}
+        kept = {key: value for key, value in asked.extensions.items() if key not in (SIG, PATH, PARENT)}
         return replace(
             asked,
             sender=self._machines.node.id,

@@ -135,4 +135,6 @@ def _moved(event: Event, thread: str) -> Record:
         event.id, event.sender, event.recipient, event.verb, found["data"], {**extensions, THREAD: thread}
     )
     body = emergence.encode(envelope)
-    return Record(thread, event.verb, event.sender, event.recipient, event.id, body, event.at)
+    return Record(
+        thread, event.verb, event.sender, event.recipient, event.id, body, event.at, parent=event.parent
+    )

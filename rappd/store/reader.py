@@ -14,7 +14,7 @@ from rappd.store.connections import in_words, open_reading
 from rappd.store.records import Counts, Event, ThreadRow
 
 _THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
-_EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash
+_EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash, events.parent
     FROM events JOIN threads ON threads.number = events.thread"""
 RECENT_BYTES = 8 << 20
 _NOTE = "SELECT n FROM events"

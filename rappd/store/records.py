@@ -14,7 +14,7 @@ class Record(msgspec.Struct, gc=False):
     ``body`` is the encoded envelope, kept verbatim; ``verb``, ``sender``, ``recipient`` and ``id``
     repeat its ``verb``, ``from``, ``to`` and ``id`` and exist to be searched (``verify`` compares
     them). ``answers`` marks a reply that ``answer_to`` shall find: set it only when the caller
-    supplied the turn's id.
+    supplied the turn's id. ``parent`` is the id of the HELP on whose behalf this one was sent; the ``body`` has it, too.
     """
 
     thread: str
@@ -25,6 +25,7 @@ class Record(msgspec.Struct, gc=False):
     body: bytes
     at: int
     answers: bool = False
+    parent: str | None = None
 
 
 class ThreadInfo(msgspec.Struct, gc=False):
@@ -77,6 +78,8 @@ class Event(NamedTuple):
     body: bytes
     prev: bytes
     hash: bytes
+    parent: str | None = None
+    """The id of the HELP on whose behalf it was sent."""
 
 
 class Counts(NamedTuple):

@@ -231,6 +231,13 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE conversations ADD COLUMN model TEXT NOT NULL DEFAULT ''",
         "CREATE TABLE twin_models(twin TEXT PRIMARY KEY NOT NULL, model TEXT NOT NULL) STRICT",
     ),
+    # What was sent on behalf of what, and threads that others began. An event's parent stands in its body, too, and so
+    # in its hash; what is older has none.
+    (
+        "ALTER TABLE events ADD COLUMN parent TEXT",
+        "ALTER TABLE threads ADD COLUMN parent TEXT",
+        "ALTER TABLE threads ADD COLUMN path TEXT",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -42,7 +42,7 @@ _NEIGHBOURS = 64  # threads that began after one another, whose rows share pages
 _THREADS_A_PAGE = 20
 _IDS_A_PAGE = 60  # of the index of threads by their ids, which are random
 _ANSWERS_A_PAGE = 50
-_INSERT = MultiRowStatement("INSERT INTO events VALUES", 12)
+_INSERT = MultiRowStatement("INSERT INTO events VALUES", 13)
 
 
 class TransactionWriter:
@@ -97,11 +97,13 @@ class TransactionWriter:
                 # each time in vain and at the price of half an insert.
                 rows.append(
                     (seq, head.number, head.count, at, item.verb, item.sender, item.recipient, item.id,
-                     bytearray(body), int(item.answers), bytearray(before), bytearray(after))
+                     bytearray(body), int(item.answers), bytearray(before), bytearray(after), item.parent)
                 )  # fmt: skip
                 if item.thread in self._followed:
                     names = (item.verb, item.sender, item.recipient, item.id)
-                    followed.append(Event(seq, item.thread, head.count, at, *names, body, before, after))
+                    followed.append(
+                        Event(seq, item.thread, head.count, at, *names, body, before, after, item.parent)
+                    )
             elif isinstance(item, ThreadInfo):
                 found = self._heads.find(item.id)
                 head = found or self._heads.add(item)

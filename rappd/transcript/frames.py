@@ -198,7 +198,8 @@ def _record(thread: str, frame: Frame) -> Record:
         raise ValueError(frame["kind"])
     body = frame["payload"]["body"].encode()
     found = emergence.decode(body, max_bytes=MAX_LINE)
-    return Record(thread, found.verb, found.sender, found.recipient, found.id, body, _moment(frame["utc"]))
+    at = _moment(frame["utc"])
+    return Record(thread, found.verb, found.sender, found.recipient, found.id, body, at, parent=found.parent)
 
 
 def _from_elsewhere(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
@@ -260,7 +261,8 @@ def _beside(info: ThreadInfo, records: list[Record], head: bytes) -> tuple[Threa
         thread, info.workspace, info.caller, session, f"{info.title} (as hatched)"[:80], info.at
     )
     return moved, [
-        Record(thread, one.verb, one.sender, one.recipient, one.id, one.body, one.at) for one in records
+        Record(thread, one.verb, one.sender, one.recipient, one.id, one.body, one.at, parent=one.parent)
+        for one in records
     ]
 
 

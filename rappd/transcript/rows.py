@@ -62,4 +62,5 @@ def envelope_row(envelope: dict[str, Any]) -> dict[str, Any]:
         "agent": data.get("agent", ""),
         "ok": envelope["verb"] != ERROR,
         "traceparent": envelope.get("_x_traceparent", ""),
+        "parent": envelope.get("_x_parent", ""),
     }

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from envelopes.envelope import DONE, HELP, Envelope, new_id
+from envelopes.envelope import DONE, HELP, PARENT, Envelope, new_id
 from envelopes.events import Delta
 from rappd.dispatch import turns as kept
 from rappd.dispatch.context import Caller, RequestContext
@@ -181,3 +181,29 @@ async def test_turn_without_a_name_runs_with_who_waits_for_it(desk: Desk) -> Non
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert (await desk.bodies())[1]["data"]["reason"] == "stopped"
+
+
+async def test_what_is_sent_within_a_turn_has_its_sentence_as_parent(desk: Desk) -> None:
+    async def perform(context: RequestContext) -> dict[str, Any]:
+        call = desk.dispatcher.record_call(
+            context, sender=DESK, recipient="Clock_desk", data={"agent": "Clock"}
+        )
+        desk.dispatcher.record_result(context, call, DONE, {"agent": "Clock", "result": "noon"})
+        return {"response": "noon"}
+
+    desk.dispatcher.route(DESK, "brainstem", perform)
+    id = new_id()
+    await desk.ask(id).reply()
+    asked, called, *replies = await desk.bodies()
+    assert (asked["id"], called[PARENT]) == (id, id)
+    assert [PARENT in one for one in (asked, *replies)] == [False, False, False]
+
+
+async def test_parent_that_another_machine_names_is_not_taken(desk: Desk) -> None:
+    desk.go.set()
+    asked = Envelope(new_id(), "brainstem_pi", DESK, HELP, {"prompt": "hello"}, {PARENT: new_id()})
+    reply = await desk.dispatcher.submit_once(asked, PI).reply()
+    await desk.dispatcher.record_reply(
+        Envelope(new_id(), "brainstem_pi", DESK, DONE, {}, {PARENT: ["x"]}), reply.thread
+    )
+    assert [PARENT in one for one in await desk.bodies()] == [False, False, False]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import orjson
 import pytest
 
+from rappd.store import schema, transactions
+from rappd.store.operations import MultiRowStatement
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -76,3 +79,27 @@ def tamper(path: Path) -> Callable[..., None]:
         db.close()
 
     return run
+
+
+@pytest.fixture
+def as_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
+    """``with as_version(8):`` stores are opened and written as that version of the schema had them."""
+
+    @contextmanager
+    def version(number: int) -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:number])
+            patch.setattr(schema, "VERSION", number)
+            patch.setattr(transactions, "_INSERT", _WithoutParents())
+            yield
+
+    return version
+
+
+class _WithoutParents:
+    """Writes events as they were before they had parents."""
+
+    _former = MultiRowStatement("INSERT INTO events VALUES", 12)
+
+    def execute(self, db: sqlite3.Connection, rows: list[tuple[object, ...]]) -> object:
+        return self._former.execute(db, [row[:12] for row in rows])

@@ -16,7 +16,6 @@ from rappd.daemon.home import Home
 from rappd.diagnostics.finding import CheckContext
 from rappd.diagnostics.home import check_store
 from rappd.errors import StoreError
-from rappd.store import schema
 from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -37,11 +36,9 @@ HEADER_BYTES = 36
 
 
 @pytest.fixture
-async def home(path: Path, say, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def home(path: Path, say, as_version) -> Path:
     """A record with one event as an earlier version left it, with ``MARK``."""
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:8])
-        patch.setattr(schema, "VERSION", 8)
+    with as_version(8):
         store = await Store.open(path)
         await store.commit(say(A, "before"))
         await store.close()

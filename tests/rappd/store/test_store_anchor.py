@@ -101,7 +101,7 @@ async def test_thread_that_goes_on_is_compared_before_it_is_signed(
     forge(path, FORGERIES[name][0])
     forge(path, lambda db: db.execute(
         "INSERT INTO events SELECT (SELECT max(seq) + 9 FROM events), thread, n + 1, at, verb, sender, recipient, id,"
-        " body, 0, hash, hash FROM events WHERE thread = 1 ORDER BY n DESC LIMIT 1"
+        " body, 0, hash, hash, parent FROM events WHERE thread = 1 ORDER BY n DESC LIMIT 1"
     ))  # fmt: skip
     report = anchorer.advance()
     assert report.problems

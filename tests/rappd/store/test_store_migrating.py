@@ -22,11 +22,9 @@ A = "aaaaaaaa-0000-4000-8000-000000000001"
 
 @pytest.mark.parametrize("version", range(1, schema.VERSION))
 async def test_an_older_record_goes_on_and_gets_the_new_tables(
-    path: Path, say, about, monkeypatch: pytest.MonkeyPatch, version: int
+    path: Path, say, about, as_version, version: int
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
-        patch.setattr(schema, "VERSION", version)
+    with as_version(version):
         store = await Store.open(path)
         store.thread(about(A))
         await store.commit(say(A, "before"))
@@ -43,12 +41,8 @@ async def test_an_older_record_goes_on_and_gets_the_new_tables(
 
 
 @pytest.mark.parametrize("version", range(3, schema.VERSION))
-async def test_what_was_taken_before_stays_taken(
-    path: Path, say, about, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:version])
-        patch.setattr(schema, "VERSION", version)
+async def test_what_was_taken_before_stays_taken(path: Path, say, about, as_version, version: int) -> None:
+    with as_version(version):
         store = await Store.open(path)
         store.thread(about(A))
         for number, state in enumerate(("accepted", "started", "started"), start=1):

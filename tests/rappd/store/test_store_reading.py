@@ -55,7 +55,9 @@ async def test_a_thread_is_looked_up_by_the_end_of_its_id(filled: Store, path: P
             assert any("INDEX threads_by_end (<expr>=? AND id=?)" in step for step in plan), plan
             assert not any(step.startswith("SCAN threads") for step in plan), plan
         with pytest.raises(sqlite3.IntegrityError):
-            db.execute("INSERT INTO threads SELECT 99, id, '', '', NULL, '', 1, 1, 1, x'' FROM threads")
+            db.execute(
+                "INSERT INTO threads SELECT 99, id, '', '', NULL, '', 1, 1, 1, x'', NULL, NULL FROM threads"
+            )
 
 
 async def test_threads_of_one_moment_are_listed_once(store: Store, say) -> None:

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envelopes.codecs.emergence import encode
+from envelopes.envelope import PARENT, THREAD, Envelope
 from rappd.store import verify as verifying
+from rappd.store.reader import Reader
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -79,14 +82,14 @@ _SWAP = "CASE n WHEN 2 THEN 3 ELSE 2 END"
         (["UPDATE threads SET head = zeroblob(32) WHERE number = 1"], [(A, 0, "head")]),
         (
             # Put in at the end, with any bytes for hashes.
-            ["INSERT INTO events SELECT 16, thread, 6, at, verb, sender, recipient, id, body, 0, hash, prev"
+            ["INSERT INTO events SELECT 16, thread, 6, at, verb, sender, recipient, id, body, 0, hash, prev, parent"
              " FROM events WHERE thread = 1 AND n = 5"],
             [(A, 6, "changed"), (A, 0, "should have 5 events and has 6")],
         ),
         (
             # Put in between, numbered like an event that is there.
             ["DROP INDEX events_of_thread",
-             "INSERT INTO events SELECT 16, thread, n, at, verb, sender, recipient, id, body, 0, prev, hash"
+             "INSERT INTO events SELECT 16, thread, n, at, verb, sender, recipient, id, body, 0, prev, hash, parent"
              f" FROM events WHERE {_AT}"],
             [(A, 3, "stands after event 5")],
         ),
@@ -118,6 +121,26 @@ def test_tampering_is_found_and_named(filled: Path, tamper, statements, found) -
         )
     assert report.found == len(report.problems) == len(found), report.problems
     assert not report.whole
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["parent = NULL WHERE seq = 3", "parent = 'other' WHERE seq = 3", "parent = 'asked' WHERE seq = 2"],
+)
+async def test_parent_that_is_not_in_the_body_is_found(path: Path, about, tamper, change: str) -> None:
+    store = await Store.open(path)
+    store.thread(about(A))
+    extensions: dict[str, dict[str, str]] = {"asked": {}, "aside": {}, "call": {PARENT: "asked"}}
+    for id, more in extensions.items():
+        data = {"text": f'it says "{PARENT}":"asked"'}  # as text, it is none
+        body = encode(Envelope(id, "ada", "desk", "HELP", data, {**more, THREAD: A}))
+        await store.commit(Record(A, "HELP", "ada", "desk", id, body, 1, parent=more.get(PARENT)))
+    await store.close()
+    with Reader(path) as reader:
+        assert [one.parent for one in reader.thread_events(A)] == [None, None, "asked"]
+    assert verify(path).whole
+    tamper(f"UPDATE events SET {change}")
+    assert [problem.what for problem in verify(path).problems] == ["its columns differ from its envelope"]
 
 
 def test_a_problem_reads_as_a_sentence_and_as_json(filled: Path, tamper) -> None:
