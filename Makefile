@@ -51,6 +51,11 @@ test-models: $(VENV)/.tested
 defences: $(VENV)/.tested
 	PYTHONPATH=tests $(BIN)/python -m defences $(DEFENCES)
 
+# How the agents that come with rappd describe themselves; after each change of one.
+descriptions: $(VENV)/.tested
+	$(BIN)/python -m agents.library > agents/library/descriptions.new
+	mv agents/library/descriptions.new agents/library/descriptions.json
+
 bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks
 

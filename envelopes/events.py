@@ -47,7 +47,7 @@ class Piece(msgspec.Struct, tag="piece", frozen=True, gc=False):
 
 
 class Result(msgspec.Struct, tag="result", frozen=True):
-    """How a call ended."""
+    """The end of a call."""
 
     call: str
     name: str
@@ -62,11 +62,32 @@ class Notice(msgspec.Struct, tag="notice", frozen=True, gc=False):
     text: str
 
 
-Event = Delta | Thought | Waiting | Call | Piece | Result | Notice
+class Progress(msgspec.Struct, tag="progress", frozen=True, gc=False):
+    """The state of a phase of long work. A later one of the same phase takes its place."""
+
+    phase: str
+    done: int
+    whole: int
+
+
+class Work(msgspec.Struct, tag="work", frozen=True):
+    """The state of work with many parts, as screens show it. A later one takes its place."""
+
+    work: dict[str, Any]
+
+
+Event = Delta | Thought | Waiting | Call | Piece | Result | Notice | Progress | Work
 Emit = Callable[[Event], None]
 
 encode = msgspec.json.Encoder(enc_hook=str).encode
 """An event as JSON, with its ``type``."""
+
+
+def replaces(event: Event, before: Event) -> bool:
+    """True for a state that makes the event before it worthless."""
+    if isinstance(event, Progress) and isinstance(before, Progress):
+        return event.phase == before.phase
+    return isinstance(event, Work) and isinstance(before, Work)
 
 
 def read(told: object) -> Event | None:

@@ -37,6 +37,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/http/tether_listener.py",
         "rappd/sessions/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
+        "agents/contract/shipped_descriptions.py",
         "rappd/sessions/workflows/library.py",
         "agents/runtime/services.py",  # the part that runs a service
         "agents/workers/spawn.py",

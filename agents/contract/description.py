@@ -25,6 +25,7 @@ from agents.contract.agent import (
     needs_trust,
 )
 from agents.contract.file_discovery import AgentFile
+from agents.contract.shipped_descriptions import description_of
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.runtime.answers import reader_of_descriptions, reader_of_texts
 from agents.storage.safe_fs import SafeTree, in_file_pool
@@ -224,10 +225,17 @@ class AgentDescriber:
         could answer for them, and tell how they describe themselves.
         """
         if origin == SHIPPED:
-            return await self._loaded(self._pools.program(), batch)
+            return await self._of_program(batch)
         parts = [batch[start : start + _TOGETHER] for start in range(0, len(batch), _TOGETHER)]
         found = await asyncio.gather(*map(self._apart, parts))
         return [outcome for outcomes in found for outcome in outcomes]
+
+    async def _of_program(self, batch: Sequence[tuple[Key, AgentFile]]) -> Sequence[dict[str, Any]]:
+        """The outcomes of the program's own files: known since it was built, but for those that were changed since."""
+        known = await in_file_pool(lambda: [description_of(file) for _, file in batch])
+        changed = [one for one, outcome in zip(batch, known, strict=True) if outcome is None]
+        loaded = iter(await self._loaded(self._pools.program(), changed) if changed else ())
+        return [next(loaded) if outcome is None else outcome for outcome in known]
 
     async def _apart(self, batch: Sequence[tuple[Key, AgentFile]]) -> Sequence[dict[str, Any]]:
         """The outcomes of files that one worker runs in forks of itself."""

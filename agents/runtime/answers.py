@@ -146,9 +146,14 @@ def reader_of_texts(number: int) -> Callable[[bytes], list[dict[str, Any] | None
     return read
 
 
+def read_description(answer: bytes) -> dict[str, Any]:
+    """One described file: ``{rel, agents, quarantined, failure, waits, seconds}``."""
+    return _file(_bounded(_described_alone, answer))
+
+
 def _described_file(text: str) -> dict[str, Any] | None:
     try:
-        return _file(_bounded(_described_alone, text.encode()))
+        return read_description(text.encode())
     except (ValueError, TypeError, RecursionError):
         return None
 

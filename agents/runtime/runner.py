@@ -9,6 +9,8 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -179,7 +181,8 @@ class WorkerPools:
             PROGRAM: _of_the_program(plan),
             PROGRAM + TRUSTED: _of_the_program(trusted),
         }
-        return {kind: (one, one.encoded()) for kind, one in kinds.items()}
+        resolve = cache(Path.resolve)  # they have their paths in common
+        return {kind: (one, one.encoded(resolve)) for kind, one in kinds.items()}
 
     def _key(self, origin: str, kind: str) -> str:
         return ":".join(filter(None, (self._name, origin, kind)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,16 +67,21 @@ class PoolConfig:
         """The most workers at a time."""
         return 1 if self.one_worker else max(1, min(self.max_workers, _MOST_WORKERS))
 
-    def encoded(self) -> bytes:
+    def encoded(self, resolve: Callable[[Path], Path] = Path.resolve) -> bytes:
         """The plan as workers read it; paths are resolved, since mounts and rules know no links."""
         return orjson.dumps(
             {
-                "workspace": str(self.workspace.resolve()),
-                "private_root": str(self.private_root.resolve()) if self.private_root else "",
+                "workspace": str(resolve(self.workspace)),
+                "private_root": str(resolve(self.private_root)) if self.private_root else "",
                 "settings": dict(self.settings),
                 "env": dict(self.env),
                 "read_only": [
-                    {"path": str(_resolved(one.path)), "folder": one.folder, "content": one.content}
+                    {
+                        # A link at its end is protected itself.
+                        "path": str(resolve(one.path.parent) / one.path.name),
+                        "folder": one.folder,
+                        "content": one.content,
+                    }
                     for one in self.read_only
                 ],
                 "trusted": self.trusted,
@@ -85,8 +90,3 @@ class PoolConfig:
             },
             option=orjson.OPT_NON_STR_KEYS,
         )
-
-
-def _resolved(path: Path) -> Path:
-    """The path with links above its last part resolved: a link at its end is protected itself."""
-    return path.parent.resolve() / path.name

@@ -228,6 +228,7 @@ class Daemon:
             self.eggs,
             self.tenants,
             self.members,
+            self.dispatcher,
             self.notices,
             open_calls=self.calls.count_restored,
             schedule=lambda: self.snapshot_schedule.show(),
@@ -240,7 +241,7 @@ class Daemon:
             stopped=partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}"),
         )
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
-        self.model_downloads = ModelDownloads(lambda: self.settings, self.providers)
+        self.model_downloads = ModelDownloads(lambda: self.settings, self.providers, self.dispatcher)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set, upper.legacy(self))
         guests = SessionGuests(self.federation, self.calls, self.peer_tools)
         sessions = Sessions(
@@ -279,7 +280,6 @@ class Daemon:
             NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show, self.places.listing),
             self.fleet,
         )
-        self.dispatcher.watch(partial(self.operations.on_event, self.spawn))
 
     @classmethod
     async def open(
@@ -387,7 +387,6 @@ class Daemon:
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self.model_downloads.close()
         await self.supervisor.close()
         await self.providers.close()
         await self.anchoring.close()
@@ -397,7 +396,15 @@ class Daemon:
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
         address = f"{label(name)}-{key[:8]}"
-        return Tenant(key, workspace, self.services, title=name, address=address, watched=False)
+        return Tenant(
+            key,
+            workspace,
+            self.services,
+            title=name,
+            address=address,
+            watched=False,
+            heard=lambda text: self.spawn(self.twins.buddies.hear(key, text)),
+        )
 
     async def _look_at_host(self) -> None:
         self.tell(await self.host.refresh())

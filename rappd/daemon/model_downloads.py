@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from agents.providers import local_servers
@@ -12,11 +13,15 @@ from agents.providers.ollama_download import DownloadError, DownloadState, downl
 from agents.providers.selection import ProviderSelector
 from agents.providers.server_kinds import OLLAMA
 from agents.providers.urls import base_url, on_this_machine, without_login
+from envelopes.events import Emit, Progress
 from rappd.daemon.local_models import local_urls
+from rappd.dispatch.context import Caller
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.settings.load import Settings
 
-Moved = Callable[[dict[str, Any]], None]
+_OWNER = Caller("control", operator=True)
 _MOST_AT_ONCE = 4
 
 
@@ -32,17 +37,22 @@ class ModelDownloads:
     The server is one that the settings name, or that was found where they say to look: never one of a request.
     """
 
-    def __init__(self, settings: Callable[[], Settings], providers: ProviderSelector) -> None:
+    def __init__(
+        self, settings: Callable[[], Settings], providers: ProviderSelector, dispatcher: Dispatcher
+    ) -> None:
         self._settings = settings
-        self._providers = providers
-        self._under_way: dict[tuple[str, str], _Download] = {}
+        self._providers, self._dispatcher = providers, dispatcher
+        self._under_way: dict[tuple[str, str], ModelDownload] = {}
 
     def listing(self) -> list[dict[str, Any]]:
         """Those under way: ``model``, ``server``, ``status``, ``completed``, ``total``."""
-        return [one.event() for one in self._under_way.values()]
+        return [one.shown() for one in self._under_way.values()]
 
-    async def follow(self, model: str, server: str, moved: Moved) -> dict[str, Any]:
-        """Begins a download, or joins it, and waits for its end. Raises ``DownloadError`` and what ``_server`` does."""
+    async def begin(self, model: str, server: str) -> ModelDownload:
+        """Begins a download, or joins it: its turn ends with it, or fails with ``DownloadError``.
+
+        Raises what ``_server`` does.
+        """
         model = model.strip()
         if not model:
             raise UsageProblemError("Which model?", do="rappd models download NAME")
@@ -54,10 +64,9 @@ class ModelDownloads:
                 raise ConflictError(
                     f"{_MOST_AT_ONCE} models are being downloaded.", do="wait until one has arrived"
                 )
-            found = self._under_way[key] = _Download(root, model)
-            found.task = asyncio.ensure_future(self._run(found, headers))
-            found.task.add_done_callback(_retrieved)
-        return await found.followed(moved)
+            found = self._under_way[key] = ModelDownload(root, model)
+            found.turn = self._dispatcher.operate(partial(self._run, found, headers), _OWNER)
+        return found
 
     def cancel(self, model: str) -> None:
         """Stops the downloads of ``model``. Raises ``NotFoundError`` without one."""
@@ -65,21 +74,31 @@ class ModelDownloads:
         if not found:
             raise NotFoundError(f'"{model[:80]}" is not being downloaded.', do="rappd models list")
         for one in found:
-            one.stop()
+            if one.turn is not None:
+                one.cancelled = True
+                one.turn.cancel()
 
-    async def close(self) -> None:
-        """Stops all."""
-        tasks = [one.task for one in self._under_way.values() if one.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _run(self, one: ModelDownload, headers: Mapping[str, str], emit: Emit) -> dict[str, Any]:
+        def moved(state: DownloadState) -> None:
+            one.state = state
+            emit(Progress(state.status, state.completed, state.total))
 
-    async def _run(self, one: _Download, headers: Mapping[str, str]) -> None:
+        moved(one.state)
         try:
-            await download(one.root, one.model, one.moved, headers)
+            await download(one.root, one.model, moved, headers)
             await self._providers.look()
+        except asyncio.CancelledError as problem:
+            if one.cancelled:
+                raise CancelledDownloadError(
+                    f"The download of {one.model} was cancelled.",
+                    do="what has arrived is kept for the next time",
+                ) from problem
+            raise DownloadError(
+                "rappd stopped before it was whole.", do=f"rappd models download {one.model}"
+            ) from problem
         finally:
             self._under_way.pop((one.root, one.model), None)
+        return {"status": "ok", "model": one.model}
 
     async def _server(self, server: str) -> tuple[str, Mapping[str, str]]:
         """The Ollama that is meant (labelled ``server``, else configured, else found here), and headers for it.
@@ -118,56 +137,18 @@ class ModelDownloads:
         )
 
 
-def _retrieved(task: asyncio.Future[None]) -> None:
-    """Takes the error of a download that nobody follows, which asyncio would report as never retrieved."""
-    if not task.cancelled():
-        task.exception()
-
-
-class _Download:
-    """A download, and those who follow it."""
+class ModelDownload:
+    """A download under way."""
 
     def __init__(self, root: str, model: str) -> None:
         self.root = root
         self.model = model
-        self.task: asyncio.Future[None] | None = None
-        self._cancelled = False
-        self._state = DownloadState("begins")
-        self._followers: list[Moved] = []
+        self.turn: Turn | None = None
+        self.cancelled = False
+        self.state = DownloadState("begins")
 
-    def event(self) -> dict[str, Any]:
-        """The present state, as screens show it."""
-        state = self._state
+    def shown(self, state: DownloadState | None = None) -> dict[str, Any]:
+        """A state of it, the present one by default, as screens show it."""
+        state = state or self.state
         told = {"status": state.status, "completed": state.completed, "total": state.total}
         return {"model": self.model, "server": self.root.partition("://")[2], **told}
-
-    def moved(self, state: DownloadState) -> None:
-        self._state = state
-        for tell in self._followers:
-            tell({"type": "progress", **self.event()})
-
-    def stop(self) -> None:
-        self._cancelled = True
-        if self.task is not None:
-            self.task.cancel()
-
-    async def followed(self, moved: Moved) -> dict[str, Any]:
-        """Waits for the end; a follower that leaves does not stop it."""
-        assert self.task is not None
-        self._followers.append(moved)
-        moved({"type": "progress", **self.event()})
-        try:
-            await asyncio.wait([self.task])
-        finally:
-            self._followers.remove(moved)
-        if self.task.cancelled():
-            if self._cancelled:
-                raise CancelledDownloadError(
-                    f"The download of {self.model} was cancelled.",
-                    do="what has arrived is kept for the next time",
-                )
-            raise DownloadError(
-                "rappd stopped before it was whole.", do=f"rappd models download {self.model}"
-            )
-        self.task.result()
-        return {"status": "ok", "model": self.model}

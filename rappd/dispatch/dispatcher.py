@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import orjson
@@ -20,6 +20,7 @@ import orjson
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
+from envelopes.events import Emit
 from rappd.dispatch.context import Caller, Handler, Repeatable, RequestContext
 from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Turn, Turns
@@ -35,6 +36,7 @@ _T = TypeVar("_T")
 
 Watcher = Callable[[Envelope, str], None]
 
+_OWNER = "owner"
 _STOPPED = {"preempted": "Interrupted by the operator; it is asked again."}
 
 
@@ -100,6 +102,31 @@ class Dispatcher:
         return self._turns_of(caller).lately(envelope.sender, envelope.id) or self.begin(
             Turn(envelope, caller, self._perform_named, session=session, tells=True)
         )
+
+    def operate(
+        self,
+        work: Callable[[Emit], Awaitable[dict[str, Any]]],
+        caller: Caller,
+        *,
+        id: str = "",
+        stop: Callable[[], object] | None = None,
+    ) -> Turn:
+        """An operation of the owner's that takes a while, as a turn; what of it counts, it writes down itself.
+
+        ``id`` is its caller's for it. ``stop``: see ``Turn``. Raises ``ConflictError`` for an id that is under way.
+        """
+        if self.operation(id) is not None:
+            raise ConflictError("That work is under way already.", do="Give each its own id.")
+
+        async def perform(turn: Turn) -> Envelope:
+            return turn.envelope.reply(DONE, await work(turn.tell))
+
+        asked = Envelope(id or new_id(), _OWNER, _OWNER, HELP, {})
+        return self.turns.begin(Turn(asked, caller, perform, tells=True, stop=stop))
+
+    def operation(self, id: str) -> Turn | None:
+        """The operation of that id that is under way."""
+        return self.turns.running(_OWNER, id)
 
     def begin(self, turn: Turn) -> Turn:
         """Lets a turn run by itself, until it is over or this machine stops."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
-from envelopes.events import Delta, Event, encode
+from envelopes.events import Delta, Event, encode, replaces
 from rappd.dispatch.context import Caller
 from rappd.errors import StoreError
 
@@ -37,16 +39,29 @@ class Turn:
     """
 
     def __init__(
-        self, envelope: Envelope, caller: Caller, work: Work, *, session: Any = None, tells: bool = False
+        self,
+        envelope: Envelope,
+        caller: Caller,
+        work: Work,
+        *,
+        session: Any = None,
+        tells: bool = False,
+        stop: Callable[[], object] | None = None,
     ) -> None:
-        """``tells``: its events are kept, and may be followed. ``session`` is its caller's, if there is one."""
+        """``tells``: its events are kept, and may be followed. ``session`` is its caller's, if there is one.
+
+        ``stop`` is for work that has to be asked to stop, and may refuse.
+        """
         self.envelope, self.caller, self.session = envelope, caller, session
         self.tells = tells
-        self.told: list[bytes] = []
+        self.number = 0
+        """The number of its latest event."""
         self.octets = 0
         self.over_at: float | None = None
         self.why_stopped = "stopped"
-        self._work = work
+        self._work, self._stop = work, stop
+        self._told: list[tuple[int, bytes]] = []
+        self._latest: Event | None = None
         self._task: asyncio.Task[Envelope] | None = None
         self._changed: asyncio.Event | None = None  # made for the first who listens
 
@@ -86,9 +101,16 @@ class Turn:
         return self._task is not None and self._task.cancelled()
 
     def cancel(self, reason: str = "stopped") -> None:
-        """Stops its model call and its agent calls; ``reason`` stands in the record."""
-        assert self._task is not None
+        """Stops its model call and its agent calls; ``reason`` stands in the record. Raises what ``stop`` raises."""
         self.why_stopped = reason
+        if self._stop is not None:
+            self._stop()
+        else:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Waits for its work no longer: this machine stops."""
+        assert self._task is not None
         self._task.cancel()
 
     async def over_within(self, seconds: float | None) -> None:
@@ -121,30 +143,42 @@ class Turn:
         self._task.add_done_callback(lambda _: call())
 
     def tell(self, event: Event) -> None:
-        """Adds one event and wakes the listeners. A turn that never stops talking is cut short."""
-        if len(self.told) < KEEP_EVENTS:
-            self.told.append(encode(event))
-            self.octets += len(self.told[-1])
-            if self._changed is not None:
-                self._changed.set()
+        """Adds one event and wakes the listeners; a state takes the place of the one before it.
+
+        A turn that never stops talking is cut short.
+        """
+        if self._latest is not None and replaces(event, self._latest):
+            self.octets -= len(self._told.pop()[1])
+        elif len(self._told) >= KEEP_EVENTS:
+            return
+        self.number += 1
+        self._latest = event
+        self._told.append((self.number, encode(event)))
+        self.octets += len(self._told[-1][1])
+        if self._changed is not None:
+            self._changed.set()
 
     async def events(self, after: int = 0) -> AsyncIterator[tuple[int, bytes]]:
         """Events with a number above ``after``, those to come included, until the turn is over. Its end is the reply."""
-        position = min(max(0, after), len(self.told))
+        seen = max(0, min(after, self.number))
         changed = self._changed = self._changed or asyncio.Event()
         while True:
-            while position < len(self.told):
-                position += 1
-                yield position, self.told[position - 1]
+            position = bisect_right(self._told, seen, key=itemgetter(0))
+            while position < len(self._told) and self._told[position][0] > seen:
+                seen, event = self._told[position]
+                yield seen, event
+                position = min(position + 1, len(self._told))
+            if seen < self.number:  # what was read last has been replaced meanwhile
+                continue
             if self.over_at is not None:
                 return
             changed.clear()
-            if position == len(self.told) and self.over_at is None:
+            if seen == self.number and self.over_at is None:
                 await changed.wait()
 
     def said(self) -> str:
         """The text of the answer so far."""
-        return "".join(_delta(event).text for event in self.told if event.startswith(_DELTA))
+        return "".join(_delta(event).text for _, event in self._told if event.startswith(_DELTA))
 
     @property
     def is_settled(self) -> bool:
@@ -201,7 +235,7 @@ class Turns:
         """Stops every turn and waits until they are gone."""
         turns = list(self._running.values())
         for turn in turns:
-            turn.cancel()
+            turn.abandon()
         for turn in turns:
             await turn.over_within(None)
 

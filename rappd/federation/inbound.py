@@ -240,10 +240,10 @@ class InboundHandler:
             except StopAsyncIteration:
                 break
             except TimeoutError:
-                yield len(turn.told) + 1, self._not_yet(turn, asked)
+                yield turn.number + 1, self._not_yet(turn, asked)
                 return
             yield number, self._from_here(asked, stream_envelope(asked, number, orjson.loads(event)))
-        yield len(turn.told) + 1, self._end_of(turn, asked)
+        yield turn.number + 1, self._end_of(turn, asked)
 
     def _not_yet(self, turn: Turn, envelope: Envelope) -> Envelope:
         if turn.caller.peer:

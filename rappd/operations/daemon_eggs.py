@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.errors import ReportableError
-from rappd.errors import ConflictError, NotFoundError, UsageProblemError
+from rappd.errors import NotFoundError, UsageProblemError
 from rappd.operations.egg_download import fetch_egg
 from rappd.operations.egg_packing import PackRequest
 from rappd.operations.eggs import EggOperations
@@ -49,7 +49,6 @@ class DaemonEggOperations:
         self._refresh_host = refresh_host
         self._hatching = asyncio.Lock()
         self._under_way: set[asyncio.Task[Any]] = set()
-        self.work = EggWork()
 
     async def close(self) -> None:
         """Returns when what is under way has come to its end."""
@@ -59,16 +58,12 @@ class DaemonEggOperations:
         """Makes what was said up to now readable for a packing."""
         await self._store.flush()
 
-    async def pack(
-        self, order: PackRequest, progress: Progress | None = None, *, work: str = ""
-    ) -> dict[str, Any]:
-        """See ``EggOperations.pack``; what was said up to now is in it. ``work`` names it for ``cancel``."""
+    async def pack(self, order: PackRequest, progress: Progress | None = None) -> dict[str, Any]:
+        """See ``EggOperations.pack``; what was said up to now is in it."""
         if order.into:
             order = replace(order, into=str(whole_path(order.into)))
-        with self.work.begun(work) as cancellation:
-            await self._store.flush()
-            watched = cancellation.watching(progress)
-            return await asyncio.to_thread(self.verbs.pack, order, progress=watched)
+        await self._store.flush()
+        return await asyncio.to_thread(self.verbs.pack, order, progress=progress)
 
     async def look(self, path: Path, progress: Progress | None = None) -> dict[str, Any]:
         """See ``EggOperations.look``, of an egg that waits here under its ``id``."""
@@ -97,15 +92,13 @@ class DaemonEggOperations:
         source: str = "",
         expect_sha256: str = "",
         progress: Progress | None = None,
-        work: str = "",
+        cancellation: Cancellation | None = None,
     ) -> dict[str, Any]:
-        """See ``EggOperations.hatch``; a twin that is running is stopped meanwhile and started again.
+        """See ``EggOperations.hatch``; a twin that is running is stopped meanwhile and started again."""
 
-        ``work`` names it for ``work.cancel``.
-        """
-
-        async def hatch(cancellation: Cancellation) -> dict[str, Any]:
-            cancellation.check()  # others may have been first
+        async def hatch() -> dict[str, Any]:
+            if cancellation is not None:
+                cancellation.check()  # others may have been first
             async with (
                 self._taken_in(path, expect_sha256) as kept,
                 self._all_resting(await asyncio.to_thread(self.verbs.keys_of, kept)),
@@ -124,11 +117,7 @@ class DaemonEggOperations:
                 await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
             return done
 
-        async def known() -> dict[str, Any]:
-            with self.work.begun(work) as cancellation:
-                return await self.alone(hatch(cancellation))
-
-        return await self.to_the_end(known())
+        return await self.to_the_end(self.alone(hatch()))
 
     async def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
         """See ``EggOperations.rollback``; a twin that is running, and still lives here, is started again."""
@@ -289,34 +278,3 @@ def whole_path(text: str) -> Path:
             "Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg."
         )
     return path
-
-
-class EggWork:
-    """All calls come from the event loop."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[str, tuple[Cancellation, asyncio.Event]] = {}
-
-    @contextmanager
-    def begun(self, work: str) -> Iterator[Cancellation]:
-        """Gives what cancels it, for as long as it lasts. ``work`` "" cannot be named, and so not be cancelled."""
-        cancellation, ended = Cancellation(), asyncio.Event()
-        if work in self._under_way:
-            raise ConflictError("That work is under way already.", do="Give each its own id.")
-        if work:
-            self._under_way[work] = cancellation, ended
-        try:
-            yield cancellation
-        finally:
-            self._under_way.pop(work, None)
-            ended.set()
-
-    async def cancel(self, work: str) -> dict[str, Any]:
-        """Returns once it has ended. Raises ``NotFoundError``, and ``TooLateToCancelError`` when it goes on."""
-        known = self._under_way.get(work)
-        if known is None:
-            raise NotFoundError("Nothing of that id is under way.", do="It may be done: rappd egg hatchings")
-        cancellation, ended = known
-        cancellation.cancel()
-        await ended.wait()
-        return {"cancelled": True}

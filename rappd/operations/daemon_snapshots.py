@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from envelopes.events import Emit
 from neighborhoods.snapshot.errors import SnapshotRunningError
+from rappd.dispatch.context import Caller
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-from rappd.operations.snapshot_work import DRILL, RESTORE, SNAPSHOT, SnapshotWork, Told
+from rappd.operations.snapshot_work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
 from rappd.tenants.tenants import Tenants
 from twins.work_progress import WorkCancelledError
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_OWNER = Caller("control", operator=True)
 
 Roster = Callable[[], Awaitable["NeighborhoodMembers"]]
 """The machines as they are known now."""
@@ -47,6 +51,7 @@ class DaemonSnapshots:
         eggs: DaemonEggOperations,
         tenants: Tenants,
         roster: Roster,
+        dispatcher: Dispatcher,
         notices: Notices,
         open_calls: Callable[[], Awaitable[int]],
         schedule: Callable[[], dict[str, Any]],
@@ -55,7 +60,7 @@ class DaemonSnapshots:
         self.verbs = verbs
         self.roster = roster
         self._eggs = eggs
-        self._tenants = tenants
+        self._tenants, self._dispatcher = tenants, dispatcher
         self._notices, self._open_calls, self._schedule = notices, open_calls, schedule
         self._work: SnapshotWork | None = None
         self._watched = False
@@ -87,9 +92,7 @@ class DaemonSnapshots:
         """Asks every machine whether it can be read now."""
         return await (await self.roster()).probe()
 
-    async def begin_snapshot(
-        self, given: dict[str, Any], *, name: str = "", id: str = "", told: Told | None = None
-    ) -> SnapshotWork:
+    async def begin_snapshot(self, given: dict[str, Any], *, name: str = "", id: str = "") -> SnapshotWork:
         """Begins a snapshot of all machines. Raises ``SnapshotRunningError``, ``UsageProblemError``."""
         options = snapshot_options(given)
 
@@ -99,7 +102,7 @@ class DaemonSnapshots:
             done = await self.verbs.snapshot(peers, name=name, options=options, tell=work.tell)
             return done.as_json()
 
-        return self._begin(SNAPSHOT, run, id=id, told=told)
+        return self._begin(SNAPSHOT, run, id=id)
 
     async def take_scheduled(self) -> SnapshotResult:
         """Takes the snapshot of a schedule; screens show it like one that its owner began.
@@ -113,17 +116,17 @@ class DaemonSnapshots:
             taken.append(await self.verbs.snapshot(peers, scheduled=True, tell=work.tell))
             return taken[0].as_json()
 
-        await self.wait(self._begin(SNAPSHOT, run, id="", told=None))
+        await self.wait(self._begin(SNAPSHOT, run))
         return taken[0]
 
-    async def begin_drill(self, snapshot: str, *, id: str = "", told: Told | None = None) -> SnapshotWork:
+    async def begin_drill(self, snapshot: str, *, id: str = "") -> SnapshotWork:
         """Begins a drill of a snapshot that is there. Raises ``NoSuchSnapshotError``."""
         await asyncio.to_thread(self.verbs.folder.find, snapshot)
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
             return {"snapshot": (await self.verbs.drill(snapshot)).as_json()}
 
-        return self._begin(DRILL, run, id=id, told=told)
+        return self._begin(DRILL, run, id=id)
 
     async def plan(self, snapshot: str, given: dict[str, Any]) -> dict[str, Any]:
         """See ``NeighborhoodSnapshots.plan``, of a snapshot by its name or path."""
@@ -138,7 +141,6 @@ class DaemonSnapshots:
         *,
         approved: str,
         id: str = "",
-        told: Told | None = None,
     ) -> SnapshotWork:
         """Begins to bring a snapshot back, here and elsewhere. ``approved``: digest of the plan that was said yes to."""
         options = restore_options(given)
@@ -154,13 +156,15 @@ class DaemonSnapshots:
                 tell=work.tell,
             )
 
-        return self._begin(RESTORE, run, id=id, told=told)
+        return self._begin(RESTORE, run, id=id)
 
     async def cancel(self, id: str) -> dict[str, Any]:
         """Cancels the snapshot of that id, and returns once it has ended. Raises ``NotFoundError``, ``ConflictError``."""
-        if self._work is None or self._work.id != id:
+        work = self._work
+        if work is None or work.id != id or work.turn is None:
             raise NotFoundError("Nothing of that id is under way.", do="rappd neighborhood snapshots")
-        await self._work.cancel()
+        work.turn.cancel()
+        await work.turn.over_within(None)
         return {"cancelled": True}
 
     async def wait(self, work: SnapshotWork, seconds: float | None = None) -> dict[str, Any] | None:
@@ -168,14 +172,12 @@ class DaemonSnapshots:
 
         Raises what the work raises, ``WorkCancelledError`` when it was cancelled.
         """
-        assert work.task is not None
-        await asyncio.wait({work.task}, timeout=seconds)
-        if not work.task.done():
+        assert work.turn is not None
+        await work.turn.over_within(seconds)
+        if not work.turn.is_over:
             self._watched = True
             return None
-        if work.task.cancelled():
-            raise WorkCancelledError
-        return work.task.result()
+        return work.turn.result().data
 
     async def hatch_local(self, path: Path, options: dict[str, Any], *, approved: str) -> dict[str, Any]:
         """See ``NeighborhoodSnapshots.hatch_local``; goes on to its end when the caller disconnects."""
@@ -183,7 +185,9 @@ class DaemonSnapshots:
         done: dict[str, Any] = await self._eggs.to_the_end(self._eggs.alone(work))
         return done | {"open_calls": await self._tell_open_calls()}
 
-    async def _local_part(self, path: Path, options: RestoreOptions, tell: Told, digest: str) -> LocalResult:
+    async def _local_part(
+        self, path: Path, options: RestoreOptions, tell: Callable[[dict[str, Any]], None], digest: str
+    ) -> LocalResult:
         import msgspec
 
         from neighborhoods.snapshot.hatch import LocalResult
@@ -219,8 +223,7 @@ class DaemonSnapshots:
         kind: str,
         run: Callable[[SnapshotWork], Coroutine[Any, Any, dict[str, Any]]],
         *,
-        id: str,
-        told: Told | None,
+        id: str = "",
     ) -> SnapshotWork:
         if self._work is not None:
             raise SnapshotRunningError(
@@ -228,10 +231,21 @@ class DaemonSnapshots:
             )
         self._work = begun = SnapshotWork(id or uuid.uuid4().hex, kind)
         self._watched = False
-        if told is not None:
-            begun.listeners.append(told)
-        begun.task = asyncio.create_task(run(begun), name=f"neighborhood {kind}")
-        begun.task.add_done_callback(partial(self._ended, begun))
+        task = begun.task = asyncio.create_task(run(begun), name=f"neighborhood {kind}")
+        task.add_done_callback(partial(self._ended, begun))
+
+        async def to_its_end(_: Emit) -> dict[str, Any]:
+            """Ends with the work, which goes on where nobody waits for it any more."""
+            await asyncio.wait({task})
+            if task.cancelled():
+                raise WorkCancelledError
+            return task.result()
+
+        def stop() -> None:
+            begun.check_cancel()
+            task.cancel()
+
+        begun.turn = self._dispatcher.operate(to_its_end, _OWNER, id=begun.id, stop=stop)
         return begun
 
     def _ended(self, work: SnapshotWork, task: asyncio.Task[dict[str, Any]]) -> None:

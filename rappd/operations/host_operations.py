@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from envelopes.envelope import ERROR, HELP, Envelope, new_id
@@ -58,13 +57,6 @@ class HostOperations:
         if kind == "neighborhood":
             return await self._neighborhood.perform(verb, arguments)
         raise NotFoundError(f'There is no operation "{operation[:40]}".')
-
-    def on_event(self, spawn: Callable[[Any], None], envelope: Envelope, workspace: str) -> None:
-        """Lets a buddy remember what a person says to it."""
-        text = envelope.data.get("user_input")
-        host = self._tenants.host.name
-        if envelope.verb == HELP and workspace != host and isinstance(text, str) and text.strip():
-            spawn(self._twins.buddies.hear(workspace, text))
 
     async def _ask_twin(self, selector: str, text: str) -> dict[str, Any]:
         """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""

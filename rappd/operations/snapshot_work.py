@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
+from envelopes.events import Work
+from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError
-
-Told = Callable[[dict[str, Any]], None]
 
 SNAPSHOT, DRILL, RESTORE = "snapshot", "drill", "restore"
 
@@ -25,8 +24,8 @@ class SnapshotWork:
         self.id = id
         self.kind = kind
         self.task: asyncio.Task[dict[str, Any]] | None = None
-        self.listeners: list[Told] = []
-        """Each gets ``as_json()`` whenever something changed."""
+        self.turn: Turn | None = None
+        """Is told ``as_json()`` whenever something changed."""
         self._began_at = time.time()
         self._machines: dict[str, dict[str, Any]] = {}
         self._phase = {SNAPSHOT: "reading", DRILL: "drilling", RESTORE: "reading"}[kind]
@@ -64,12 +63,10 @@ class SnapshotWork:
         """True until the egg lies on disk; a restore goes on to its end."""
         return self.kind == SNAPSHOT and self._phase == "reading"
 
-    async def cancel(self) -> None:
-        """Returns once it has ended. Raises ``ConflictError`` when it is too late."""
-        if not self.can_cancel or self.task is None:
+    def check_cancel(self) -> None:
+        """Raises ``ConflictError`` when it is too late to cancel it."""
+        if not self.can_cancel:
             raise ConflictError("Too late to cancel; it goes on to its end.", do="Wait until it is done.")
-        self.task.cancel()
-        await asyncio.wait({self.task})
 
     def _take(self, event: dict[str, Any]) -> None:
         match event["event"]:
@@ -88,5 +85,5 @@ class SnapshotWork:
                     machine = event.get("machine", "")
                     name = f"{machine}/{event['name']}" if machine else event["name"]
                     self._parts["problems"].append(f"{name}: {event['problem']}")
-        for listener in self.listeners:
-            listener(self.as_json())
+        if self.turn is not None:
+            self.turn.tell(Work(self.as_json()))

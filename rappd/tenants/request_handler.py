@@ -64,6 +64,8 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "Pictures of other machines are not taken.", do="Show them in this machine's own page."
             )
+        if self._tenant.heard is not None and "user_input" in data:
+            self._tenant.heard(text)
         peers, choice = self._tenant.peers(), await self._tenant.models.of_turn(context)
         answer = await self._tenant.brainstem.turn(
             Ask(

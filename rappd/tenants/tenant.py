@@ -98,10 +98,11 @@ class Tenant:
         title: str = "",
         address: str = "",
         watched: bool = True,
+        heard: Callable[[str], None] | None = None,
     ) -> None:
         """``name`` is its name in records and workers, ``title`` the one for people, ``address`` the one in its id.
 
-        Without a file watcher, every turn looks at the files first.
+        Without a file watcher, every turn looks at the files first. ``heard`` is told each sentence of a turn.
         """
         self._shared = services
         settings, private_root, held = services.settings, services.private_root, services.quarantine
@@ -170,6 +171,7 @@ class Tenant:
             perform=self.perform,
             models=services.models,
             is_of_buddies=self.is_of_buddies,
+            heard=heard,
         )
         self.admin = AgentAdmin(context)
         self.callbacks = WorkerCallbackHandler(context, services.providers, settings)

@@ -58,6 +58,7 @@ class TenantContext:
     reload_variables: Callable[[], Awaitable[None]]
     describe: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
     test: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    heard: Callable[[str], None] | None
     perform: Perform
     models: ModelChoices
     is_of_buddies: Callable[[Agent], bool]

@@ -54,6 +54,14 @@ def test_every_route_is_described(fake_daemon: RunningDaemon) -> None:
     assert len(set(identifiers)) == len(identifiers)
 
 
+def test_agents_of_the_program_answer_without_a_worker_having_loaded_them(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    assert {"Twin", "ManageMemory"} <= set(daemon.agent_names())
+    assert _metrics(daemon)["rappd_workers"] == 0
+
+
 def test_routes_that_are_switched_on_are_described_too(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1", RAPPD_HTTP_TOOLS="1").start()
     assert _described(daemon.get("/openapi.json").json()["paths"]) == _routes(True)

@@ -240,12 +240,14 @@ def test_snapshot_shows_each_machine_and_is_cancelled(
 ) -> None:
     (pi.home / "twins" / homes.TWIN / "seeds.bin").write_bytes(random.Random(1).randbytes(BIG))
     page = open_page(desk)
-    page.get_by_role("button", name="Take a snapshot").click()
-    work = page.get_by_role("group", name="Progress")
-    expect(work.locator("li", has_text="shed")).to_be_visible()
-    expect(work.locator("li", has_text="pi").locator("progress")).to_be_visible()
-    pi.pause()  # else it may have ended before the cancelling
+    pi.pause()  # else it may have ended before anybody looks
     try:
+        page.get_by_role("button", name="Take a snapshot").click()
+        work = page.get_by_role("group", name="Progress")
+        expect(work.locator("li", has_text="shed")).to_be_visible()
+        pi.pause(on=False)
+        expect(work.locator("li", has_text="pi").locator("progress")).to_be_visible()
+        pi.pause()
         work.get_by_role("button", name="Cancel").click()
         expect(page.locator(".nb-outcome")).to_contain_text("Cancelled.")
     finally:

@@ -48,11 +48,10 @@ async def stream(request: web.Request) -> web.StreamResponse:
     asked.turn_id = asked.turn_id or new_id()
     session = asked.session_id if asked.session_id is not None else new_id()
     turn = _named_turn(request, asked, session)
-    seen = min(last_seen(request), len(turn.told))  # a turn told anew has fewer events than the listener saw
     async with opened(request, **{"X-Turn-Id": asked.turn_id}) as events:
-        async for number, event in turn.events(seen):
+        async for number, event in turn.events(last_seen(request)):
             await events.send(event, number)
-        await events.send(await _last_event(turn, tenant_of(request)), len(turn.told) + 1)
+        await events.send(await _last_event(turn, tenant_of(request)), turn.number + 1)
     return events.response
 
 

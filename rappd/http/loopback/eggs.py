@@ -14,11 +14,13 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from envelopes.events import Emit
 from rappd.daemon.app import Daemon
 from rappd.daemon.request_signatures import Signature
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.progress_sse import answering
+from rappd.http.loopback import long_operations
+from rappd.http.loopback.long_operations import answering, progress_to
 from rappd.http.loopback.security import operator_only
 from rappd.http.loopback.signed_requests import OPERATOR_KEY, streams_body
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
@@ -28,7 +30,7 @@ from rappd.operations.egg_packing import PackRequest
 from rappd.operations.packed_eggs import packed_eggs
 from rappd.operations.uploaded_eggs import new_file
 from twins.installer.errors import from_disk
-from twins.work_progress import Progress
+from twins.work_progress import Cancellation
 from twins.workspace.workspace import TwinLayout
 
 routes = web.RouteTableDef()
@@ -60,10 +62,10 @@ async def lay_down(request: web.Request) -> web.StreamResponse:
     finally:
         await asyncio.to_thread(part.unlink, missing_ok=True)
 
-    async def work(progress: Progress | None) -> dict[str, Any]:
+    async def work(emit: Emit) -> dict[str, Any]:
         try:
             await asyncio.to_thread(waiting.keep_signature, path, signature)
-            return {"file": name, **await daemon.eggs.look(path, progress)}
+            return {"file": name, **await daemon.eggs.look(path, progress_to(emit))}
         except BaseException:
             await asyncio.to_thread(waiting.discard, path)
             raise
@@ -90,8 +92,8 @@ async def look(request: web.Request) -> web.StreamResponse:
     body, daemon = await json_object(request), request.app[DAEMON]
     path = whole_path(text_field(body, "path"))
 
-    async def work(progress: Progress | None) -> dict[str, Any]:
-        return {"file": path.name, **await daemon.eggs.look_at_copy(path, progress)}
+    async def work(emit: Emit) -> dict[str, Any]:
+        return {"file": path.name, **await daemon.eggs.look_at_copy(path, progress_to(emit))}
 
     return await answering(request, work)
 
@@ -110,17 +112,19 @@ async def hatch(request: web.Request) -> web.StreamResponse:
     source = str(body.get("source") or "")[:200]
     approved = str(body.get("approved") or "")
 
-    async def work(progress: Progress | None) -> dict[str, Any]:
+    cancellation = Cancellation()
+
+    async def work(emit: Emit) -> dict[str, Any]:
         return await daemon.eggs.hatch(
             path,
             overwrite=_overwrite(body),
             approved=approved,
             source=source,
-            progress=progress,
-            work=_work(body),
+            progress=progress_to(emit),
+            cancellation=cancellation,
         )
 
-    return await answering(request, work)
+    return await answering(request, work, id=_work(body), stop=cancellation.cancel)
 
 
 @routes.post("/eggs/cancel")
@@ -130,8 +134,7 @@ async def cancel(request: web.Request) -> web.Response:
 
     Nothing is written then. Once files are moved into place it is refused with `too_late`, and goes on.
     """
-    body = await json_object(request)
-    return ok(await request.app[DAEMON].eggs.work.cancel(text_field(body, "work")))
+    return await long_operations.cancel(request, text_field(await json_object(request), "work"))
 
 
 @routes.post("/eggs/pack")
@@ -160,14 +163,16 @@ async def pack(request: web.Request) -> web.StreamResponse:
     if text.get("to"):
         return ok(await request.app[DAEMON].egg_transfer.pack_for(order, text["to"]))
 
-    async def work(progress: Progress | None) -> dict[str, Any]:
-        done = await request.app[DAEMON].eggs.pack(order, progress, work=_work(body))
+    cancellation = Cancellation()
+
+    async def work(emit: Emit) -> dict[str, Any]:
+        done = await request.app[DAEMON].eggs.pack(order, cancellation.watching(progress_to(emit)))
         public = request.get(OPERATOR_KEY)
         if order.into or public is None:
             return done
         return {**done, "link": _link(Path(done["packed"]["path"]), public)}
 
-    return await answering(request, work)
+    return await answering(request, work, id=_work(body), stop=cancellation.cancel)
 
 
 @routes.get("/eggs/laid")

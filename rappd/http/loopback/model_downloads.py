@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 from aiohttp import web
 
+from agents.providers.ollama_download import DownloadState
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.progress_sse import answering_events
+from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
@@ -28,8 +32,15 @@ async def download(request: web.Request) -> web.StreamResponse:
     model, server = text_field(body, "model"), body.get("server", "")
     if not isinstance(server, str):
         raise InvalidBodyError("server must be a string", do='Send {"model": "…"}.')
-    downloads = request.app[DAEMON].model_downloads
-    return await answering_events(request, lambda tell: downloads.follow(model, server, tell))
+    begun = await request.app[DAEMON].model_downloads.begin(model, server)
+    assert begun.turn is not None
+
+    def shown(event: bytes) -> dict[str, Any]:
+        told = orjson.loads(event)
+        state = DownloadState(told["phase"], told["done"], told["whole"])
+        return {"type": "progress", **begun.shown(state)}
+
+    return await following(request, begun.turn, shown=shown)
 
 
 @routes.post("/models/download/cancel")

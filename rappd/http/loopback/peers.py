@@ -147,7 +147,7 @@ async def call_stream(request: web.Request) -> web.StreamResponse:
             last = {"type": "done", **await under_way.row()}
         except ReportableError as found:
             last = {"type": "error", **found.as_json(), "status": found.status}
-        await events.send(last, len(under_way.turn.told) + 1)
+        await events.send(last, under_way.turn.number + 1)
     return events.response
 
 

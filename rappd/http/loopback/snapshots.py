@@ -9,12 +9,12 @@ from aiohttp import web
 
 from rappd.errors import UsageProblemError
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.progress_sse import Tell, answering_events
+from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
-from rappd.operations.snapshot_work import Told
+from rappd.operations.snapshot_work import SnapshotWork
 from rappd.sessions.schedule.snapshot_timer import KEEP
 
 routes = web.RouteTableDef()
@@ -52,13 +52,9 @@ async def snapshot(request: web.Request) -> web.StreamResponse:
     body = await json_object(request)
     name, options, snapshots = _text(body, "name"), _options(body), request.app[DAEMON].snapshots
 
-    async def run(tell: Tell) -> dict[str, Any]:
-        begun = await snapshots.begin_snapshot(
-            options, name=name, id=_text(body, "work"), told=_telling(tell)
-        )
-        return await snapshots.wait(begun) or {}
-
-    return await answering_events(request, run)
+    return await _following(
+        request, await snapshots.begin_snapshot(options, name=name, id=_text(body, "work"))
+    )
 
 
 @routes.post("/neighborhood/cancel")
@@ -78,11 +74,7 @@ async def drill(request: web.Request) -> web.StreamResponse:
     body = await json_object(request)
     wanted, snapshots = text_field(body, "snapshot"), request.app[DAEMON].snapshots
 
-    async def run(tell: Tell) -> dict[str, Any]:
-        begun = await snapshots.begin_drill(wanted, id=_text(body, "work"), told=_telling(tell))
-        return await snapshots.wait(begun) or {}
-
-    return await answering_events(request, run)
+    return await _following(request, await snapshots.begin_drill(wanted, id=_text(body, "work")))
 
 
 @routes.post("/neighborhood/diff")
@@ -115,13 +107,8 @@ async def restore(request: web.Request) -> web.StreamResponse:
     wanted, approved = text_field(body, "snapshot"), text_field(body, "approved")
     options, snapshots = _options(body), request.app[DAEMON].snapshots
 
-    async def run(tell: Tell) -> dict[str, Any]:
-        begun = await snapshots.begin_restore(
-            wanted, options, approved=approved, id=_text(body, "work"), told=_telling(tell)
-        )
-        return await snapshots.wait(begun) or {}
-
-    return await answering_events(request, run)
+    begun = await snapshots.begin_restore(wanted, options, approved=approved, id=_text(body, "work"))
+    return await _following(request, begun)
 
 
 @routes.post("/neighborhood/hatch")
@@ -138,8 +125,9 @@ async def hatch(request: web.Request) -> web.Response:
     return ok(await daemon.snapshots.hatch_local(path, options, approved=text_field(body, "approved")))
 
 
-def _telling(tell: Tell) -> Told:
-    return lambda state: tell({"type": "work", "work": state})
+async def _following(request: web.Request, work: SnapshotWork) -> web.StreamResponse:
+    assert work.turn is not None
+    return await following(request, work.turn)
 
 
 def _text(body: dict[str, Any], field: str) -> str:

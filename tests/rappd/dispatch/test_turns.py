@@ -11,12 +11,12 @@ import orjson
 import pytest
 
 from envelopes.envelope import DONE, HELP, PARENT, Envelope, new_id
-from envelopes.events import Delta
+from envelopes.events import Delta, Emit, Progress
 from rappd.dispatch import turns as kept
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import RequestCancelledError, Turn, Turns, Work
-from rappd.errors import StoreError
+from rappd.errors import ConflictError, StoreError
 from rappd.store.store import Store
 
 DESK = "brainstem_desk"
@@ -207,3 +207,51 @@ async def test_parent_that_another_machine_names_is_not_taken(desk: Desk) -> Non
         Envelope(new_id(), "brainstem_pi", DESK, DONE, {}, {PARENT: ["x"]}), reply.thread
     )
     assert [PARENT in one for one in await desk.bodies()] == [False, False, False]
+
+
+async def test_state_takes_the_place_of_the_one_before_it(desk: Desk) -> None:
+    async def work(emit: Emit) -> dict[str, Any]:
+        for done in range(1000):
+            emit(Progress("pack", done, 999))
+            if done == 500:
+                desk.begun.set()
+                await desk.go.wait()
+        emit(Progress("save", 1, 1))
+        return {"packed": "rose.egg"}
+
+    turn = desk.dispatcher.operate(work, OWNER)
+    await desk.begun.wait()
+    told: list[tuple[int, int]] = []
+
+    async def follow() -> None:
+        async for number, event in turn.events():
+            told.append((number, orjson.loads(event)["done"]))
+
+    following = asyncio.ensure_future(follow())
+    while not told:
+        await asyncio.sleep(0)
+    desk.go.set()
+    assert (await turn.reply()).data == {"packed": "rose.egg"}
+    await following
+    assert told == [(501, 500), (1000, 999), (1001, 1)]
+    assert [number async for number, _ in turn.events()] == [1000, 1001]
+
+
+async def test_operation_is_asked_to_stop_and_may_refuse(desk: Desk) -> None:
+    async def work(_: Emit) -> dict[str, Any]:
+        await desk.go.wait()
+        return {}
+
+    def refuses() -> None:
+        raise ConflictError("Too late to cancel.", do="Wait.")
+
+    turn = desk.dispatcher.operate(work, OWNER, id="mine", stop=refuses)
+    assert desk.dispatcher.operation("mine") is turn
+    with pytest.raises(ConflictError, match="under way already"):
+        desk.dispatcher.operate(work, OWNER, id="mine")
+    with pytest.raises(ConflictError, match="Too late"):
+        turn.cancel()
+    desk.go.set()
+    assert (await turn.reply()).verb == DONE
+    await asyncio.sleep(0)
+    assert desk.dispatcher.operation("mine") is None

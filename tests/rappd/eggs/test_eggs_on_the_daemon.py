@@ -195,6 +195,7 @@ def test_egg_and_twin_agents_need_the_operators_turn(
         "LayEgg": {"egg_path": str(tmp_path / "y.egg")},
         "Twin": {"action": "hatch", "egg_path": str(egg)},
     }[agent]
+    kitchen.runs("", "ContextMemory", as_operator=False)  # the first worker lays files that no agent may make
     before = lies(kitchen.home)
     assert "twin" not in kitchen.runs("", agent, as_operator=False, **given)
     assert lies(kitchen.home) == before

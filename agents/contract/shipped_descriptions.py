@@ -1,0 +1,33 @@
+"""Descriptions of the agents that come with the program, as they were when it was built: no worker loads them for that."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import agents.library
+from agents.contract.file_discovery import AgentFile
+from agents.runtime.answers import read_description
+
+PATH = Path(agents.library.__path__[0]) / "descriptions.json"
+"""The ``describe`` answer of each file by the SHA-256 of its bytes; ``make descriptions`` writes it."""
+
+
+def description_of(file: AgentFile) -> dict[str, Any] | None:
+    """The description of a file of the program itself; None for one that was changed since. Blocks on the disk."""
+    try:
+        content = file.content()
+    except OSError:
+        return None
+    known = _known().get(hashlib.sha256(content).hexdigest())
+    return None if known is None else {**read_description(bytes(known)), "rel": file.rel}
+
+
+@cache
+def _known() -> dict[str, msgspec.Raw]:
+    found: dict[str, msgspec.Raw] = msgspec.json.decode(PATH.read_bytes(), type=dict[str, msgspec.Raw])
+    return found
