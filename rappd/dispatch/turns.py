@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
@@ -243,7 +244,9 @@ class Turns:
         if self._running.get(key) is turn:
             del self._running[key]
             self._forget(key)
-            if turn.tells and turn.octets <= self._most and turn.is_settled:
+            told = 0 < turn.octets <= self._most or turn.was_stopped  # what said nothing is in the record
+            if turn.tells and told and turn.is_settled:
+                turn.envelope = replace(turn.envelope, data={})  # as large as a caller likes
                 self._over[key] = turn
                 self._octets += turn.octets
         self._forget_old()

@@ -302,6 +302,8 @@ class InboundHandler:
         if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:
             log.warning("security: %s sent an envelope from %s", caller.peer[:16], envelope.sender)
             raise SenderMismatchError("'from' is not the machine that sends this.", do="Send your own id.")
+        if envelope.verb == HELP and self._dispatcher.closing:
+            raise ShuttingDownError("This machine is stopping.", do="Ask again soon.")
         if envelope.recipient != wire.BROADCAST and envelope.recipient.rpartition("_")[2] != self._node:
             raise WrongRecipientError("'to' is not on this machine.", do="Send it to whom it is for.")
         path = envelope.extensions.get(PATH) or []

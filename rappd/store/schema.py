@@ -244,19 +244,21 @@ VERSION = len(_MIGRATIONS)
 
 
 def bring_up_to_date(db: sqlite3.Connection) -> None:
-    """Run the migrations that this file lacks, each in a transaction of its own.
+    """Runs the migrations that this file lacks, all of them or none.
 
     ``StoreError`` when the file was written by a newer version; it is left as it is.
     """
     version = version_of(db)
+    if version == VERSION:
+        return
     if version == 0:
         db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    for number in range(version, VERSION):
-        with db:  # commits, or rolls back
-            db.execute("BEGIN IMMEDIATE")
-            for statement in _MIGRATIONS[number]:
+    with db:  # commits, or rolls back
+        db.execute("BEGIN IMMEDIATE")
+        for statements in _MIGRATIONS[version:VERSION]:
+            for statement in statements:
                 db.execute(statement)
-            db.execute(f"PRAGMA user_version = {number + 1}")
+        db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def version_of(db: sqlite3.Connection) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.axe import RULES, VIOLATIONS, axe_core
+from fixtures.axe import THEMES, VIOLATIONS, axe_core
 from fixtures.running_daemon import REPO
 from playwright.sync_api import Browser, Page
 
@@ -58,7 +58,7 @@ def seen(phone: Phone, name: str) -> None:
     """The screen is faultless in both themes and at 320 px; its pictures are written."""
     page = phone.page
     page.evaluate(axe_core())
-    for theme in ("light", "dark"):
+    for theme, rules in THEMES:
         page.emulate_media(color_scheme=theme)
         for width, height in ((320, 640), *SIZES):
             page.set_viewport_size({"width": width, "height": height})
@@ -67,7 +67,7 @@ def seen(phone: Phone, name: str) -> None:
             if width != 320:
                 PICTURES.mkdir(parents=True, exist_ok=True)
                 page.screenshot(path=PICTURES / f"{name}-{width}-{theme}.png")
-        assert page.evaluate(VIOLATIONS, RULES) == [], (name, theme)
+        assert page.evaluate(VIOLATIONS, rules) == [], (name, theme)
     page.set_viewport_size({"width": 390, "height": 844})
 
 

@@ -7,17 +7,17 @@ import random
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from fixtures.running_daemon import REPO
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Browser, BrowserType, Error, Page, sync_playwright
 
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
-from lan.phones import Phone, chromium_on, paired_device, qr_codes
+from lan.phones import Phone, launched_on, paired_device, qr_codes
 from rappd.tether.qr_code import as_text
 
 pytestmark = pytest.mark.browser
@@ -37,14 +37,47 @@ class Place(NamedTuple):
     browser: Browser
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[BrowserType]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium
+
+
+@contextmanager
+def opened(chromium: BrowserType, folder: Path, **environment: str) -> Iterator[Place]:
     require()
     with Lan() as lan:
-        desk, machine = Daemon(lan.machine("desk"), tmp_path), lan.machine("phone")
+        desk, machine = Daemon(lan.machine("desk"), folder), lan.machine("phone")
+        desk.environment |= environment
         desk.start()
-        with chromium_on(machine, tmp_path) as browser:
-            yield Place(lan, desk, machine, browser)
+        browser = launched_on(machine, folder, chromium)
+        yield Place(lan, desk, machine, browser)
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def shared(chromium: BrowserType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with opened(chromium, tmp_path_factory.mktemp("phones")) as place:
+        yield place
+
+
+@pytest.fixture
+def place(shared: Place) -> Iterator[Place]:
+    """A place without phones, in a session of its own."""
+    for device in shared.desk.ask("GET", "/devices")["devices"]:
+        shared.desk.ask("DELETE", f"/devices/{device['id']}")
+    shared.desk.ask("DELETE", "/devices/window")
+    shared.desk.ask("POST", "/sessions", {})
+    yield shared
+    for context in shared.browser.contexts:
+        context.close()
+
+
+@pytest.fixture
+def own_place(chromium: BrowserType, tmp_path: Path) -> Iterator[Place]:
+    """A place whose computer, network or browser may break."""
+    with opened(chromium, tmp_path) as place:
+        yield place
 
 
 def test_phone_scans_compares_and_is_answered(place: Place) -> None:
@@ -69,7 +102,8 @@ def test_phone_types_the_code_instead_of_scanning(place: Place) -> None:
     assert place.desk.ask("GET", "/devices/window")["digits"] == digits
 
 
-def test_phone_resumes_after_reload_cut_and_restart(place: Place) -> None:
+def test_phone_resumes_after_reload_cut_and_restart(own_place: Place) -> None:
+    place = own_place
     phone = Phone(place.browser, place.desk)
     phone.pair()
     phone.write("first")
@@ -110,7 +144,8 @@ def test_phone_loses_and_repeats_nothing_over_twenty_cuts(place: Place) -> None:
 
 
 @pytest.mark.parametrize("what", ["network", "tab"])
-def test_phone_that_vanishes_is_noticed_within_15_seconds(place: Place, what: str) -> None:
+def test_phone_that_vanishes_is_noticed_within_15_seconds(own_place: Place, what: str) -> None:
+    place = own_place
     phone = Phone(place.browser, place.desk)
     phone.pair()
     if what == "network":
@@ -184,18 +219,13 @@ def test_phones_three_at_once_see_the_same(place: Place) -> None:
 CREATES = "create an agent that counts words"
 
 
-def test_phone_reaches_no_structural_agent(tmp_path: Path) -> None:
-    require()
-    with Lan() as lan:
-        desk, machine = Daemon(lan.machine("desk"), tmp_path), lan.machine("phone")
-        desk.environment["LLM_FAKE"] = "off"
-        desk.start()
+def test_phone_reaches_no_structural_agent(chromium: BrowserType, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, LLM_FAKE="off") as (_, desk, _, browser):
         before = {path.name for path in desk.agents.glob("*_agent.py")}
-        with chromium_on(machine, tmp_path) as browser:
-            phone = Phone(browser, desk)
-            phone.pair()
-            phone.write(CREATES)
-            phone.is_answered(1)
+        phone = Phone(browser, desk)
+        phone.pair()
+        phone.write(CREATES)
+        phone.is_answered(1)
         assert {path.name for path in desk.agents.glob("*_agent.py")} == before
         desk.ask("POST", "/chat", {"user_input": CREATES})
         assert {path.name for path in desk.agents.glob("*_agent.py")} != before

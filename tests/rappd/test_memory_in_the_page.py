@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.axe import axe_core, violations
 from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -147,16 +147,13 @@ def test_without_operators_link_nothing_is_shown(opened: Open) -> None:
     expect(texts(page)).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_memory_is_accessible_and_fits_a_phone(opened: Open, scheme: str) -> None:
+def test_memory_is_accessible_and_fits_a_phone(opened: Open) -> None:
     wrong = {}
-    page = opened("agents/memory", width=320, scheme=scheme)
+    page = opened("agents/memory", width=320)
     page.evaluate(axe_core())
     expect(texts(page).first).to_be_visible()
-    page.evaluate(STILL)
-    wrong["list"] = page.evaluate(VIOLATIONS, RULES)
+    wrong["list"] = violations(page)
     assert not page.evaluate(SIDEWAYS)
     page.get_by_role("button", name="Edit").first.click()
-    page.evaluate(STILL)
-    wrong["dialog"] = page.evaluate(VIOLATIONS, RULES)
+    wrong["dialog"] = violations(page)
     assert {place: found for place, found in wrong.items() if found} == {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.axe import axe_core, violations
 from fixtures.chromium import FULL_CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -76,34 +76,31 @@ def test_page_can_be_installed_as_an_app(fake_daemon: RunningDaemon, context: Br
     assert [error["errorId"] for error in errors] == ["in-incognito"], "as every window of these tests is"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_keyboard_sheet_opens_by_its_key_and_passes_axe(
-    fake_daemon: RunningDaemon, context: BrowserContext, scheme: str
+    fake_daemon: RunningDaemon, context: BrowserContext
 ) -> None:
     page = _at(context, fake_daemon, "#/agents")
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.keyboard.press("?")
     sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(sheet.locator("dd")).to_contain_text(["send", "choose the model", "Settings"])
     page.evaluate(axe_core())
-    page.evaluate(STILL)
-    assert page.evaluate(VIOLATIONS, RULES) == []
+    assert violations(page) == []
     page.keyboard.press("Escape")
     page.keyboard.press("m")
     expect(page.get_by_role("dialog", name="Which model answers?")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [320, 390])
-def test_tabs_of_a_phone_stay_in_one_row(fake_daemon: RunningDaemon, browser: Browser, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 700})
+def test_tabs_of_a_phone_stay_in_one_row(fake_daemon: RunningDaemon, browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 320, "height": 700})
     page = _at(context, fake_daemon, "#/settings")
-    tabs = page.locator("nav[aria-label=Pages] > *:visible")
-    expect(tabs).to_have_count(5)
-    boxes = tabs.evaluate_all("all => all.map(tab => tab.getBoundingClientRect().toJSON())")
-    assert len({box["top"] for box in boxes}) == 1
-    assert max(box["right"] for box in boxes) <= width
-    lines = "all => all.map(name => name.getClientRects().length)"
-    assert set(
-        page.locator("nav[aria-label=Pages] .place:visible > span:first-of-type").evaluate_all(lines)
-    ) == {1}
+    for width in (320, 390):
+        page.set_viewport_size({"width": width, "height": 700})
+        tabs = page.locator("nav[aria-label=Pages] > *:visible")
+        expect(tabs).to_have_count(5)
+        boxes = tabs.evaluate_all("all => all.map(tab => tab.getBoundingClientRect().toJSON())")
+        assert len({box["top"] for box in boxes}) == 1
+        assert max(box["right"] for box in boxes) <= width
+        lines = "all => all.map(name => name.getClientRects().length)"
+        names = page.locator("nav[aria-label=Pages] .place:visible > span:first-of-type")
+        assert set(names.evaluate_all(lines)) == {1}
     context.close()

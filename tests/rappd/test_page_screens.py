@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.axe import RULES, STILL, VIOLATIONS, axe_core
+from fixtures.axe import STILL, THEMES, VIOLATIONS, axe_core
 from fixtures.chromium import needs_chromium
 from fixtures.free_ports import free_port
 from fixtures.machines import Machine, acquaint
@@ -163,11 +163,11 @@ def go(page: Page, place: str, seen: str) -> None:
 def wrong_here(page: Page, size: tuple[int, int], picture: str) -> dict[str, object]:
     """Faults of what is drawn, by kind; keeps a picture in each theme."""
     found: dict[str, object] = {}
-    for scheme in ("light", "dark"):
+    for scheme, rules in THEMES:
         page.emulate_media(color_scheme=scheme)
         page.evaluate(STILL)
         page.screenshot(path=PICTURES / f"{picture}-{size[0]}-{scheme}.png")
-        found[f"axe, {scheme}"] = page.evaluate(VIOLATIONS, RULES)
+        found[f"axe, {scheme}"] = page.evaluate(VIOLATIONS, rules)
     found |= {"nameless": page.evaluate(NAMELESS), "headings": page.evaluate(SKIPPED)}
     for width, height in (size, *OTHER_SIZES[size[0]]):
         page.set_viewport_size({"width": width, "height": height})

@@ -302,11 +302,11 @@ class Site:
                 if message.type == "error":
                     wrong.append(message.text)
 
-            changes = Changes(page)
             page.on("pageerror", thrown)
             page.on("console", said)
             await page.goto(f"http://127.0.0.1:{self.port}/{path}")
             await page.wait_for_selector("#main h1", state="attached")
+            changes = Changes(page)  # not before: a page asks for 200 modules, and each would be told
             yield page
             await changes.end()
             await stack.aclose()

@@ -365,10 +365,8 @@ def test_cartridges_of_twin_are_listed_and_open(fake_daemon: RunningDaemon, page
     expect(page.get_by_text("It came to 42")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_cartridge_narrow_screen_has_one_column(desk: Page, tmp_path: Path, scheme: Any) -> None:
+def test_cartridge_narrow_screen_has_one_column(desk: Page, tmp_path: Path) -> None:
     desk.set_viewport_size({"width": 320, "height": 640})
-    desk.emulate_media(color_scheme=scheme)
     long = "a" * 400
     opened(desk, written(tmp_path, "x" * 80, f'(define {long} "{long}") (println {long}) (next-input)'))
     for name in ("Step", "Run"):

@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import Any, ClassVar
 
 import pytest
-from fixtures.axe import RULES, VIOLATIONS, axe_core
+from fixtures.axe import THEMES, VIOLATIONS, axe_core
 from fixtures.chromium import CHROMIUM, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import expect, sync_playwright
@@ -136,9 +136,9 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         page.get_by_text("Waiting for you: 2").click()
         expect(page.get_by_text("Answer it on desk.")).to_be_visible()
         page.evaluate(axe_core())
-        for theme in ("light", "dark"):
+        for theme, rules in THEMES:
             page.emulate_media(color_scheme=theme)
-            assert page.evaluate(VIOLATIONS, RULES) == [], theme
+            assert page.evaluate(VIOLATIONS, rules) == [], theme
             if folder := os.environ.get("RAPPD_SHOTS"):
                 page.screenshot(path=f"{folder}/phone-waiting-{theme}.png")
         page.get_by_role("button", name="Dismiss: Scheduled snapshot failed: no <b>room</b>.").click()
