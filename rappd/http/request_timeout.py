@@ -59,10 +59,12 @@ def _close_late(transport: asyncio.Transport, *, answer: bool) -> None:
 class TimedRequestHandler(RequestHandler):
     """One connection of the web framework, under the time limits of this module."""
 
-    __slots__ = ("_body", "_head", "_received")
+    __slots__ = ("_body", "_head", "_received", "is_owners")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.is_owners = False
+        """True once the process that connected to a socket of the owner's was found to be no worker."""
         self._received = 0
         self._head: Arrival | None = None  # of a head that is on its way
         self._body: Arrival | None = None  # of the latest request whose head is whole

@@ -12,6 +12,8 @@ import pytest
 from fixtures.operator_page import OperatorPage, sign_in
 from fixtures.running_daemon import RunningDaemon, agent_source
 
+from rappd.http.loopback import security
+
 STRUCTURAL = [
     ("POST", "/agents/import"),
     ("DELETE", "/agents/x_agent.py"),
@@ -183,3 +185,19 @@ def test_no_secret_is_told(make_daemon: Callable[..., RunningDaemon]) -> None:
     )
     assert secret.encode() not in told
     assert b"sk-abcdefgh" not in told
+
+
+def test_who_connected_to_the_control_socket_is_looked_up_once_for_a_connection(
+    fake_daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def is_worker_process(pid: int, zygote: int) -> bool:
+        asked.append(pid)
+        return len(asked) > 1
+
+    monkeypatch.setattr(security, "is_worker_process", is_worker_process)
+    with fake_daemon.control() as first, fake_daemon.control() as second:
+        assert [first("GET", "/threads").status for _ in range(3)] == [200, 200, 200]
+        assert [second("GET", "/threads").status for _ in range(2)] == [403, 403]
+    assert asked == [os.getpid()] * 3, "a worker is looked up, and refused, each time"

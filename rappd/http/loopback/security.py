@@ -6,6 +6,7 @@ import logging
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import msgspec
 from aiohttp import web
@@ -19,6 +20,7 @@ from rappd.errors import RefusedError, disk_problem
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.signed_requests import COOKIE, OPERATOR_KEY, check_signature, copy_streams_body
+from rappd.http.request_timeout import TimedRequestHandler
 from rappd.http.responses import plain, problem
 from rappd.tenants.tenant import Tenant
 
@@ -151,13 +153,15 @@ def _came_from_control(request: web.Request) -> bool:
     name = transport.get_extra_info("sockname")
     if isinstance(name, tuple):
         return False
-    connection = transport.get_extra_info("socket")
-    daemon = request.app[DAEMON]
-    pid = _peer_pid(connection)
-    zygote = daemon.supervisor.zygote_pid
+    connection = cast(TimedRequestHandler, request.protocol)
+    if connection.is_owners:  # who connected stays the same, and so does whence that process came
+        return True
+    pid = _peer_pid(transport.get_extra_info("socket"))
+    zygote = request.app[DAEMON].supervisor.zygote_pid
     if pid is not None and zygote and is_worker_process(pid, zygote):
         log.warning("security: worker process %s tried the control socket", pid)
         raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
+    connection.is_owners = bool(zygote)
     return True
 
 
