@@ -1,0 +1,128 @@
+"""The number of files of the project that a request enters: a reader who follows it has to open as many.
+
+A file counts once if one of its functions ran for the request, in any thread of the daemons that took part.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import REPO, RunningDaemon, agent_source
+
+from tests.rappd.tether.conftest import reachable
+from tests.rappd.tether.phone_client import PhoneClient
+
+PACKAGES = tuple(f"{REPO / name}/" for name in ("rappd", "envelopes", "agents", "twins", "neighborhoods"))
+MOST = {
+    "chat without a model": 70,
+    "chat with a model": 53,
+    "call of another machine": 61,  # of both machines
+    "sentence of a phone": 59,
+    "hatching": 53,
+    "snapshot": 108,
+}
+"""A change that enters more raises the number and says why here; one that enters fewer lowers it.
+
+One or two more than are usually entered: of what goes on beside the request, some may fall into its time.
+"""
+
+Entered = Callable[[str, Callable[[], Any]], None]
+
+
+@pytest.fixture
+def entered() -> Iterator[Entered]:
+    """``entered(what, request)`` runs the request and compares the files that it enters with ``MOST``."""
+    files: set[str] = set()
+    recording = threading.Event()
+
+    def hook(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and recording.is_set() and frame.f_code.co_name != "<module>":
+            files.add(frame.f_code.co_filename)
+
+    def count(what: str, request: Callable[[], Any]) -> None:
+        request()  # modules that are loaded when they are first needed, are
+        with quiet():
+            recording.set()
+            request()
+            recording.clear()
+        found = sorted(file.removeprefix(f"{REPO}/") for file in files if file.startswith(PACKAGES))
+        if len(found) > MOST[what]:
+            pytest.fail("\n".join([f"{what} enters {len(found)} files:", *found]), pytrace=False)
+
+    threading.setprofile(hook)
+    yield count
+    threading.setprofile(None)  # type: ignore[arg-type]  # as documented
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Lets what follows a request come to its end before another is looked at."""
+    time.sleep(0.5)
+    yield
+
+
+@pytest.mark.parametrize("what", ["chat without a model", "chat with a model"])
+def test_chat(make_daemon: Callable[..., RunningDaemon], entered: Entered, what: str) -> None:
+    model = {"LLM_FAKE": "1"} if what == "chat with a model" else {}
+    daemon = make_daemon(**model)
+    daemon.drop("clock_agent.py", agent_source("Clock", 'return "noon"', "Tells the time."))
+    daemon.start()
+    entered(what, lambda: daemon.chat("clock"))
+
+
+def test_call_of_another_machine(tmp_path: Path, entered: Entered) -> None:
+    desk, pi = (Machine(tmp_path / name, name, LLM_FAKE="1") for name in ("desk", "pi"))
+    pi.drop("clock_agent.py", agent_source("Clock", 'return "noon"', "Tells the time."))
+    pi.start()
+    desk.start()
+    acquaint(desk, pi)
+    entered("call of another machine", lambda: desk.owner("POST", "/call", {"peer": "pi", "agent": "Clock"}))
+    desk.stop()
+    pi.stop()
+
+
+async def test_sentence_of_a_phone(make_daemon: Callable[..., RunningDaemon], entered: Entered) -> None:
+    import asyncio
+
+    desk = make_daemon("desk", **reachable(), LLM_FAKE="1").start()
+    phone = await PhoneClient(desk).pair()
+    loop = asyncio.get_running_loop()
+
+    async def say() -> None:
+        await phone.is_answered(await phone.say("hello"))
+
+    await asyncio.to_thread(
+        entered,
+        "sentence of a phone",
+        lambda: asyncio.run_coroutine_threadsafe(say(), loop).result(60),
+    )
+    await phone.leave()
+
+
+def test_hatching(make_daemon: Callable[..., RunningDaemon], entered: Entered) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    daemon.post("/twins", {"name": "Rose"}, control=True)
+    egg = daemon.post("/eggs/pack", {"twin": "Rose"}, control=True).json()["packed"]["path"]
+
+    def hatch() -> None:
+        assert daemon.post("/eggs/hatch", {"path": egg}, control=True).status == 200
+
+    entered("hatching", hatch)
+
+
+def test_snapshot(make_daemon: Callable[..., RunningDaemon], entered: Entered) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    daemon.post("/twins", {"name": "Rose"}, control=True)
+
+    def snapshot() -> None:
+        assert daemon.post("/neighborhood/snapshot", {}, control=True).status == 200
+
+    entered("snapshot", snapshot)
