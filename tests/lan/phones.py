@@ -73,7 +73,8 @@ def qr_codes(rows: list[bytes]) -> list[str]:
     """Texts of the QR codes in a grey picture, row by row."""
     joined = b"".join(rows)
     picture = memoryview(joined).cast("B", (len(rows), len(rows[0])))
-    return [found.text for found in zxingcpp.read_barcodes(picture)]
+    codes = zxingcpp.read_barcodes(picture, formats=zxingcpp.BarcodeFormat.QRCode)
+    return [found.text for found in codes]  # in the squares of one, other kinds are seen now and then
 
 
 def seen_by_a_camera(page: Page) -> list[str]:

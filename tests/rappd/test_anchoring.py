@@ -167,13 +167,18 @@ def test_older_database_is_noticed(copied: RunningDaemon, tmp_path: Path) -> Non
     assert "that were signed are gone from the end" in problems(copied)
 
 
-def test_home_without_anchors_gets_its_first_at_start(copied: RunningDaemon) -> None:
+def test_home_without_anchors_gets_its_first_at_start(make_daemon: Make) -> None:
+    copied = make_daemon("copied").start()
+    copied.chat("hello")  # without a call of an agent, whose parent those versions did not write down
+    copied.stop()
     (copied.home / "anchors.db").unlink()
     with closing(
         sqlite3.connect(copied.home / "rappd.db", isolation_level=None)
     ) as db:  # as versions without anchors left it
         for table in ("database_id", "timers", "notices", "conversations", "twin_models"):
             db.execute(f"DROP TABLE {table}")
+        for column in ("events DROP COLUMN parent", "threads DROP COLUMN parent", "threads DROP COLUMN path"):
+            db.execute(f"ALTER TABLE {column}")
         db.execute("DROP TABLE anchored")
         db.execute("DROP TABLE late_titles")
         db.execute("CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT")

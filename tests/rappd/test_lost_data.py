@@ -212,10 +212,9 @@ def test_full_disk_is_not_ready_until_there_is_room(tmp_path: Path) -> None:
             assert daemon.get("/readyz").status == 200
             assert daemon.request("GET", "/peers", control=True).status == 200  # nothing starts any more
             filler = disk / "filler"
-            with filler.open("wb") as file, contextlib.suppress(OSError):
-                while True:
+            with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while True:  # without a buffer: closing the file would write what is left in it
                     file.write(b"x" * 65_536)
-                    file.flush()
 
             def turn_fails() -> bool:
                 return daemon.post("/chat", {"user_input": "x" * 100_000}).status == 503
