@@ -51,6 +51,8 @@ class Dispatcher:
         self.turns = Turns()
         self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
         """Those of callers with capabilities: other machines, programs with a token, phones."""
+        self.operations = Turns()
+        """Long operations of the owner; found by nobody who merely calls himself so."""
         self._unrecorded = UnrecordedReplies(store)
         self.passed = 0
         self.refused = 0
@@ -115,18 +117,18 @@ class Dispatcher:
 
         ``id`` is its caller's for it. ``stop``: see ``Turn``. Raises ``ConflictError`` for an id that is under way.
         """
-        if self.operation(id) is not None:
+        if self.operations.running(_OWNER, id) is not None:
             raise ConflictError("That work is under way already.", do="Give each its own id.")
 
         async def perform(turn: Turn) -> Envelope:
             return turn.envelope.reply(DONE, await work(turn.tell))
 
         asked = Envelope(id or new_id(), _OWNER, _OWNER, HELP, {})
-        return self.turns.begin(Turn(asked, caller, perform, tells=True, stop=stop))
+        return self.operations.begin(Turn(asked, caller, perform, tells=True, stop=stop))
 
     def operation(self, id: str) -> Turn | None:
         """The operation of that id that is under way."""
-        return self.turns.running(_OWNER, id)
+        return self.operations.running(_OWNER, id)
 
     def begin(self, turn: Turn) -> Turn:
         """Lets a turn run by itself, until it is over or this machine stops."""
@@ -135,8 +137,8 @@ class Dispatcher:
     async def stop(self) -> None:
         """Stops all turns; those of other machines are answered after the next start."""
         self.closing = True
-        await self.turns.close()
-        await self.guests_turns.close()
+        for turns in (self.turns, self.guests_turns, self.operations):
+            await turns.close()
 
     def _turns_of(self, caller: Caller) -> Turns:
         return self.turns if caller.caps is None else self.guests_turns

@@ -6,7 +6,6 @@ import logging
 import socket
 import struct
 from collections.abc import Awaitable, Callable
-from typing import cast
 
 import msgspec
 from aiohttp import web
@@ -153,15 +152,18 @@ def _came_from_control(request: web.Request) -> bool:
     name = transport.get_extra_info("sockname")
     if isinstance(name, tuple):
         return False
-    connection = cast(TimedRequestHandler, request.protocol)
-    if connection.is_owners:  # who connected stays the same, and so does whence that process came
+    known = request.protocol if isinstance(request.protocol, TimedRequestHandler) else None
+    if (
+        known is not None and known.is_owners
+    ):  # who connected stays the same, and so does whence that process came
         return True
     pid = _peer_pid(transport.get_extra_info("socket"))
     zygote = request.app[DAEMON].supervisor.zygote_pid
     if pid is not None and zygote and is_worker_process(pid, zygote):
         log.warning("security: worker process %s tried the control socket", pid)
         raise RefusedError("Workers may not use the control socket.", do="Ask through utils.host.")
-    connection.is_owners = bool(zygote)
+    if known is not None:
+        known.is_owners = bool(zygote)
     return True
 
 

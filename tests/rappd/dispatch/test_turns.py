@@ -173,6 +173,19 @@ async def test_guest_cannot_get_an_owners_turn_by_its_id(desk: Desk) -> None:
     assert desk.ask(id, PI) is not mine
 
 
+async def test_caller_that_calls_himself_owner_follows_no_operation(desk: Desk) -> None:
+    async def work(_: Emit) -> dict[str, Any]:
+        await desk.go.wait()
+        return {}
+
+    operation = desk.dispatcher.operate(work, OWNER, id="mine")
+    asked = Envelope("mine", "owner", DESK, HELP, {"user_input": "hello"})
+    assert desk.dispatcher.submit(asked, OWNER, session="s", named=True) is not operation
+    assert not desk.dispatcher.turns.cancel("other")
+    desk.go.set()
+    assert (await operation.reply()).verb == DONE
+
+
 async def test_turn_without_a_name_runs_with_who_waits_for_it(desk: Desk) -> None:
     waiting = asyncio.ensure_future(desk.ask(new_id(), named=False).reply())
     await desk.begun.wait()
