@@ -1,4 +1,4 @@
-"""Events of a turn: what is told of it on the way, in the order in which it happens (docs/wire.md, "Events").
+"""Events of a turn, in the order in which they happen (docs/wire.md, ``POST /chat/stream``).
 
 They are a closed union. Listeners show what they can of it, and number it.
 """

@@ -147,7 +147,7 @@ def reader_of_texts(number: int) -> Callable[[bytes], list[dict[str, Any] | None
 
 
 def read_description(answer: bytes) -> dict[str, Any]:
-    """One described file: ``{rel, agents, quarantined, failure, waits, seconds}``."""
+    """The description of a file: ``{rel, agents, quarantined, failure, waits, seconds}``."""
     return _file(_bounded(_described_alone, answer))
 
 

@@ -374,13 +374,14 @@ class Daemon:
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
+        # What waits for turns goes first: to a workflow, a timer or a phone, one that is stopped here has not failed.
         await self.coordinator.close()
+        await self.timers.close()
+        await self.tether.close()
         await self.dispatcher.stop()
         await self.anchoring.advance(
             settled=True
         )  # for the machines that get it, where turns ended since their goodbye
-        await self.timers.close()
-        await self.tether.close()
         await self.federation.close()
         await self.snapshots.close()
         await self.eggs.close()

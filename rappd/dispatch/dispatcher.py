@@ -52,7 +52,7 @@ class Dispatcher:
         self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
         """Those of callers with capabilities: other machines, programs with a token, phones."""
         self.operations = Turns()
-        """Long operations of the owner; found by nobody who merely calls himself so."""
+        """The owner's long operations and calls of other machines; no ``/chat`` finds or stops one by its id."""
         self._unrecorded = UnrecordedReplies(store)
         self.passed = 0
         self.refused = 0

@@ -1,4 +1,4 @@
-"""Turns: HELPs under way and lately answered, by who asked and their id; whoever waits for one reads its events."""
+"""Turns: HELPs under way and lately answered, by their caller and id, with their events and replies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
 
 
 class Turn:
-    """One HELP on its way to its reply, with its numbered events so far. Their numbers start at 1.
+    """A HELP on its way to its reply, with its numbered events so far. Their numbers start at 1.
 
     It runs by itself once it is begun. One that nobody begins runs with the first who waits for its reply.
     """
@@ -67,7 +67,7 @@ class Turn:
         self._changed: asyncio.Event | None = None  # made for the first who listens
 
     def begin(self) -> Turn:
-        """Runs it on a task of its own, so that it outlives whoever asked for it."""
+        """Runs it on a task of its own, so that it outlives its caller's connection."""
         assert self._task is None, "a turn begins once"
         self._task = asyncio.get_running_loop().create_task(self._work(self), name=f"turn {self.envelope.id}")
         self._task.add_done_callback(self._ended)

@@ -71,7 +71,7 @@ class CallOperations:
         id: str = "",
         stream: bool = False,
     ) -> OwnersCall:
-        """One call of the owner's, recorded and on its way. With ``stream`` its turn tells what the machine says."""
+        """A call of the owner's, recorded and on its way. With ``stream`` its turn tells what the machine says."""
         m = self._machines
         await m.available()
         if (entry := await self._legacy(selector)) is not None:
@@ -101,7 +101,7 @@ class CallOperations:
             return reply
 
         turn = Turn(placed, _OWNER, work, tells=stream)
-        return OwnersCall(m.dispatcher.begin(turn), peer.name, time.monotonic())
+        return OwnersCall(m.dispatcher.operations.begin(turn), peer.name, time.monotonic())
 
     async def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
         """A call as it stands in the record, on a thread of its own: committed, and so it may be sent.
@@ -237,7 +237,7 @@ class CallOperations:
             await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
             return reply
 
-        turn = m.dispatcher.begin(Turn(placed, _OWNER, work))
+        turn = m.dispatcher.operations.begin(Turn(placed, _OWNER, work))
         return OwnersCall(turn, name, time.monotonic(), is_legacy=True)
 
     async def ask_published(self, entry: Entry, asked: Envelope, *, wait: float) -> str:
@@ -282,7 +282,7 @@ class CallOperations:
 
 @dataclass(frozen=True, slots=True)
 class OwnersCall:
-    """A call of the owner's: its turn, which goes on whoever waits for it, and how its reply is shown."""
+    """A call of the owner's: its turn, which goes on when its caller disconnects, and how its reply is shown."""
 
     turn: Turn
     peer: str

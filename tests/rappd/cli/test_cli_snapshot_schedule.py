@@ -45,6 +45,19 @@ def miss_and_run(daemon: RunningDaemon, days: int = 3) -> Any:
     return scheduled(daemon)
 
 
+def begins_and_lasts(idle: RunningDaemon, stick: Path) -> None:
+    """Starts the daemon with a scheduled snapshot due that takes a while."""
+    idle.start()
+    idle.cli("neighborhood", "schedule", "every", "6", "hours")
+    idle.stop()
+    with closing(sqlite3.connect(idle.home / "rappd.db")) as store, store:
+        store.execute("UPDATE timers SET next = next - ?", (86_400,))
+    [twin] = [path for path in (stick / "twins").iterdir() if path.name[0] != "."]
+    for number in range(2000):  # so that it lasts
+        (twin / f"note{number}.md").write_text("x")
+    idle.start()
+
+
 def ended(daemon: RunningDaemon) -> float:
     """The end of the last run. Screens have whole seconds, and two runs may end in one."""
     with closing(sqlite3.connect(daemon.home / "rappd.db")) as store:
@@ -135,15 +148,7 @@ def test_failed_schedule_stays_visible_until_one_succeeds(idle: RunningDaemon, s
 
 
 def test_scheduled_snapshot_is_shown_while_it_is_under_way(idle: RunningDaemon, stick: Path) -> None:
-    idle.start()
-    idle.cli("neighborhood", "schedule", "every", "6", "hours")
-    idle.stop()
-    with closing(sqlite3.connect(idle.home / "rappd.db")) as store, store:
-        store.execute("UPDATE timers SET next = next - ?", (86_400,))
-    [twin] = [path for path in (stick / "twins").iterdir() if path.name[0] != "."]
-    for number in range(2000):  # so that it lasts
-        (twin / f"note{number}.md").write_text("x")
-    idle.start()
+    begins_and_lasts(idle, stick)
     seen: list[dict[str, Any]] = []
 
     def looked() -> bool:
@@ -155,3 +160,16 @@ def test_scheduled_snapshot_is_shown_while_it_is_under_way(idle: RunningDaemon, 
     idle.wait_for(looked, 60, "the scheduled snapshot")
     assert {work["kind"] for work in seen} == {"snapshot"}
     assert idle.get("/neighborhood/work", control=True).json()["work"] is None
+
+
+def test_stop_during_a_scheduled_snapshot_is_no_failure_and_it_stays_due(
+    idle: RunningDaemon, stick: Path
+) -> None:
+    begins_and_lasts(idle, stick)
+    idle.wait_for(lambda: idle.get("/neighborhood/work", control=True).json()["work"], 30, "the snapshot")
+    idle.stop()
+    with closing(sqlite3.connect(idle.home / "rappd.db")) as store:
+        assert store.execute("SELECT outcome, last, next < unixepoch() FROM timers").fetchall() == [
+            ("", 0, 1)
+        ]
+        assert store.execute("SELECT count(*) FROM notices").fetchone() == (0,)

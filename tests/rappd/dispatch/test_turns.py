@@ -179,9 +179,9 @@ async def test_caller_that_calls_himself_owner_follows_no_operation(desk: Desk) 
         return {}
 
     operation = desk.dispatcher.operate(work, OWNER, id="mine")
+    assert not desk.dispatcher.turns.cancel("mine"), "as /chat/cancel does"
     asked = Envelope("mine", "owner", DESK, HELP, {"user_input": "hello"})
     assert desk.dispatcher.submit(asked, OWNER, session="s", named=True) is not operation
-    assert not desk.dispatcher.turns.cancel("other")
     desk.go.set()
     assert (await operation.reply()).verb == DONE
 
