@@ -118,6 +118,7 @@ DO = {
     "failed": "`rappd logs` says what happened.",
     "gone": "`rappd status` tells whether it still runs; the question was recorded.",
     "graph_refused": "Give each node its own name, and take circles out.",
+    "home_taken": "`rappd open`, or `rappd stop` before another start.",
     "hostile_egg": "Don't use that egg.",
     "interrupted": "Ask again if it does no harm to do it twice.",
     "key_changed": "Reinstalled? Revoke it and pair anew; else keep away.",

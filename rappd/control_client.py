@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
@@ -162,11 +163,15 @@ class ControlClient:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
+        return _UnixConnection(self._dial(self._home.socket), self._timeout)
+
+    def _dial(self, path: Path) -> socket.socket:
         until = time.monotonic() + self._timeout
         while True:
-            connection = _UnixConnection(str(self._home.socket), self._timeout)
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                connection.connect()
+                connection.settimeout(self._timeout)
+                connection.connect(str(path))
             except BlockingIOError as error:  # it has more callers than it has taken in yet
                 connection.close()
                 if time.monotonic() > until:
@@ -177,19 +182,19 @@ class ControlClient:
             except OSError as error:
                 connection.close()
                 raise NotRunningError("rappd isn't running here.", do="rappd start") from error
+            except BaseException:
+                connection.close()
+                raise
             else:
                 return connection
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
+    auto_open = 0
 
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+    def __init__(self, connected: socket.socket, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.sock = connected
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

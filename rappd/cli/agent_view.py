@@ -24,7 +24,6 @@ from rappd.cli.formatting import sentence
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
-from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, RefusedError
 
 _YOURS = "yours"
@@ -32,14 +31,11 @@ _FIX = "fix and save; it reloads by itself"
 _SHARED = "(serves everybody in one process)"
 
 
-def agent_rows(home: Home, daemon: ControlClient) -> list[dict[str, Any]]:
-    """One row per agent, and one per file that yields none."""
-    if daemon.running():
-        return [card for file in daemon.get("/agents")["files"] for card in file["cards"]]
-    from rappd.cli.standalone import list_agents
-
+def agent_rows(home: ControlClient, base_path: str = "") -> list[dict[str, Any]]:
+    """One row per agent, and one per file that yields none. ``base_path``: the path of a twin, "" for the brainstem."""
     with progress() as line:
-        return list_agents(home, line)
+        line("Reading agent files…")
+        return [card for file in home.get(f"{base_path}/agents")["files"] for card in file["cards"]]
 
 
 def show_rows(rows: list[dict[str, Any]]) -> None:
@@ -143,28 +139,19 @@ def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 _NAMES = 25  # columns for a test's name
 
 
-def run_tests(home: Home, name: str) -> list[dict[str, Any]]:
-    """Outcomes of the tests over an agent (by its name or its file's) or a file (by its path).
-
-    A running daemon tests what it serves; whatever else is tested in workers started for it.
-    """
-    from rappd.cli.standalone import test_agent, test_file, workspace_of
-    from rappd.settings.load import Settings
-
+def run_tests(home: ControlClient, folder: Path, name: str) -> list[dict[str, Any]]:
+    """Outcomes of the tests over an agent (by its name or that of its file in ``folder``) or a file (by its path)."""
     path = Path(name)
-    daemon = ControlClient(home, timeout=120)
     with progress() as line:
         line(f"Testing {name}…")
         if name.endswith(".py") and path.is_file():
-            return test_file(home, path, line)
-        if not daemon.running():
-            return test_agent(home, name, line)
-        rows = agent_rows(home, daemon)
-        agent = agent_of(rows, name)
-        if agent:
-            tests: list[dict[str, Any]] = daemon.post("/agents/test", {"agent": agent})["tests"]
-            return tests
-        return test_file(home, workspace_of(home, Settings.load(home)).agents / file_of(rows, name), line)
+            body = {"path": str(path.absolute())}
+        else:
+            rows = agent_rows(home)
+            agent = agent_of(rows, name)
+            body = {"agent": agent} if agent else {"path": str(folder / file_of(rows, name))}
+        tests: list[dict[str, Any]] = home.post("/agents/test", body)["tests"]
+        return tests
 
 
 def failed(test: dict[str, Any]) -> bool:

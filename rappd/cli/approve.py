@@ -11,8 +11,8 @@ import click
 from rappd.cli.agent_view import agent_rows, file_in, file_of
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
+from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
-from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
 if TYPE_CHECKING:
@@ -57,17 +57,12 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
         return
     whose = _whose(home, twin)
     approving = _approving(home, whose, names)
-    daemon = ControlClient(home)
-    if daemon.running():
-        done = [
-            daemon.post(
-                f"{whose.base_path}/agents/approve",
-                {"filename": path, "sha256": held.sha256 if held else ""},
-            )
-            for path, held in approving
-        ]
-    else:
-        done = [_approve_here(home, whose.workspace, path, held) for path, held in approving]
+    done = [
+        HomeClient(home).post(
+            f"{whose.base_path}/agents/approve", {"filename": path, "sha256": held.sha256 if held else ""}
+        )
+        for path, held in approving
+    ]
     if as_json:
         print_json({"agent": done[0], "approved": done})
         return
@@ -90,28 +85,9 @@ def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[
 
 
 def _unheld(home: Home, whose: _Whose, name: str) -> str:
-    daemon = ControlClient(home)
     if file := file_in(whose.workspace.agents, name):
         return file
-    if not whose.key:
-        return file_of(agent_rows(home, daemon), name)
-    files = daemon.get(f"{whose.base_path}/agents")["files"] if daemon.running() else []
-    return file_of([card for one in files for card in one["cards"]], name)
-
-
-def _approve_here(
-    home: Home, workspace: Workspace, path: str, held: QuarantinedFile | None
-) -> dict[str, Any]:
-    from twins.workspace.agent_files import AgentFiles, sha256
-
-    if held is not None:
-        _held(home).release(held.file, held.sha256)
-        text = f"{path} is approved; it {'counts' if path == '.env' else 'runs'} from the next start on."
-        return {"status": "ok", "message": text, "file": path, "sha256": held.sha256}
-    files = AgentFiles(workspace, approvals=home.approvals)
-    digest = sha256(files.read(path))
-    files.approve(path, digest)
-    return {"status": "ok", "message": f"{path} is approved.", "file": path, "sha256": digest}
+    return file_of(agent_rows(HomeClient(home), whose.base_path), name)
 
 
 def _list(home: Home, twin: str, as_json: bool) -> None:
@@ -155,9 +131,8 @@ def _everywhere(home: Home) -> list[tuple[_Whose, QuarantinedFile]]:
 
 
 def _whose(home: Home, twin: str) -> _Whose:
-    from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
-    from rappd.settings.load import Settings
+    from rappd.settings.load import Settings, host_workspace
     from twins.workspace.listing import find
     from twins.workspace.workspace import TwinLayout
 
@@ -166,7 +141,7 @@ def _whose(home: Home, twin: str) -> _Whose:
         return _Whose(found.key, found.name, found.workspace)
     home.create()
     settings = Settings.load(home)
-    workspace = workspace_of(home, settings)
+    workspace = host_workspace(home, settings)
     workspace.create()
     return _Whose("", machine_name(home, settings.text("name")), workspace)
 

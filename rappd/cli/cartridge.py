@@ -45,12 +45,11 @@ def list_(as_json: bool) -> None:
     Those of the brainstem, and of each twin.
     """
     from rappd.cli.cartridge_view import show_shelf
-    from rappd.cli.standalone import workspace_of
     from rappd.operations.cartridge_index import CartridgeIndex
-    from rappd.settings.load import Settings
+    from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
-    found = CartridgeIndex(home, workspace_of(home, Settings.load(home))).listing()
+    found = CartridgeIndex(home, host_workspace(home, Settings.load(home))).listing()
     if as_json:
         print_json(found)
     else:

@@ -25,7 +25,7 @@ from rappd.cli.names import setting_names
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import UsageProblemError
+from rappd.errors import NotRunningError, UsageProblemError
 from rappd.settings.load import Settings, Value, check
 from rappd.settings.registry import Setting
 from rappd.settings.validation import doubts
@@ -71,10 +71,7 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
     setting = write(home, name, text)
     effective = Settings.load(home).value(setting.name)
     where = home.env_file if setting.secret else home.config
-    daemon = ControlClient(home)
-    running = daemon.running()
-    if running:
-        daemon.post("/settings/reload")
+    running = _reloaded(home)
     if as_json:
         print_json({"setting": {**_row(effective), "file": str(where)}})
     else:
@@ -99,10 +96,7 @@ def unset(name: str, as_json: bool) -> None:
     home = Home.here()
     setting, files = take_out(home, name)
     effective = Settings.load(home).value(setting.name)
-    daemon = ControlClient(home)
-    running = bool(files) and daemon.running()
-    if running:
-        daemon.post("/settings/reload")
+    running = bool(files) and _reloaded(home)
     if as_json:
         print_json({"setting": {**_row(effective), "removed_from": files}})
         return
@@ -123,6 +117,15 @@ def path(as_json: bool) -> None:
         print_json({"path": found})
     else:
         print_out(found)
+
+
+def _reloaded(home: Home) -> bool:
+    """Lets a running daemon take the settings over; False where none runs."""
+    try:
+        ControlClient(home).post("/settings/reload")
+    except NotRunningError:
+        return False
+    return True
 
 
 def _all(values: list[Value]) -> None:

@@ -11,12 +11,12 @@ import click
 
 from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
-from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched_by_daemon
+from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched
 from rappd.cli.estate_view import show_hatched_members
 from rappd.cli.formatting import ago, count, tilde
+from rappd.cli.home_client import HomeClient
 from rappd.cli.neighborhood_restore import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 from rappd.cli.tables import table
-from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import RefusedError
 
@@ -88,18 +88,9 @@ def hatch(
         if egg_is_snapshot(path):
             given = as_written(overwrite, no_memory=no_memory)
             return hatch_snapshot(str(path), given, yes=yes, as_json=as_json)
-        daemon = ControlClient(Home.here(), timeout=3600)
-        if daemon.running():
-            body = {"path": str(path), "overwrite": chosen, "source": file.name}
-            found = hatched_by_daemon(daemon, body, f"Hatching {file.name}", as_json=as_json)
-        else:
-            with (
-                cancelled_by_interrupt(as_json=as_json) as cancellation,
-                bar(f"Hatching {file.name}") as told,
-            ):
-                found = verbs.hatch(
-                    path, overwrite=chosen, source=file.name, progress=told, cancellation=cancellation
-                )
+        body = {"path": str(path), "overwrite": chosen, "source": file.name}
+        home = HomeClient(Home.here(), timeout=3600)
+        found = hatched(home, body, f"Hatching {file.name}", as_json=as_json)
     if as_json:
         print_json(found)
     else:
@@ -161,11 +152,8 @@ def hatchings(as_json: bool) -> None:
 @JSON
 def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
     """Undo a HATCHING: what it replaced comes back, what it brought goes."""
-    daemon = ControlClient(Home.here(), timeout=3600)
-    if daemon.running():
-        found = daemon.post("/eggs/rollback", {"receipt": hatching, "even_if_changed": even_if_changed})
-    else:
-        found = verbs_here().rollback(hatching, even_if_changed=even_if_changed)
+    home = HomeClient(Home.here(), timeout=3600)
+    found = home.post("/eggs/rollback", {"receipt": hatching, "even_if_changed": even_if_changed})
     if as_json:
         print_json(found)
         return

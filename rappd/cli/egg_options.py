@@ -107,10 +107,9 @@ def registry_at(given: Path | None) -> Path:
 def verbs_here(*, writes: bool = True) -> EggOperations:
     """The verbs on this home's eggs, whether a daemon runs or not. Without ``writes`` not even a key is made."""
     from envelopes.identity.keys import IdentityKey
-    from rappd.cli.standalone import workspace_of
     from rappd.daemon.home import machine_name
     from rappd.operations.eggs import EggOperations
-    from rappd.settings.load import Settings
+    from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
     if writes:
@@ -118,7 +117,7 @@ def verbs_here(*, writes: bool = True) -> EggOperations:
     settings = Settings.load(home)
     key = home.identity() if writes or home.has_identity() else IdentityKey.generate()
     return EggOperations(
-        home, workspace_of(home, settings), key, machine=machine_name(home, settings.text("name"))
+        home, host_workspace(home, settings), key, machine=machine_name(home, settings.text("name"))
     )
 
 

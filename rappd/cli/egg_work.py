@@ -71,14 +71,12 @@ def cancelled_by_interrupt(*, as_json: bool) -> Iterator[Cancellation]:
             print_status("note", str(late), late.do, stream=sys.stderr)
 
 
-def hatched_by_daemon(
-    daemon: ControlClient, body: dict[str, Any], what: str, *, as_json: bool
-) -> dict[str, Any]:
+def hatched(home: ControlClient, body: dict[str, Any], what: str, *, as_json: bool) -> dict[str, Any]:
     """The answer of ``POST /eggs/hatch``. Ctrl-C cancels it there; then the command ends with 130."""
     work = str(uuid.uuid4())
     try:
         with bar(what) as told:
-            for event in daemon.events("/eggs/hatch", {**body, "work": work}, accept="text/event-stream"):
+            for event in home.events("/eggs/hatch", {**body, "work": work}, accept="text/event-stream"):
                 if event["type"] == "progress":
                     told(event["phase"], event["done"], event["whole"])
                 elif event["type"] == "done":
@@ -88,7 +86,7 @@ def hatched_by_daemon(
                     raise ResponseError(refusal, event["status"])
     except KeyboardInterrupt:
         try:
-            daemon.post("/eggs/cancel", {"work": work})
+            home.post("/eggs/cancel", {"work": work})
         except ReportableError as problem:
             _end(problem, as_json=as_json)
         _end(WorkCancelledError(), as_json=as_json)

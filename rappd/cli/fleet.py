@@ -11,24 +11,22 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import count
+from rappd.cli.home_client import HomeClient
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.cli.twin_client import Answer, ask
-from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
-    from rappd.operations.fleet import FleetOperations
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
-    from rappd.operations.twins import TwinOperations
+    pass
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PARTIAL = 7
 _NAMES = 8
 _STATUS_SECONDS = 20.0
 _ARCHIVE_SECONDS = 60.0
+_MORE_SECONDS = 600.0  # twins here may be large, and nothing of this machine has a limit
 _STATES = {"awake": "running"}
 
 
@@ -52,13 +50,11 @@ def _timeout(usual: float) -> Callable[[_Command], _Command]:
 @JSON
 def status(timeout: float, as_json: bool) -> int:
     """Ask every machine how it is: health, version, disk, twins, last restorable snapshot. Nothing is written."""
-
-    async def here(verbs: FleetOperations) -> Answer:
-        return await verbs.status(seconds=timeout)
-
     with progress() as line:
         line("Asking all machines…")
-        found = _asked(lambda daemon: daemon.get(f"/fleet?timeout={timeout}"), here, reads=True)
+        found = HomeClient(Home.here(), reads=True, timeout=timeout + _MORE_SECONDS).get(
+            f"/fleet?timeout={timeout}"
+        )
     rows = found["fleet"]
     if as_json:
         print_json(found)
@@ -92,14 +88,10 @@ def archive_estate(
     matching = Selection.from_options(clauses).as_filter()
     body = {"filter": matching, "confirm": confirm, "here": here, "reason": reason, "timeout": timeout}
 
-    async def on_disk(verbs: FleetOperations) -> Answer:
-        return await verbs.archive_estate(
-            matching, confirm=confirm, reason=reason, here_only=here, seconds=timeout
-        )
-
     with progress() as line:
         line("Asking all machines…")
-        found = _asked(lambda daemon: daemon.post("/fleet/archive_estate", body), on_disk, reads=not confirm)
+        home = HomeClient(Home.here(), reads=not confirm, timeout=timeout + _MORE_SECONDS)
+        found = home.post("/fleet/archive_estate", body)
     if as_json:
         print_json(found)
     else:
@@ -107,36 +99,6 @@ def archive_estate(
     if found["ok"]:
         return 0
     return _PARTIAL if any(_did(row) for row in found["per_peer"]) else 1
-
-
-def _asked(with_daemon: Any, on_disk: Any, *, reads: bool) -> Answer:
-    """The answer of the daemon; without one, of operations in this process."""
-    is_running = ControlClient(Home.here()).running()
-    members = None if is_running else _members_here()
-
-    async def alone(twins: TwinOperations) -> Answer:
-        from rappd.daemon.home import machine_name
-        from rappd.operations.fleet import FleetOperations
-        from rappd.operations.fleet_twins import StandaloneTwins
-        from rappd.settings.load import Settings
-
-        async def known() -> NeighborhoodMembers:
-            assert members is not None
-            return members
-
-        home = Home.here()
-        name = machine_name(home, Settings.load(home).text("name"))
-        verbs = FleetOperations(home.root, name, known, StandaloneTwins(twins), is_running=False)
-        found: Answer = await on_disk(verbs)
-        return found
-
-    return ask(with_daemon, alone, reads=reads)
-
-
-def _members_here() -> NeighborhoodMembers:
-    from rappd.cli.neighborhood_home import members_here
-
-    return members_here()
 
 
 def _did(row: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from envelopes.errors import ReportableError
 from rappd.cli.console import strip_control
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.errors import NotRunningError
 
 _SECONDS = 2.0
 _MOST_THREADS = 50
@@ -72,17 +73,16 @@ def setting_names() -> Iterable[tuple[str, str]]:
 def agent_names() -> Iterable[tuple[str, str]]:
     """Agents of a running daemon; while none runs, the files of yours."""
     home = Home.here()
-    daemon = ControlClient(home, timeout=_SECONDS)
-    if daemon.running():
-        cards = (card for file in daemon.get("/agents")["files"] for card in file["cards"])
-        return [(card["name"], "") for card in cards if card["name"]]
-    from agents.storage.safe_fs import SafeTree
-    from rappd.cli.standalone import workspace_of
-    from rappd.settings.load import Settings
+    try:
+        files = ControlClient(home, timeout=_SECONDS).get("/agents")["files"]
+    except NotRunningError:
+        from agents.storage.safe_fs import SafeTree
+        from rappd.settings.load import Settings, host_workspace
 
-    folder = workspace_of(home, Settings.load(home)).agents
-    files = SafeTree(folder).files((), lambda found: found.endswith("_agent.py"), lambda _: True)
-    return [(path, "") for path, _ in files]
+        folder = host_workspace(home, Settings.load(home)).agents
+        found = SafeTree(folder).files((), lambda path: path.endswith("_agent.py"), lambda _: True)
+        return [(path, "") for path, _ in found]
+    return [(card["name"], "") for file in files for card in file["cards"] if card["name"]]
 
 
 @_names
@@ -99,15 +99,8 @@ def twin_names() -> Iterable[tuple[str, str]]:
 
 @_names
 def peer_names() -> Iterable[tuple[str, str]]:
-    """Paired machines and published brainstems."""
-    home = Home.here()
-    daemon = ControlClient(home, timeout=_SECONDS)
-    if daemon.running():
-        rows = daemon.get("/peers")["peers"]
-    else:
-        from rappd.cli.peers_offline import peers_on_disk
-
-        rows = peers_on_disk(home)["peers"]
+    """Paired machines and published brainstems, as a running daemon knows them."""
+    rows = ControlClient(Home.here(), timeout=_SECONDS).get("/peers")["peers"]
     return [(row["name"], row.get("presence", "")) for row in rows if row["paired"] or row.get("legacy")]
 
 

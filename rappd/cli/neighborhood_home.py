@@ -9,8 +9,10 @@ import click
 
 from rappd.cli.console import interactive, strip_control
 from rappd.cli.egg_options import verbs_here
+from rappd.cli.home_client import HomeClient
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home, machine_name
+from rappd.errors import NotRunningError
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock
@@ -21,23 +23,24 @@ if TYPE_CHECKING:
 
 def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
     """The operations on this home's snapshots. Without ``writes`` the home stays as it is."""
-    from rappd.cli.standalone import workspace_of
     from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-    from rappd.settings.load import Settings
+    from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
     eggs = verbs_here(writes=writes)
-    settings, daemon = Settings.load(home), ControlClient(home)
-    is_running = daemon.running()
-    said = daemon.get("/operator/status") if is_running else {}  # it may have been started with another name
+    settings = Settings.load(home)
+    try:
+        said = ControlClient(home).get("/operator/status")  # it may have been started with another name
+    except NotRunningError:
+        said = {}
     return NeighborhoodSnapshots(
         home,
-        workspace_of(home, settings),
+        host_workspace(home, settings),
         eggs,
         machine=said.get("name") or machine_name(home, settings.text("name")),
         url=f"http://127.0.0.1:{said.get('port') or settings.text('port')}",
         model=settings.text("provider.model"),
-        is_running=is_running,
+        is_running=bool(said),
     )
 
 
@@ -47,14 +50,7 @@ def members_here() -> NeighborhoodMembers:
     from rappd.settings.load import Settings
 
     home = Home.here()
-    daemon = ControlClient(home)
-    if daemon.running():
-        listing = daemon.get("/peers")
-    else:
-        from rappd.cli.peers_offline import peers_on_disk
-
-        listing = peers_on_disk(home)
-    return NeighborhoodMembers.of(home, Settings.load(home), listing)
+    return NeighborhoodMembers.of(home, Settings.load(home), HomeClient(home, reads=True).get("/peers"))
 
 
 def ask_for_tokens(here: NeighborhoodMembers, names: Sequence[str] = ()) -> None:

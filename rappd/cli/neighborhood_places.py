@@ -15,6 +15,7 @@ import click
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import JSON, egg_at, secrets_listed
 from rappd.cli.formatting import count, tilde
+from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
 from rappd.cli.place_home import places_here
 from rappd.cli.tables import table
@@ -30,8 +31,7 @@ _PUBLISHED = {"neighborhood": "paired members may call it", "public": "every pai
 @JSON
 def list_(as_json: bool) -> None:
     """List the shared places (neighborhoods) that you joined, and those that lie here as data."""
-    daemon = ControlClient(Home.here())
-    found = daemon.get("/neighborhoods") if daemon.running() else places_here(writes=False).listing()
+    found = HomeClient(Home.here(), reads=True).get("/neighborhoods")
     if as_json:
         print_json(found)
         return
@@ -62,11 +62,7 @@ def list_(as_json: bool) -> None:
 @JSON
 def create(name: str, about: str, as_json: bool) -> None:
     """Create the shared place (neighborhood) NAME; you are its first member."""
-    daemon = ControlClient(Home.here())
-    if daemon.running():
-        found = daemon.post("/neighborhoods", {"name": name, "about": about})
-    else:
-        found = places_here().create(name, about)
+    found = HomeClient(Home.here()).post("/neighborhoods", {"name": name, "about": about})
     if _told(found, as_json):
         _onward("rappd neighborhood invite", name)
 
@@ -76,11 +72,7 @@ def create(name: str, about: str, as_json: bool) -> None:
 @JSON
 def show(name: str, as_json: bool) -> None:
     """Show one neighborhood: members with presence, what they share, what you published."""
-    daemon = ControlClient(Home.here())
-    if daemon.running():
-        found = daemon.get(f"/neighborhoods/{quote(name, safe='')}")
-    else:
-        found = places_here(writes=False).show(name, _peers())
+    found = HomeClient(Home.here(), reads=True).get(f"/neighborhoods/{quote(name, safe='')}")
     if as_json:
         print_json(found)
         return
@@ -123,12 +115,8 @@ def show(name: str, as_json: bool) -> None:
 def invite(name: str, peer: str, days: int, output: str, as_json: bool) -> None:
     """Write an invite to NAME into a file. It gives no rights; a machine has to be paired as well."""
     into = str(Path(output).expanduser().absolute()) if output else ""
-    daemon = ControlClient(Home.here())
-    if daemon.running():
-        body = {"peer": peer, "days": days, "into": into}
-        found = daemon.post(f"/neighborhoods/{quote(name, safe='')}/invite", body)
-    else:
-        found = places_here().invite(name, into=into, days=days, peer=_peer(peer) if peer else None)
+    body = {"peer": peer, "days": days, "into": into}
+    found = HomeClient(Home.here()).post(f"/neighborhoods/{quote(name, safe='')}/invite", body)
     if _told(found, as_json) and peer:
         _onward("rappd egg send", found["invite"]["path"], peer)
 
@@ -140,11 +128,8 @@ def join(file: str, as_json: bool) -> None:
     """Join by the invite or egg FILE, or a neighborhood that lies here, by its name."""
     path = Path(file).expanduser()
     given = str(egg_at(path).absolute()) if path.is_file() else ""
-    daemon = ControlClient(Home.here())
-    if daemon.running():
-        found = daemon.post("/neighborhoods/join", {"path": given} if given else {"name": file})
-    else:
-        found = places_here().join(given or file)
+    body = {"path": given} if given else {"name": file}
+    found = HomeClient(Home.here()).post("/neighborhoods/join", body)
     if _told(found, as_json):
         _onward("rappd neighborhood show", found["neighborhood"]["name"])
 
@@ -154,11 +139,7 @@ def join(file: str, as_json: bool) -> None:
 @JSON
 def leave(name: str, as_json: bool) -> None:
     """Leave NAME. What you published in it ends at once; its files are set aside."""
-    daemon = ControlClient(Home.here())
-    if daemon.running():
-        found = daemon.post(f"/neighborhoods/{quote(name, safe='')}/leave", {})
-    else:
-        found = places_here().leave(name)
+    found = HomeClient(Home.here()).post(f"/neighborhoods/{quote(name, safe='')}/leave", {})
     if _told(found, as_json):
         print_out(f"  Its files lie in {tilde(found['left']['aside'])}")
 
@@ -209,21 +190,6 @@ def pack(name: str, output: str, allow: tuple[str, ...], force: bool, as_json: b
     print_out(f"  {tilde(done['path'])}")
     for one in done["left_out"]:
         print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
-
-
-def _peers() -> dict[str, Any]:
-    from rappd.cli.peers_offline import peers_on_disk
-
-    return {row["fingerprint"]: row for row in peers_on_disk(Home.here())["peers"] if row["paired"]}
-
-
-def _peer(name: str) -> dict[str, Any]:
-    from neighborhoods.errors import NoSuchPeerError
-
-    rows = [row for row in _peers().values() if name.lower() in (row["name"], row["fingerprint"])]
-    if not rows:
-        raise NoSuchPeerError(f'No peer "{name[:60]}".', do="rappd peers list")
-    return dict(rows[0])
 
 
 def _told(found: dict[str, Any], as_json: bool) -> bool:

@@ -11,10 +11,10 @@ import click
 
 from rappd.cli.console import interactive, print_json, print_out
 from rappd.cli.egg_options import JSON, egg_at
+from rappd.cli.home_client import HomeClient
 from rappd.cli.neighborhood_home import snapshots_here, ways_here
 from rappd.cli.neighborhood_view import show_open_calls, show_restore_plan, show_restored, show_way_on
 from rappd.cli.progress import progress
-from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from twins.errors import UnconfirmedError
@@ -98,6 +98,7 @@ def hatch_snapshot(
 
     verbs, options = snapshots_here(), _options(given)
     path = _path(verbs.folder.find(file))
+    here = _LocalPart(path, given)
     if not approved and not yes:
         ways = ways_here()
         with progress() as line:
@@ -115,7 +116,6 @@ def hatch_snapshot(
                 print_out("Nothing was written.")
                 return 0
         approved = planned["digest"]
-    here = _LocalPart(path, given)
     with progress() as line:
         line(f"Reading {path.name}…")
 
@@ -128,7 +128,7 @@ def hatch_snapshot(
                 options,
                 ways_here(),
                 approved=approved,
-                local=here.hatch if here.has_daemon else None,
+                local=here.hatch,
                 tell=tell,
             )
         )
@@ -169,12 +169,12 @@ def _path(found: Path) -> Path:
 
 
 class _LocalPart:
-    """This machine's part, hatched by its daemon where one runs. ``open_calls``: the calls that came back with it."""
+    """This machine's part. ``open_calls``: the calls that came back with it."""
 
     def __init__(self, path: Path, options: dict[str, Any]) -> None:
-        self._daemon = ControlClient(Home.here(), timeout=3600)
+        self._here = HomeClient(Home.here(), timeout=3600)
+        self._here.open()  # the plan is made of a home that is as it will be then
         self._path, self._options = path, options
-        self.has_daemon = self._daemon.running()
         self.open_calls = 0
 
     async def hatch(self, digest: str) -> LocalResult:
@@ -184,6 +184,6 @@ class _LocalPart:
         from neighborhoods.snapshot.hatch import LocalResult
 
         body = {"path": str(self._path), "options": self._options, "approved": digest}
-        found = await asyncio.to_thread(self._daemon.post, "/neighborhood/hatch", body)
+        found = await asyncio.to_thread(self._here.post, "/neighborhood/hatch", body)
         self.open_calls = int(found.get("open_calls", 0))
         return msgspec.convert(found["hatched"], LocalResult)

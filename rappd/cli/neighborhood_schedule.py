@@ -10,6 +10,7 @@ import click
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import count
+from rappd.cli.home_client import HomeClient
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
@@ -44,14 +45,10 @@ def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json:
 
 def schedule_here() -> dict[str, Any] | None:
     """The schedule of this home, with the daemon up or down. Raises ``StoreError``."""
-    from time import time
-
-    from rappd.sessions.schedule.snapshot_timer import schedule_view
-    from rappd.store.timer_table import read_timers
-
-    home = Home.here()
-    now = None if ControlClient(home).running() else time()
-    return schedule_view(read_timers(home.database), now=now)
+    found: dict[str, Any] | None = HomeClient(Home.here(), reads=True).get("/neighborhood/schedule")[
+        "schedule"
+    ]
+    return found
 
 
 def show_schedule(found: dict[str, Any] | None) -> None:

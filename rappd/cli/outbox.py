@@ -21,6 +21,7 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import ago, count
+from rappd.cli.home_client import HomeClient
 from rappd.cli.peer_view import trouble_of
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
@@ -51,15 +52,8 @@ def outbox() -> None:
 @_JSON
 def list_(everything: bool, as_json: bool) -> None:
     """List what waits, then recent results."""
-    home = Home.here()
-    daemon = ControlClient(home)
-    running = daemon.running()
-    if running:
-        found = daemon.get("/outbox?restored=1")
-    else:
-        from rappd.cli.peers_offline import outbox_on_disk
-
-        found = outbox_on_disk(home)
+    home = HomeClient(Home.here(), reads=True)
+    found = home.get("/outbox?restored=1")
     if as_json:
         print_json(found)
         return
@@ -69,8 +63,9 @@ def list_(everything: bool, as_json: bool) -> None:
     recent = [row for row in over if time.time() - row["created"] < _RECENT_SECONDS][-_RECENT_ROWS:]
     shown = [*waiting, *(over if everything else recent)]
     if shown:
-        here = _here(daemon) if running else set()
-        _show(shown, rows, here, running=running)
+        peers = home.get("/peers")
+        here = {row["fingerprint"] for row in peers["peers"] if row["presence"] == "here"}
+        _show(shown, rows, here, running=peers["self"].get("running", True))
     else:
         print_out("Nothing waits for another machine.")
     hidden = len(rows) - len(shown)
@@ -174,11 +169,6 @@ def _expires(row: Row, now: float) -> str:
 
 def _span(seconds: float) -> str:
     return ago(seconds).removesuffix(" ago")
-
-
-def _here(daemon: ControlClient) -> set[str]:
-    rows = daemon.get("/peers")["peers"]
-    return {row["fingerprint"] for row in rows if row["presence"] == "here"}
 
 
 def _starts(ids: Iterable[str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
+from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
 from rappd.cli.pairing import pair
 from rappd.cli.peer_view import called, may_here, show_peer, show_peers
@@ -46,14 +47,7 @@ def peers() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """Paired machines, found ones, and who asks to be paired."""
-    home = Home.here()
-    daemon = ControlClient(home)
-    if daemon.running():
-        found = daemon.get("/peers")
-    else:
-        from rappd.cli.peers_offline import peers_on_disk
-
-        found = peers_on_disk(home)
+    found = HomeClient(Home.here(), reads=True).get("/peers")
     if as_json:
         print_json(found)
     else:
@@ -65,14 +59,7 @@ def list_(as_json: bool) -> None:
 @_JSON
 def show(peer: str, as_json: bool) -> None:
     """One peer: how it is, what it may do here, what may be used of it."""
-    home = Home.here()
-    daemon = ControlClient(home)
-    if daemon.running():
-        found = daemon.get(path_of(peer))
-    else:
-        from rappd.cli.peers_offline import peer_on_disk
-
-        found = peer_on_disk(home, peer)
+    found = HomeClient(Home.here(), reads=True).get(path_of(peer))
     if as_json:
         print_json(found)
     else:

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 def estate_here(*, writes: bool = True) -> EstateOperations:
     """The operations on this home's estate, whether a daemon runs or not."""
-    from rappd.cli.standalone import workspace_of
     from rappd.operations.estate import EstateOperations
-    from rappd.settings.load import Settings
+    from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
     if writes:
@@ -24,7 +23,7 @@ def estate_here(*, writes: bool = True) -> EstateOperations:
     settings = Settings.load(home)
     return EstateOperations(
         home,
-        workspace_of(home, settings),
+        host_workspace(home, settings),
         machine=machine_name(home, settings.text("name")),
         github=settings.text("estate.github"),
         private_pointer=settings.text("estate.private"),
@@ -34,15 +33,14 @@ def estate_here(*, writes: bool = True) -> EstateOperations:
 def places_here(*, writes: bool = True) -> PlaceOperations:
     """The operations on this home's neighborhoods, whether a daemon runs or not."""
     from neighborhoods.places.memberships import Memberships
-    from rappd.cli.standalone import workspace_of
     from rappd.operations.places import PlaceOperations
-    from rappd.settings.load import Settings
+    from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
     settings = Settings.load(home)
     return PlaceOperations(
         home,
-        workspace_of(home, settings),
+        host_workspace(home, settings),
         verbs_here(writes=writes),
         estate_here(writes=writes),
         Memberships(home.root),

@@ -12,6 +12,7 @@ from rappd.cli.egg_options import egg_at, secrets_listed, verbs_here
 from rappd.cli.formatting import count, tilde
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.errors import NotRunningError
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 8
@@ -55,10 +56,10 @@ def taken_in(daemon: ControlClient, file: Path) -> dict[str, Any]:
 def open_egg(file: Path, *, browser: bool, as_json: bool) -> None:
     """Checks a session egg and says what is in it, and where it can be replayed."""
     daemon = ControlClient(Home.here())
-    if daemon.running():
+    try:
         egg = taken_in(daemon, file)
         egg["url"] = f"{daemon.post('/operator/key')['url']}&go=chat/replay/{egg['id']}"
-    else:
+    except NotRunningError:  # what is in it can be told all the same
         from rappd.sessions.session_replay import described
         from twins.eggs.readers.sessions import read_session
 

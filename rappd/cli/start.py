@@ -40,7 +40,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     home.require_usable()
     settings = Settings.load(home)
     refuse_unfit(settings)
-    first = not home.has_identity()
+    first = not home.has_served()
     home.create()
     if detach:
         _detach(home)

@@ -25,6 +25,7 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import ago
+from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -70,9 +71,7 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """List issued tokens, the latest first."""
-    home = Home.here()
-    daemon = ControlClient(home)
-    found = daemon.get("/tokens") if daemon.running() else _on_disk(home)
+    found = HomeClient(Home.here(), reads=True).get("/tokens")
     if as_json:
         print_json(found)
         return
@@ -121,12 +120,6 @@ def _one(rows: list[Row], wanted: str) -> Row:
         some = ", ".join(_short(row) for row in found[:4])
         raise AmbiguousError(f'"{wanted[:60]}" has several: {some}.', do="Give the ID.")
     return found[0]
-
-
-def _on_disk(home: Home) -> Row:
-    from rappd.cli.peers_offline import tokens_on_disk
-
-    return tokens_on_disk(home)
 
 
 def _short(row: Row) -> str:

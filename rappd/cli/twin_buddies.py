@@ -8,7 +8,7 @@ import click
 
 from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, ask, path_of
+from rappd.cli.twin_client import Answer, client, path_of
 from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -90,7 +90,7 @@ def recall(name: str, words: str, as_json: bool) -> int:
 @_JSON
 def status(name: str, as_json: bool) -> int:
     """Show how a buddy is: stage, mood, energy, experience."""
-    found = ask(lambda daemon: daemon.get(path_of(name, "buddy")), lambda verbs: verbs.buddies.status(name))
+    found = client().get(path_of(name, "buddy"))
     return _tell(found, as_json)
 
 
@@ -99,10 +99,7 @@ BUDDY_VERBS = (feed, pet, explore, post, comment, heartbeat, remember, recall, s
 
 def _do(name: str, action: str, as_json: bool, text: str = "", kind: str = "") -> int:
     body: dict[str, Any] = {"action": action, "text": text, "kind": kind}
-    found = ask(
-        lambda daemon: daemon.post(path_of(name, "buddy"), body),
-        lambda verbs: verbs.buddies.act(name, action, text=text, kind=kind),
-    )
+    found = client().post(path_of(name, "buddy"), body)
     return _tell(found, as_json)
 
 

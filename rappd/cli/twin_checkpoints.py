@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +19,18 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count
+from rappd.cli.home_client import HomeClient
 from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.cli.twin_client import Answer, path_of
 from rappd.cli.twin_view import handle
-from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
-    from rappd.operations.checkpoints import CheckpointOperations
+    pass
 
 _NAME = click.argument("name", shell_complete=twin_names)
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -47,10 +46,7 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
     """Keep a twin as it is now, to go back to. It may be running."""
     with progress() as line:
         line(f"Packing {strip_control(name)}…")
-        found = _ask(
-            lambda daemon: daemon.post(path_of(name, "checkpoints"), {"note": text}),
-            lambda verbs: verbs.make(name, note=text),
-        )
+        found = HomeClient(Home.here(), timeout=_SECONDS).post(path_of(name, "checkpoints"), {"note": text})
     made = found["checkpoint"]
     if as_json:
         print_json({"checkpoint": made})
@@ -65,7 +61,7 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
 @_JSON
 def checkpoints(name: str, as_json: bool) -> None:
     """A twin's checkpoints, oldest first."""
-    found = _ask(lambda daemon: daemon.get(path_of(name, "checkpoints")), lambda verbs: verbs.listing(name))
+    found = HomeClient(Home.here(), reads=True, timeout=_SECONDS).get(path_of(name, "checkpoints"))
     rows = found["checkpoints"]
     if as_json:
         print_json({"checkpoints": rows})
@@ -131,10 +127,7 @@ CHECKPOINT_VERBS = (checkpoint, checkpoints, rollback)
 
 def _roll_back(name: str, checkpoint: str, *, confirm: bool) -> Answer:
     body = {"checkpoint": checkpoint, "confirm": confirm}
-    return _ask(
-        lambda daemon: daemon.post(path_of(name, "checkpoints/rollback"), body),
-        lambda verbs: verbs.rollback(name, checkpoint=checkpoint, confirm=confirm),
-    )
+    return HomeClient(Home.here(), timeout=_SECONDS).post(path_of(name, "checkpoints/rollback"), body)
 
 
 def _agreed(meant: Answer, as_json: bool) -> bool:
@@ -152,43 +145,6 @@ def _agreed(meant: Answer, as_json: bool) -> bool:
         )
     question = f"Bring {who} back to {when}? What it is now is kept as a checkpoint."
     return click.confirm(question, default=False, err=True)
-
-
-def _ask(
-    with_daemon: Callable[[ControlClient], Answer],
-    on_disk: Callable[[CheckpointOperations], Awaitable[Answer]],
-) -> Answer:
-    """Of the daemon where one runs, else on disk, in this process."""
-    home = Home.here()
-    daemon = ControlClient(home, timeout=_SECONDS)
-    if daemon.running():
-        return with_daemon(daemon)
-    import asyncio
-
-    return asyncio.run(_on_disk(home, on_disk))
-
-
-async def _on_disk(home: Home, on_disk: Callable[[CheckpointOperations], Awaitable[Answer]]) -> Answer:
-    from envelopes.identity.keys import IdentityKey
-    from rappd.cli.standalone import workspace_of
-    from rappd.daemon.home import machine_name
-    from rappd.operations.checkpoints import CheckpointOperations
-    from rappd.operations.twin_supervisor import OfflineTwinSupervisor
-    from rappd.settings.load import Settings
-    from rappd.tenants.autostart import AutostartRegistry
-
-    is_home = home.root.exists()  # without one no twin is found, and none is made
-    if is_home:
-        home.create()
-    settings = Settings.load(home)
-    verbs = CheckpointOperations(
-        home,
-        workspace_of(home, settings),
-        home.identity() if is_home else IdentityKey.generate(),
-        machine=machine_name(home, settings.text("name")),
-        living=OfflineTwinSupervisor(AutostartRegistry(home)),
-    )
-    return await on_disk(verbs)
 
 
 def _typed(found: Answer) -> str:

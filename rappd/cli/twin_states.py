@@ -21,7 +21,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import count
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, ask, path_of
+from rappd.cli.twin_client import Answer, client, path_of
 from rappd.cli.twin_view import handle, show_chosen
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 
@@ -49,10 +49,7 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
             "Say one NAME, or --filter.", do="rappd twins archive --filter stopped_for_days=30"
         )
     if name:
-        found = ask(
-            lambda daemon: daemon.post(path_of(name, "archive"), {"reason": reason}),
-            lambda verbs: verbs.archive(selector=name, reason=reason),
-        )
+        found = client().post(path_of(name, "archive"), {"reason": reason})
     else:
         from twins.lifecycle.selection import Selection
 
@@ -70,7 +67,7 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
 @_JSON
 def unarchive(name: str, as_json: bool) -> int:
     """Bring a twin back; it is stopped."""
-    found = ask(lambda daemon: daemon.post(path_of(name, "unarchive")), lambda verbs: verbs.unarchive(name))
+    found = client().post(path_of(name, "unarchive"))
     return _told(found, "unarchive", as_json)
 
 
@@ -90,17 +87,11 @@ def purge(name: str, reason: str, yes: bool, as_json: bool) -> int:
 
 def _archive(matching: dict[str, Any], reason: str, *, confirm: bool) -> Answer:
     body = {"filter": matching, "reason": reason, "confirm": confirm}
-    return ask(
-        lambda daemon: daemon.post("/twins/archive", body),
-        lambda verbs: verbs.archive(matching=matching, confirm=confirm, reason=reason),
-    )
+    return client().post("/twins/archive", body)
 
 
 def _purge(name: str, reason: str, *, confirm: bool) -> Answer:
-    return ask(
-        lambda daemon: daemon.post(path_of(name, "purge"), {"reason": reason, "confirm": confirm}),
-        lambda verbs: verbs.purge(name, confirm=confirm, reason=reason),
-    )
+    return client().post(path_of(name, "purge"), {"reason": reason, "confirm": confirm})
 
 
 def _agreed(meant: Answer, action: str, as_json: bool) -> bool:

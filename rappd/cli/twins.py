@@ -14,7 +14,7 @@ from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.twin_buddies import BUDDY_VERBS
 from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
-from rappd.cli.twin_client import Answer, ask, path_of
+from rappd.cli.twin_client import client, path_of
 from rappd.cli.twin_souls import soul, text_of
 from rappd.cli.twin_states import archive, purge, unarchive
 from rappd.cli.twin_view import (
@@ -50,14 +50,7 @@ def twins() -> None:
 @_JSON
 def list_(state: str | None, as_json: bool) -> None:
     """List every twin, and each folder that should be one and cannot be read."""
-
-    async def on_disk(verbs: Any) -> Answer:
-        if state is None:
-            return dict(await verbs.listing())
-        lifecycle = verbs.lifecycle
-        return {state: await (lifecycle.list_archived() if state == "archived" else lifecycle.list_purged())}
-
-    found = ask(lambda daemon: daemon.get(f"/twins?state={state or 'active'}"), on_disk, reads=True)
+    found = client(reads=True).get(f"/twins?state={state or 'active'}")
     if as_json:
         print_json(found)
     elif state == "archived":
@@ -73,7 +66,7 @@ def list_(state: str | None, as_json: bool) -> None:
 @_JSON
 def show(name: str, as_json: bool) -> None:
     """One twin: who it is, what it has, where it lies."""
-    found = ask(lambda daemon: daemon.get(path_of(name)), lambda verbs: verbs.show(name), reads=True)
+    found = client(reads=True).get(path_of(name))
     if as_json:
         print_json(found)
     else:
@@ -93,10 +86,7 @@ def show(name: str, as_json: bool) -> None:
 def new(name: str, kind: str, soul_file: str, force: bool, as_json: bool) -> None:
     """Create a twin."""
     text = text_of(soul_file) if soul_file else ""
-    found = ask(
-        lambda daemon: daemon.post("/twins", {"name": name, "kind": kind, "soul": text, "unique": not force}),
-        lambda verbs: verbs.new(name, kind=kind, soul=text, unique=not force),
-    )
+    found = client().post("/twins", {"name": name, "kind": kind, "soul": text, "unique": not force})
     show_done(found, as_json, then="rappd twins chat")
 
 
@@ -133,7 +123,7 @@ def boot(name: str, as_json: bool) -> None:
 @_JSON
 def stop(name: str, as_json: bool) -> None:
     """Stop a twin. Its port closes, what it runs ends, nothing is lost."""
-    found = ask(lambda daemon: daemon.post(path_of(name, "stop")), lambda verbs: verbs.stop(name))
+    found = client().post(path_of(name, "stop"))
     show_done(found, as_json)
 
 
@@ -143,10 +133,7 @@ def stop(name: str, as_json: bool) -> None:
 @_JSON
 def rename(name: str, new_name: str, as_json: bool) -> None:
     """Call a twin something else; who it is stays."""
-    found = ask(
-        lambda daemon: daemon.post(path_of(name, "rename"), {"name": new_name}),
-        lambda verbs: verbs.rename(name, new_name),
-    )
+    found = client().post(path_of(name, "rename"), {"name": new_name})
     show_done(found, as_json)
 
 
@@ -158,10 +145,7 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
     """A new twin that begins as a copy and goes its own way."""
     with progress() as line:
         line(f"Forking {name}…")
-        found = ask(
-            lambda daemon: daemon.post(path_of(name, "fork"), {"name": new_name}),
-            lambda verbs: verbs.fork(name, new_name),
-        )
+        found = client().post(path_of(name, "fork"), {"name": new_name})
     show_done(found, as_json, then="rappd twins chat")
     if as_json:
         return
@@ -177,11 +161,7 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
 @_JSON
 def lineage(name: str, as_json: bool) -> None:
     """Show the lineage of one twin, or of every twin."""
-    found = ask(
-        lambda daemon: daemon.get(f"/twins/lineage?twin={quote(name, safe='', errors='replace')}"),
-        lambda verbs: verbs.lineage(name),
-        reads=True,
-    )
+    found = client(reads=True).get(f"/twins/lineage?twin={quote(name, safe='', errors='replace')}")
     if as_json:
         print_json(found)
     else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
@@ -44,7 +45,6 @@ from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.estate import EstateOperations
 from rappd.operations.fleet import FleetOperations
-from rappd.operations.fleet_twins import DaemonTwins
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
@@ -60,7 +60,7 @@ from rappd.sessions.schedule.timers import Timers
 from rappd.sessions.sessions import Sessions
 from rappd.sessions.workflows.coordinator import Coordinator
 from rappd.sessions.workflows.library import WorkflowLibrary
-from rappd.settings.load import Settings
+from rappd.settings.load import Settings, host_workspace
 from rappd.settings.write import write as write_setting
 from rappd.store.notice_table import NoticeTable
 from rappd.store.reader import Reader
@@ -81,6 +81,9 @@ if TYPE_CHECKING:
     from rappd.tether.phone_waiting import OwnersList
 
 log = logging.getLogger(__name__)
+
+Mode = Literal["serve", "work", "read"]
+"""``serve`` is the daemon; ``work``: a command changes the home while none runs; ``read``: it only looks."""
 
 _FIRST_LOOK_SECONDS = 0.5
 """The start waits so long, and no longer, to tell of a model server on this machine."""
@@ -115,9 +118,11 @@ class Daemon:
         store: Store,
         upper: UpperParts,
         launch: LaunchZygote | None,
+        mode: Mode,
     ) -> None:
         """From the ground up. What is needed of a part that stands above is given as a call to it."""
         self.home = home
+        self.mode = mode
         self.identity = identity
         self.store = store
         self.started_at = time.time()
@@ -129,7 +134,7 @@ class Daemon:
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
         self.notices = Notices(NoticeTable(store), (self.activity.noticed, self.notify_command.tell))
         self.timers = Timers(TimerTable(store), ended=self._timer_ended)
-        self.operators = OperatorSessions(home.secret(OPERATOR_KEY))
+        self.operators = OperatorSessions(home.secret(OPERATOR_KEY) if self.serves else os.urandom(32))
         self.request_signatures = RequestSignatures()
         self.failed_authentication = RateLimit(30, 60)
         self.sign_in = RateLimit(20, 60)
@@ -147,10 +152,9 @@ class Daemon:
             launch=launch,
         )
         self.open_surface = settings.on("http.open_surface")
-        workspace = Workspace.at(
-            home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path")
-        )
-        workspace.create()
+        workspace = host_workspace(home, settings)
+        if mode != "read":
+            workspace.create()
         self.quarantine = QuarantineList(home.held, home.root)
         self.model_choices = ModelChoices(store, self.providers)
         self.services = TenantServices(
@@ -171,7 +175,12 @@ class Daemon:
         self.notices.applies["approval"] = self._waits_for_approval
         self.notices.applies["record"] = lambda subject: bool(self.anchoring.report.problems)
         self.tenants = Tenants(
-            home, self.host, self._twin, failed=self._failed_later, listeners=upper.twins(self)
+            home,
+            self.host,
+            self._twin,
+            failed=self._failed_later,
+            listeners=upper.twins(self),
+            serves=self.serves,
         )
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
         verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
@@ -221,7 +230,7 @@ class Daemon:
             machine=self.name,
             url=f"http://127.0.0.1:{self.port}",
             model=settings.text("provider.model"),
-            is_running=True,
+            is_running=self.serves,
         )
         self.snapshots = DaemonSnapshots(
             snapshots,
@@ -269,7 +278,7 @@ class Daemon:
         self._background: set[asyncio.Task[Any]] = set()
         twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
         self.fleet = FleetOperations(
-            home.root, self.name, self.members, DaemonTwins(twin_api, self.twins), is_running=True
+            home.root, self.name, self.members, self.twins, twin_api, is_running=self.serves
         )
         self.operations = HostOperations(
             self.dispatcher,
@@ -288,13 +297,22 @@ class Daemon:
         settings: Settings,
         upper: UpperParts,
         launch: LaunchZygote | None = None,
+        mode: Mode = "serve",
     ) -> Daemon:
         """Opens the store and everything above it; the listeners come after."""
+        if mode == "read":
+            store = await asyncio.to_thread(Store.reading, home.database)
+            return cls(home, settings, home.identity(), store, upper, launch, mode)
         lost = home.lost_its_record()
         store = await Store.open(home.database, strict=settings.on("store.strict"))
-        daemon = cls(home, settings, home.identity(), store, upper, launch)
+        daemon = cls(home, settings, home.identity(), store, upper, launch, mode)
         await daemon.anchoring.start(lost=lost)
         return daemon
+
+    @property
+    def serves(self) -> bool:
+        """False for a daemon that a command has to itself: it listens to nobody else, and nothing of it acts by itself."""
+        return self.mode == "serve"
 
     @property
     def node(self) -> str:
@@ -320,7 +338,13 @@ class Daemon:
     _hosts: frozenset[str] = frozenset()
 
     async def start(self) -> None:
-        """Starts workers, agents, the model and the file watcher, once the listener is open."""
+        """Starts workers, agents, the model and the file watcher, once the listener is open.
+
+        Of one that does not serve: reads what is kept, and unless it only looks, finishes what a crash interrupted.
+        """
+        if not self.serves:
+            await self._start_for_command()
+            return
         self.spawn(in_file_pool(partial(startup.report_links, self.home.root, self.host.workspace)))
         await asyncio.to_thread(
             startup.recover, self.home.root, self.host.workspace, self.eggs.verbs, machine=self.name
@@ -340,6 +364,18 @@ class Daemon:
         workspace = self.host.workspace
         folders = (workspace.agents, workspace.sources)
         self.spawn(watch_agent_files(workspace.files, folders, self._refresh_agents))
+
+    async def _start_for_command(self) -> None:
+        self.federation.rest()
+        await self.notices.load()
+        if self.mode == "read":
+            await self.federation.peer_store.load()
+        else:
+            await asyncio.to_thread(self.eggs.verbs.importer.recover)
+            await self.federation.load_peers()
+            await startup.recover_twins(self.twins.lifecycle)
+        await self.tenants.recall()
+        await self.timers.load()
 
     async def _go_on(self) -> None:
         """Twins that ran before run again, and then workflows that were under way."""
@@ -379,9 +415,8 @@ class Daemon:
         await self.timers.close()
         await self.tether.close()
         await self.dispatcher.stop()
-        await self.anchoring.advance(
-            settled=True
-        )  # for the machines that get it, where turns ended since their goodbye
+        if self.mode != "read":  # for the machines that get it, where turns ended since their goodbye
+            await self.anchoring.advance(settled=True)
         await self.federation.close()
         await self.snapshots.close()
         await self.eggs.close()
@@ -390,7 +425,8 @@ class Daemon:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.supervisor.close()
         await self.providers.close()
-        await self.anchoring.close()
+        if self.mode != "read":
+            await self.anchoring.close()
         await self.notices.close()
         await self.dispatcher.close()
         await self.store.close()

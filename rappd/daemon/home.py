@@ -17,6 +17,7 @@ from rappd.errors import ConflictError, HomeUnusableError
 
 USUAL = ".rapp"
 OPERATOR_KEY = "operator.key"
+_WORKS = "works"
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 108 bytes
 
 
@@ -90,11 +91,19 @@ class Home:
     @property
     def socket(self) -> Path:
         """The control socket; a home with a very long name has it in the run-time folder."""
-        path = self.root / "rappd.sock"
+        return self._socket("rappd")
+
+    @property
+    def work_socket(self) -> Path:
+        """The control socket of a command that works on this home while no daemon runs."""
+        return self._socket("work")
+
+    def _socket(self, name: str) -> Path:
+        path = self.root / f"{name}.sock"
         if len(os.fsencode(path)) <= _SOCKET_PATH_LIMIT:
             return path
         run = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 - 0600, name from the home's path
-        return run / f"rappd-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
+        return run / f"{name}-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
 
     def create(self) -> None:
         """Makes the folders, private to this account. Raises ``HomeUnusableError``."""
@@ -118,14 +127,15 @@ class Home:
             raise HomeUnusableError(f"{obstacle.what}.", do=obstacle.do)
 
     def lost_its_record(self) -> bool:
-        """True where a daemon ran here, and neither the event log nor its anchors are left.
-
-        A daemon makes the database before it makes the key of its operators.
-        """
+        """True where a daemon ran here, and neither the event log nor its anchors are left."""
         from rappd.store.connections import ANCHORS  # imports SQLite, which most commands do without
 
         left = (self.database, self.database.with_name(ANCHORS))
-        return (self.keys / OPERATOR_KEY).exists() and not any(path.exists() for path in left)
+        return self.has_served() and not any(path.exists() for path in left)
+
+    def has_served(self) -> bool:
+        """True where a daemon ran here: it makes the database, then the key of its operators. Commands make no such key."""
+        return (self.keys / OPERATOR_KEY).exists()
 
     def is_read_only(self) -> bool:
         """True for a home that is there on a disk that takes no writing: a mounted backup, say."""
@@ -156,17 +166,36 @@ class Home:
         return path.read_bytes()
 
     def hold(self) -> LockedHome:
-        """Claims this home for one daemon. Raises ``ConflictError`` when another has it."""
+        """Claims this home for one process. Raises ``HomeTakenError`` when another has it."""
         handle = os.open(self.process_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(handle, 200, 0).decode(errors="replace").split() or ["?"]
+            holder = os.pread(handle, 200, 0).decode(errors="replace").split()
             os.close(handle)
-            raise ConflictError(
-                f"rappd already runs on this home (process {holder[0]}).", do="rappd open"
-            ) from error
+            raise HomeTakenError(*holder[:2]) from error
         return LockedHome(handle)
+
+
+class ReadOnlyHome(Home):
+    """A home that is looked at and stays as it is, perhaps on a read-only disk; what it lacks is made in memory."""
+
+    def create(self) -> None:
+        """Makes nothing."""
+
+    def identity(self) -> IdentityKey:
+        """The node's key; a passing one where none was minted yet."""
+        return super().identity() if self.has_identity() else IdentityKey.generate()
+
+
+class HomeTakenError(ConflictError):
+    """Another process has the home: a daemon, or for a moment a command. ``is_worked_on``: it is a command."""
+
+    code = "home_taken"
+
+    def __init__(self, process: str = "?", where: str = "") -> None:
+        self.is_worked_on = where == _WORKS
+        super().__init__(f"rappd already runs on this home (process {process}).", do="rappd open")
 
 
 class LockedHome:
@@ -176,9 +205,9 @@ class LockedHome:
         self._handle = handle
 
     def announce(self, port: int) -> None:
-        """Writes who holds the home and where it listens, for the command line."""
+        """Writes who holds the home and where it listens, for the command line; port 0 for a command."""
         os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, f"{os.getpid()} {port}\n".encode(), 0)
+        os.pwrite(self._handle, f"{os.getpid()} {port or _WORKS}\n".encode(), 0)
 
     def release(self) -> None:
         """Gives the home free."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import stat
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from agents.workers.zygote_client import LaunchZygote
-from rappd.daemon.app import Daemon, UpperParts
-from rappd.daemon.home import Home
+from rappd.daemon.app import Daemon, Mode, UpperParts
+from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
 from rappd.daemon.ports import another, holder
 from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
@@ -23,7 +24,7 @@ from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
 from rappd.http.loopback import app as loopback
 from rappd.http.request_timeout import TimedRunner
-from rappd.http.twin_listeners import TwinListeners
+from rappd.http.twin_listeners import NoTwinListeners, TwinListeners
 from rappd.settings.load import Settings
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from rappd.tether.phones import Phones
 
 _BACKLOG = 512
+_LOOK_SECONDS = 0.05
+_PATIENCE_SECONDS = 3600.0
+"""A command ends after those that use what it opened; none takes longer than a large twin's packing."""
 
 
 class PortTakenError(ConflictError):
@@ -47,25 +51,43 @@ class PortTakenError(ConflictError):
         )
 
 
-@asynccontextmanager
-async def open_home(
-    home: Home, settings: Settings, launch: LaunchZygote | None = None
-) -> AsyncIterator[Daemon]:
+def open_home(
+    home: Home,
+    settings: Settings,
+    launch: LaunchZygote | None = None,
+    *,
+    mode: Mode = "serve",
+    control: Path | None = None,
+) -> AbstractAsyncContextManager[Daemon]:
     """The daemon of ``home``, started and listening, until the block ends.
+
+    ``mode`` "serve": the whole daemon. "work": a command has the home to itself; it has a control socket and no
+    other listener, finishes what a crash interrupted, and ends after other commands that are connected. "read":
+    nothing is claimed or written, also where there is no home; its control socket is at ``control``.
 
     What belongs to the whole process (signals, garbage collection, what others may read of its memory, the word
     for systemd) is the caller's: one process may have several homes open, with settings of their own. ``launch``
-    starts the process that workers are forked from, in place of ``launch_zygote``. Raises
-    ``ConflictError`` when the home or the port is taken.
+    starts the process that workers are forked from, in place of ``launch_zygote``. Raises ``HomeTakenError`` when
+    another process has the home ("serve" waits for a command), and ``PortTakenError``.
     """
-    held = home.hold()
+    if mode == "serve":
+        return _serving(home, settings, launch)
+    if mode == "work":
+        return _working(home, settings, control or home.work_socket, launch)
+    assert control is not None
+    return _opened(ReadOnlyHome(home.root), settings, control, launch, mode)
+
+
+@asynccontextmanager
+async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) -> AsyncIterator[Daemon]:
+    held = await _claim(home)
     try:
         sockets = _listen(settings.number("port"))
         port = sockets[0].getsockname()[1]
         daemon = await Daemon.open(home, settings, upper_parts(settings), launch)
         daemon.listen_on(port)
         federation_listener = FederationListener(daemon)
-        runner = await _open_listeners(daemon, sockets)
+        runner = await _open_listeners(daemon, home.socket, sockets)
         held.announce(port)
         try:
             await daemon.start()
@@ -84,6 +106,48 @@ async def open_home(
             home.socket.unlink(missing_ok=True)
     finally:
         held.release()
+
+
+@asynccontextmanager
+async def _working(
+    home: Home, settings: Settings, control: Path, launch: LaunchZygote | None
+) -> AsyncIterator[Daemon]:
+    home.create()
+    held = home.hold()
+    try:
+        held.announce(0)
+        async with _opened(home, settings, control, launch, "work") as daemon:
+            yield daemon
+    finally:
+        held.release()
+
+
+@asynccontextmanager
+async def _opened(
+    home: Home, settings: Settings, control: Path, launch: LaunchZygote | None, mode: Mode
+) -> AsyncIterator[Daemon]:
+    upper = upper_parts(settings)._replace(twins=NoTwinListeners)
+    daemon = await Daemon.open(home, settings, upper, launch, mode)
+    try:
+        await daemon.start()
+        runner = await _open_listeners(daemon, control, [], patience=_PATIENCE_SECONDS)
+        try:
+            yield daemon
+        finally:
+            await asyncio.to_thread(control.unlink, missing_ok=True)
+            await runner.cleanup()
+    finally:
+        await daemon.close()
+
+
+async def _claim(home: Home) -> LockedHome:
+    while True:
+        try:
+            return home.hold()
+        except HomeTakenError as taken:
+            if not taken.is_worked_on:
+                raise
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def upper_parts(settings: Settings) -> UpperParts:
@@ -131,10 +195,15 @@ def _listen(port: int) -> list[socket.socket]:
     return sockets
 
 
-async def _open_listeners(daemon: Daemon, sockets: list[socket.socket]) -> TimedRunner:
-    runner = TimedRunner(loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=3.0)
+async def _open_listeners(
+    daemon: Daemon, control: Path, sockets: list[socket.socket], *, patience: float = 3.0
+) -> TimedRunner:
+    """Listens. ``patience``: the seconds that requests under way have at the end."""
+    runner = TimedRunner(
+        loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=patience
+    )
     await runner.setup()
-    for listener in (*sockets, _control_socket(daemon.home.socket)):
+    for listener in (*sockets, _control_socket(control)):
         await web.SockSite(runner, listener, backlog=_BACKLOG).start()
     return runner
 

@@ -57,11 +57,16 @@ def recover(home: Path, host: Workspace, eggs: EggOperations, *, machine: str) -
 
 async def start_twins(lifecycle: Lifecycle, tenants: Tenants) -> None:
     """Finishes what a crash interrupted, then starts the twins that ran before."""
+    await recover_twins(lifecycle)
+    await tenants.wake_remembered()
+
+
+async def recover_twins(lifecycle: Lifecycle) -> None:
+    """Finishes what a crash interrupted."""
     for sentence in await lifecycle.recover():
         log.info("%s", sentence)
     for sentence in told(await lifecycle.migrate()):
         log.info("%s", sentence)
-    await tenants.wake_remembered()
 
 
 def report_links(home: Path, host: Workspace) -> None:

@@ -20,10 +20,9 @@ from agents.storage.text_file import SAVE_AS_UTF8, encoding_fault, fault_of
 from agents.workers import landlock, seccomp
 from agents.workers.ssh_access import can_use_ssh_keys
 from rappd.cli.formatting import NOT_AS_ROOT, count, tilde
-from rappd.cli.standalone import workspace_of
 from rappd.daemon.local_models import local_urls
 from rappd.diagnostics.finding import CheckContext, Finding
-from rappd.settings.load import Settings
+from rappd.settings.load import Settings, host_workspace
 from rappd.tenants.quarantine import Quarantine, held_everywhere
 from rappd.tenants.workspace_variables import env_file_state
 from twins.eggs.readers.member_paths import decides
@@ -76,7 +75,7 @@ def check_approvals(visit: CheckContext) -> Iterator[Finding]:
     """Code that came in eggs and that the owner has not approved; a ``.env`` is one of the variables' findings."""
     home = visit.home
     held = QuarantineList(home.held, home.root)
-    found = held_everywhere(held, workspace_of(home, visit.settings), TwinLayout(home.root))
+    found = held_everywhere(held, host_workspace(home, visit.settings), TwinLayout(home.root))
     for twin, files in found:
         paths = [one.path for one in files if one.path != ENV_FILE]
         if paths:
@@ -90,7 +89,7 @@ def check_approvals(visit: CheckContext) -> Iterator[Finding]:
 def check_souls(visit: CheckContext) -> Iterator[Finding]:
     """Souls in another encoding: they are used as well as they can be read."""
     home = visit.home
-    workspaces = [("brainstem", workspace_of(home, visit.settings))]
+    workspaces = [("brainstem", host_workspace(home, visit.settings))]
     workspaces += [(twin.name, twin.workspace) for twin in scan(TwinLayout(home.root)).twins]
     for name, workspace in workspaces:
         with suppress(OSError):  # a link or a folder: the check of links names it
@@ -126,7 +125,7 @@ def check_variables(visit: CheckContext) -> Iterator[Finding]:
     """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
     home = visit.home
     held = QuarantineList(home.held, home.root)
-    workspaces = [("brainstem", "", workspace_of(home, visit.settings))]
+    workspaces = [("brainstem", "", host_workspace(home, visit.settings))]
     workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinLayout(home.root)).twins]
     for name, key, workspace in workspaces:
         state = env_file_state(workspace, Quarantine(held, workspace))

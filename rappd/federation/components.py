@@ -183,7 +183,6 @@ async def build_components(
     from neighborhoods.discovery.address_resolver import AddressResolver
     from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
     from neighborhoods.discovery.mdns_service import MdnsService
-    from neighborhoods.discovery.peers_file import PeersFile
     from neighborhoods.discovery.presence import Presence
     from neighborhoods.pairing.service import PairingService
     from neighborhoods.transport.connector import Connector
@@ -215,20 +214,14 @@ async def build_components(
         greeted=events.greeted,
     )
     sightings = DiscoveredNodes()
-    trial = node.settings.on("peers.loopback")
-    written = PeersFile(
-        node.home.root / "peers.json",
-        environment=node.settings.environment.get("BRAINSTEM_PEERS", ""),
-        allow_loopback=trial,
-        own_port=loopback_port,
-    )
+    written = written_addresses(node, loopback_port)
     nearby = MdnsService(
         sightings,
         name=node.name,
         fingerprint=node.identity.fingerprint,
         port=port,
         hosts=hosts,
-        loopback=trial,
+        loopback=node.settings.on("peers.loopback"),
     )
     resolver = AddressResolver(sightings, written, nearby)
     presence = Presence(events.probe)
@@ -271,6 +264,18 @@ async def build_components(
             within=node.settings.number("peers.pairing_seconds"),
             on_asked=events.asked_to_pair,
         ),
+    )
+
+
+def written_addresses(node: LocalNode, loopback_port: int) -> PeersFile:
+    """The addresses of machines that were written down; one at ``loopback_port`` of this machine is itself."""
+    from neighborhoods.discovery.peers_file import PeersFile  # a start has it imported in a thread
+
+    return PeersFile(
+        node.home.root / "peers.json",
+        environment=node.settings.environment.get("BRAINSTEM_PEERS", ""),
+        allow_loopback=node.settings.on("peers.loopback"),
+        own_port=loopback_port,
     )
 
 

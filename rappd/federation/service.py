@@ -25,7 +25,7 @@ from neighborhoods.transport.replies import readable
 from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.errors import ConflictError, RappdError
+from rappd.errors import ConflictError, NotRunningError, RappdError
 from rappd.federation.components import (
     EggInbox,
     FederationBase,
@@ -34,6 +34,7 @@ from rappd.federation.components import (
     LocalNode,
     PeerEventHandler,
     build_components,
+    written_addresses,
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
 from rappd.federation.handshake_client import say_hello
@@ -53,6 +54,7 @@ from rappd.store.token_table import TokenTable
 from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
+    from neighborhoods.discovery.peers_file import PeersFile
     from neighborhoods.pairing.session import PairingSession
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_connection import Answer
@@ -118,6 +120,8 @@ class FederationService:
         """The reason why a reachable peer is not used, by fingerprint."""
         self._eggs = eggs
         self.ready = asyncio.Event()
+        self.rests = False
+        """True in a command without a daemon."""
         self._settled = asyncio.Event()  # ready, or failed at least once
         self.failure: ReportableError | None = None
         """The reason why it could not start yet; it tries again."""
@@ -168,6 +172,15 @@ class FederationService:
         self.ready.set()
         self._settled.set()
         await self._catch_up(unfinished)
+
+    def rest(self) -> None:
+        """In place of ``start``, where no daemon runs: nobody is reached, and what is kept can be read."""
+        self.rests, self.failure = True, NotRunningError("rappd isn't running here.", do="rappd start")
+        self._settled.set()
+
+    def written(self) -> PeersFile:
+        """The addresses that were written down, for who asks while this rests."""
+        return written_addresses(self.node, self._loopback_port)
 
     async def load_peers(self) -> None:
         """Reads the peers, without those whose trust was ended; what fails is tried again by ``start``."""

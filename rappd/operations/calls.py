@@ -182,8 +182,10 @@ class CallOperations:
         ``restored``: also the calls that came back with a snapshot, unanswered.
         """
         m = self._machines
-        await m.available()
-        rows = await m.parts.outbox.listing(waiting=waiting)
+        if m.rests:
+            rows = await m.tables.outbox.outgoing(waiting=waiting)
+        else:
+            rows = await (await m.available()).outbox.listing(waiting=waiting)
         found = await OpenCalls(m).listing() if restored else []
         return {"outbox": [outbox_row(m.peer_store, row) for row in rows if row.verb in (HELP, EGG)] + found}
 

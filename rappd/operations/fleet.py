@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,24 +25,14 @@ from twins.lifecycle.selection import Selection
 if TYPE_CHECKING:
     from neighborhoods.snapshot.roster import Member
     from rappd.operations.neighborhood_members import NeighborhoodMembers
+    from rappd.operations.twin_host_api import TwinHostApi
+    from rappd.operations.twins import TwinOperations
 
 SELF = "self"
 BY = "fleet:archive_estate"
 STATUS_SECONDS = 20.0
 ARCHIVE_SECONDS = 60.0
 MOST_SECONDS = 600.0
-
-
-class LocalTwins(Protocol):
-    """This machine's twins, with a daemon or without one."""
-
-    async def count(self) -> int:
-        """The number of active twins."""
-        ...
-
-    async def archive(self, selection: Selection, *, confirm: bool, reason: str) -> dict[str, Any]:
-        """Archives as ``Lifecycle.archive_matching`` does, by ``fleet:archive_estate``."""
-        ...
 
 
 class _Twin(msgspec.Struct):
@@ -82,7 +72,8 @@ class FleetOperations:
         home: Path,
         name: str,
         members: Callable[[], Awaitable[NeighborhoodMembers]],
-        twins: LocalTwins,
+        twins: TwinOperations,
+        twin_api: TwinHostApi,
         *,
         is_running: bool,
     ) -> None:
@@ -90,7 +81,7 @@ class FleetOperations:
         self._home = home
         self._name = name
         self._members = members
-        self._twins = twins
+        self._twins, self._twin_api = twins, twin_api
         self._is_running = is_running
         self._snapshots = SnapshotFolder(home)
 
@@ -154,7 +145,7 @@ class FleetOperations:
             "health": "awake" if self._is_running else "stopped",
             "rappd_version": __version__,
             "free_bytes": usage.free,
-            "twins": await self._twins.count(),
+            "twins": len((await self._twins.listing())["twins"]),
         }
 
     def _held(self, names: Sequence[str]) -> list[SnapshotRecord | None]:
@@ -162,7 +153,7 @@ class FleetOperations:
 
     async def _archive_here(self, selection: Selection, confirm: bool, reason: str) -> dict[str, Any]:
         try:
-            found = await self._twins.archive(selection, confirm=confirm, reason=reason)
+            found = await self._twin_api.archive_matching(selection, confirm=confirm, reason=reason, by=BY)
         except ReportableError as error:
             return _failed(SELF, error.with_advice())
         row: dict[str, Any] = {

@@ -162,15 +162,15 @@ class NeighborhoodSnapshots:
         transport_of: TransportSource,
         *,
         approved: str = "",
-        local: LocalPart | None = None,
+        local: LocalPart,
         tell: Tell = lambda event: None,
     ) -> dict[str, Any]:
         """Brings a snapshot back. ``approved``: digest of the plan that was said yes to.
 
-        ``local`` hatches this machine's part where a daemon runs. Raises ``PlanChangedError`` when the plan is
+        ``local`` hatches this machine's part. Raises ``PlanChangedError`` when the plan is
         another by now, ``SnapshotRunningError``.
         """
-        from neighborhoods.snapshot.hatch import check_approved, restore_local, restore_peers
+        from neighborhoods.snapshot.hatch import check_approved, restore_peers
 
         with self.folder.alone():
             await asyncio.to_thread(self.recover)
@@ -182,13 +182,8 @@ class NeighborhoodSnapshots:
                         "parts": len(plan.local) + sum(len(peer.writes) for peer in plan.peers),
                     }
                 )
-                if local is None:
-                    hooks = self._without_daemon()
-                    importer = self._eggs.importer
-                    here = await restore_local(plan, importer, hooks, source=path.name, tell=tell)
-                else:
-                    here = await local(plan.local_digest)
-                    here.note(plan)
+                here = await local(plan.local_digest)
+                here.note(plan)
                 scratch = self.folder.root / ".sending"
                 done = await restore_peers(
                     plan, self._home.root, self._installer_of, transport_of, scratch, here, tell=tell
@@ -265,15 +260,6 @@ class NeighborhoodSnapshots:
             signers=self._eggs.signers,
             fingerprint=self._home.identity().fingerprint,
         )
-
-    def _without_daemon(self) -> RestoreHooks:
-        """Twins that were awake wake with the next start."""
-        from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs
-
-        async def boot(key: str, port: int | None) -> None:
-            await asyncio.to_thread(AutostartRegistry(self._home).remember, key, port or 0)
-
-        return RestoreHooks(nobody_runs, boot)
 
 
 def _no_way(block: PeerBlock) -> MemberTransport | None:

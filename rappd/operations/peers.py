@@ -9,12 +9,19 @@ from typing import Any
 from envelopes.errors import BadNodeCardError
 from envelopes.identity.capabilities import check as check_capability
 from envelopes.identity.node_card import NodeCard
-from neighborhoods.discovery.discovered_nodes import DiscoveredNode
+from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, DiscoveredNode, DiscoveredNodes
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError
 from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
 from rappd.errors import UsageProblemError
-from rappd.federation.peer_view import asking_row, found_row, legacy_row, peer_row, written_row
+from rappd.federation.peer_view import (
+    asking_row,
+    found_row,
+    legacy_row,
+    peer_row,
+    stored_peer_row,
+    written_row,
+)
 from rappd.federation.service import FederationService
 
 STATE_WAIT = 20.0
@@ -29,6 +36,8 @@ class PeerOperations:
 
     async def listing(self) -> dict[str, Any]:
         """Peers, then what was found and is not trusted, who asks, and how each way of finding does."""
+        if self._machines.rests:
+            return await self._kept()
         m = await self._ready()
         waiting = await m.tables.outbox.peers_waiting()
         written = await m.parts.written.entries()
@@ -50,15 +59,43 @@ class PeerOperations:
                 for one in await m.parts.resolver.sources()
             ],
             "door": {"port": m.port, "open": m.port > 0},
-            "self": {
-                "name": m.node.name,
-                "fingerprint": m.node.identity.fingerprint,
-                "short": m.node.identity.fingerprint[:4],
-            },
+            "self": _self(m),
         }
+
+    async def _kept(self) -> dict[str, Any]:
+        """The listing of a home whose daemon does not run: nobody is asked."""
+        from neighborhoods.discovery.address_resolver import AddressResolver
+
+        m = self._machines
+        waiting, written = await m.tables.outbox.peers_waiting(), m.written()
+        entries, resolver = await written.entries(), AddressResolver(DiscoveredNodes(), written)
+        rows = [
+            stored_peer_row(
+                peer,
+                waiting.get(peer.fingerprint, 0),
+                resolver.reached_by(peer.fingerprint, peer.address) or "",
+            )
+            for peer in m.peer_store.all()
+        ]
+        silent = "not tried, rappd isn't running"
+        return {
+            "peers": [*rows, *(legacy_row(entry) for entry in entries if entry.legacy)],
+            "asking": [],
+            "rungs": [{"rung": source, "found": 0, "trouble": silent} for source in ADDRESS_SOURCES],
+            "door": {"port": 0, "open": False},
+            "self": {**_self(m), "running": False},
+        }
+
+    async def _kept_row(self, selector: str) -> dict[str, Any]:
+        m = self._machines
+        peer = m.peer_store.find(selector)
+        waiting = (await m.tables.outbox.peers_waiting()).get(peer.fingerprint, 0)
+        return stored_peer_row(peer, waiting, "last address" if peer.address else "")
 
     async def show(self, selector: str) -> dict[str, Any]:
         """One peer, and what of it this machine may use."""
+        if self._machines.rests:
+            return {"peer": {**await self._kept_row(selector), "agents_here": [], "twins_here": []}}
         m = await self._ready()
         peer = m.peer_store.find(selector)
         await m.parts.written.entries()  # how it is reached may stand there
@@ -262,6 +299,11 @@ class PeerOperations:
 
 class IdentityMismatchError(NoSuchPeerError):
     """The machine that introduces itself is not the one that the connection leads to."""
+
+
+def _self(m: FederationService) -> dict[str, Any]:
+    fingerprint = m.node.identity.fingerprint if m.node.home.has_identity() else ""
+    return {"name": m.node.name, "fingerprint": fingerprint, "short": fingerprint[:4]}
 
 
 def _key_changed(name: str) -> KeyChangedError:

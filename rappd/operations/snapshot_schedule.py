@@ -52,7 +52,7 @@ class SnapshotSchedule:
 
     def show(self) -> dict[str, Any]:
         """The schedule, its next moment and its last outcome."""
-        return {"schedule": schedule_view(self._timers.rows)}
+        return {"schedule": schedule_view(self._timers.rows, now=None if self._timers.runs else time.time())}
 
     async def set(self, rule: str, *, keep: int = KEEP, zone: str = "") -> dict[str, Any]:
         """Takes snapshots by ``rule`` from now on, and keeps the last ``keep`` whole ones of them."""

@@ -32,7 +32,8 @@ class TokenOperations:
     async def listing(self) -> dict[str, Any]:
         """Lists issued tokens, the latest first."""
         m = self._machines
-        await m.available()
+        if not m.rests:
+            await m.available()
         return {"tokens": [self._row(token) for token in await m.tables.tokens.tokens()]}
 
     async def issue(self, name: str, caps: Sequence[str], days: float) -> dict[str, Any]:

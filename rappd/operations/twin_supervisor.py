@@ -1,19 +1,16 @@
-"""The interface to running twins that operations need, and its stand-in while no daemon runs."""
+"""The interface to running twins that operations need."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from rappd.errors import NotRunningError
-from rappd.tenants.autostart import AutostartRegistry
 from twins.workspace.listing import Presence
 
 
 class TwinSupervisor(Protocol):
-    """Starts and stops twins. With the daemon down no twin runs (``OfflineTwinSupervisor``)."""
+    """Starts and stops twins."""
 
     def presence(self, key: str) -> Presence:
         """Returns the present state of a twin."""
@@ -58,45 +55,3 @@ class TwinSupervisor(Protocol):
     def renamed(self, key: str, name: str) -> None:
         """Tells what people call it from now on."""
         ...
-
-
-class OfflineTwinSupervisor:
-    """Twins while no daemon runs: one that was running when it ended can only be kept from waking again."""
-
-    def __init__(self, wakes: AutostartRegistry) -> None:
-        self._wakes = wakes
-        self._ports = wakes.all()
-
-    def presence(self, key: str) -> Presence:
-        return Presence(port=self._ports.get(key) or None)
-
-    def running(self) -> dict[str, int]:
-        return {}
-
-    async def boot(self, selector: str) -> int:
-        raise NotRunningError("rappd isn't running here.", do="rappd start")
-
-    async def stop(self, key: str) -> None:
-        await asyncio.to_thread(self._wakes.forget, key)
-
-    async def let_sleep(self, key: str) -> bool:
-        await self.stop(key)
-        return True
-
-    def is_answering(self, key: str) -> bool:
-        return False
-
-    def activity(self, key: str) -> str:
-        return ""
-
-    def once_answered(self, key: str, what: str, work: Callable[[], Awaitable[object]]) -> None:
-        raise NotRunningError("rappd isn't running here.", do="rappd start")
-
-    @asynccontextmanager
-    async def apart(self, key: str) -> AsyncIterator[None]:
-        yield
-
-    resting = apart
-
-    def renamed(self, key: str, name: str) -> None:
-        return None

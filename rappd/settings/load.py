@@ -6,12 +6,15 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.settings import files
 from rappd.settings.registry import BY_FORMER_NAME, BY_NAME, OTHER_SECRETS, SETTINGS, Setting
+
+if TYPE_CHECKING:
+    from twins.workspace.workspace import Workspace
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"0", "false", "no", "off", ""})
@@ -218,6 +221,13 @@ def worker_environment(environment: Mapping[str, str], own: Mapping[str, str]) -
     """
     passed = {key: text for key, text in environment.items() if key not in SECRET_VARIABLES}
     return {**{key: text for key, text in passed.items() if not key.startswith(_OF_KEY_PROGRAMS)}, **own}
+
+
+def host_workspace(home: Home, settings: Settings) -> Workspace:
+    """The workspace of the host brainstem, as settings place it."""
+    from twins.workspace.workspace import Workspace  # most commands do without
+
+    return Workspace.at(home.brainstem, soul=settings.text("soul_path"), agents=settings.text("agents_path"))
 
 
 def _read_toml(home: Home) -> dict[str, str]:

@@ -15,7 +15,7 @@ from rappd.store.connections import in_words
 from rappd.store.operations import ClaimState, InboxClaim, InboxReply, InboxStart, Item, Row, SqlStatement
 from rappd.store.reader import Reader
 from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
-from rappd.store.writer import Follower, Writer
+from rappd.store.writer import Follower, NoWriter, Writer
 
 READERS = 2
 
@@ -37,10 +37,10 @@ class Store:
     Nothing above this class knows SQLite: another database stands behind the same methods.
     """
 
-    def __init__(self, path: Path, *, strict: bool = False) -> None:
+    def __init__(self, path: Path, *, strict: bool = False, writes: bool = True) -> None:
         """Blocks on the disk; the daemon uses ``open``."""
         with in_words(path):
-            self._writer = Writer(path, strict=strict)
+            self._writer: Writer | NoWriter = Writer(path, strict=strict) if writes else NoWriter()
         self.group_commit = self._writer.group_commit
         self._path = path
         self._closed = False
@@ -56,6 +56,11 @@ class Store:
         which takes about a second. ``StoreError`` when the file cannot be used.
         """
         return await asyncio.to_thread(cls, path, strict=strict)
+
+    @classmethod
+    def reading(cls, path: Path) -> Store:
+        """The file as it is, perhaps on a read-only disk, perhaps absent: whatever would write raises ``StoreError``."""
+        return cls(path, writes=False)
 
     async def close(self) -> None:
         """Writes everything queued, then closes the file. Idempotent."""

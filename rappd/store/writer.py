@@ -252,6 +252,34 @@ LOOK_SECONDS = 0.001
 LOOKS = 4
 
 
+class NoWriter:
+    """Takes the place of a ``Writer`` where a file is only read: every entry is refused with ``StoreError``."""
+
+    trouble: StoreError | None = None
+    last_seq: int | None = None
+
+    def __init__(self) -> None:
+        self.group_commit = GroupCommitPolicy(lambda: None)
+        self.followers = Followers()
+
+    def put(self, item: Item | None, waiter: Waiter | None = None, *, strict: bool = False) -> None:
+        """Refuses the entry. A flush, which brings none, is done."""
+        if item is not None:
+            raise StoreError("Nothing can be written down: this home is only read.", do="rappd start")
+        if waiter is not None:
+            waiter.set_result(0)
+
+    def has_room_again(self) -> bool:
+        """Returns False: nothing is written, whatever room there is."""
+        return False
+
+    def stop_accepting(self) -> None:
+        """Does nothing."""
+
+    def finish(self) -> None:
+        """Does nothing."""
+
+
 class GroupCommitPolicy:
     """Batches waiters under load: a commit costs the same for one turn and for ten, and wakes two threads.
 

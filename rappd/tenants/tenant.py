@@ -359,3 +359,13 @@ class Tenant:
             )
             self._pools.retire()
             return report.problem
+
+
+def reference_to(path: Path) -> dict[str, Any]:
+    """A file as workers are told of it, wherever it lies. Blocks on the disk; raises ``NotFoundError``."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise NotFoundError(f'No file "{path}".', do="Give the path of an agent file.") from error
+    stamp = [found.st_mtime_ns, found.st_size, found.st_ino]
+    return {"rel": path.name, "path": str(path), "stamp": stamp}

@@ -67,11 +67,20 @@ class Tenants:
     """Opens, boots and stops twins. All calls come from the event loop."""
 
     def __init__(
-        self, home: Home, host: Tenant, make: Make, *, failed: Failed, listeners: TwinListeners
+        self,
+        home: Home,
+        host: Tenant,
+        make: Make,
+        *,
+        failed: Failed,
+        listeners: TwinListeners,
+        serves: bool = True,
     ) -> None:
+        """``serves``: requests of others come, too; False in a command without a daemon."""
         self.host = host
         self.layout = TwinLayout(home.root)
         self.listeners = listeners
+        self._serves = serves
         self._wakes = AutostartRegistry(home)
         self._make = make
         self._failed = failed
@@ -95,7 +104,15 @@ class Tenants:
         return tenant
 
     async def boot(self, selector: str) -> int:
-        """Gives a twin a port and returns it; one that is running keeps its own."""
+        """Gives a twin a port and returns it; one that is running keeps its own.
+
+        Where none serves, it gets one at the next start; returns the one that it had, or 0.
+        """
+        if not self._serves:
+            twin = await asyncio.to_thread(find_active, self.layout, selector)
+            port = self._last_ports.setdefault(twin.key, 0)
+            await asyncio.to_thread(self._wakes.remember, twin.key, port)
+            return port
         while True:
             tenant = await self.twin(selector)
             async with self._lock(tenant.name):
@@ -141,7 +158,9 @@ class Tenants:
         return tenant is not None and tenant.active_requests > 0
 
     def activity(self, key: str) -> str:
-        """A mark of a twin that is another one after each request to it, also of a later daemon."""
+        """A mark of a twin that is another one after each request to it, also of a later daemon; "" where none serves."""
+        if not self._serves:
+            return ""
         tenant = self._open.get(key)
         return f"{self._began:x}.{self._earlier[key] + (tenant.requests_begun if tenant else 0)}"
 
@@ -167,7 +186,10 @@ class Tenants:
         was_running = key in self._ports
         try:
             async with self.apart(key):
-                await self.stop(key, hold_port=was_running)
+                if (
+                    was_running or key in self._open
+                ):  # one that only waits for the next start still does afterwards
+                    await self.stop(key, hold_port=was_running)
                 yield
         finally:
             if was_running:
@@ -183,7 +205,9 @@ class Tenants:
 
     def presence(self, key: str) -> Presence:
         """Returns the present state of a twin, with its last port also while it is stopped."""
-        return Presence(running=key in self._ports, port=self._ports.get(key) or self._last_ports.get(key))
+        return Presence(
+            running=key in self._ports, port=self._ports.get(key) or self._last_ports.get(key) or None
+        )
 
     def running(self) -> dict[str, int]:
         """Ports of the twins that have one, by key."""
@@ -197,10 +221,14 @@ class Tenants:
         """The tenant of a twin that is open already."""
         return self._open.get(key)
 
+    async def recall(self) -> dict[str, int]:
+        """Learns the ports of the twins that were running when the daemon last ended, and returns them."""
+        self._last_ports = await asyncio.to_thread(self._wakes.all)
+        return dict(self._last_ports)
+
     async def wake_remembered(self) -> None:
         """Boots the twins that were running when the daemon last ended."""
-        for key, port in (await asyncio.to_thread(self._wakes.all)).items():
-            self._last_ports[key] = port
+        for key in await self.recall():
             try:
                 await self.boot(key)
             except (NoSuchTwinError, TwinConflictError) as problem:  # gone, or set aside

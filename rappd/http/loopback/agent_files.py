@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -9,10 +10,11 @@ from aiohttp import web
 from agents.contract.scaffold import scaffold
 from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.security import is_operator, operator_only, tenant_of
+from rappd.http.loopback.security import from_control, is_operator, operator_only, started, tenant_of
 from rappd.http.request_body import InvalidFieldError, json_object, text_field, upload
 from rappd.http.responses import ok
 from rappd.tenants.agent_summary import listing
+from rappd.tenants.tenant import reference_to
 from rappd.tenants.tenant_config import LIBRARY
 
 routes = web.RouteTableDef()
@@ -26,7 +28,7 @@ async def agents(request: web.Request) -> web.Response:
     """
     ssh_keys = await in_file_pool(request.app[DAEMON].agents_can_use_ssh_keys)
     files: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in listing(tenant_of(request).registry):
+    for row in listing((await started(request)).registry):
         file = files.setdefault(
             (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
         )
@@ -51,7 +53,7 @@ async def import_agent(request: web.Request) -> web.Response:
     daemon.imports.take()
     fields: dict[str, str] = {}
     name, content = await upload(request, fields=fields)
-    structure = tenant_of(request).admin
+    structure = (await started(request)).admin
     keep = bool(fields.get("keep"))
     return ok(await structure.write(name, content, reason="imported", by_operator=True, keep_faulty=keep))
 
@@ -108,7 +110,7 @@ async def generations(request: web.Request) -> web.Response:
 async def undo(request: web.Request) -> web.Response:
     """Brings a removed file back."""
     body = await json_object(request)
-    return ok(await tenant_of(request).admin.undo(text_field(body, "undo")))
+    return ok(await (await started(request)).admin.undo(text_field(body, "undo")))
 
 
 @routes.post("/agents/approve")
@@ -117,7 +119,7 @@ async def approve(request: web.Request) -> web.Response:
     """Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others."""
     body = await json_object(request)
     name, digest = text_field(body, "filename"), body.get("sha256") or ""
-    done = await tenant_of(request).admin.approve(name, str(digest))
+    done = await (await started(request)).admin.approve(name, str(digest))
     request.app[DAEMON].tether.workflows_changed()
     return ok(done)
 
@@ -140,7 +142,7 @@ async def new(request: web.Request) -> web.Response:
         name, text = scaffold(text_field(body, "name"), str(described))
     else:
         name, text = text_field(body, "filename"), text_field(body, "source")
-    structure = tenant_of(request).admin
+    structure = (await started(request)).admin
     return ok(await structure.write(name, text.encode(), reason="new", replace=False, by_operator=True))
 
 
@@ -150,7 +152,7 @@ async def run(request: web.Request) -> web.Response:
     """Runs one agent with given arguments, as a recorded call."""
     body = await json_object(request)
     arguments = body.get("args") or {}
-    found = await tenant_of(request).run_agent(
+    found = await (await started(request)).run_agent(
         text_field(body, "agent"), arguments if isinstance(arguments, dict) else {}
     )
     return ok(found)
@@ -159,16 +161,22 @@ async def run(request: web.Request) -> web.Response:
 @routes.post("/agents/test")
 @operator_only
 async def test(request: web.Request) -> web.Response:
-    """Runs the contract tests over one `agent`, or over a text that is not saved: `filename` and `source`."""
-    body = await json_object(request)
+    """Runs the contract tests over one `agent`, or over a text that is not saved: `filename` and `source`.
+
+    Over the control socket also over the file at a `path`, wherever it lies.
+    """
+    body, tenant = await json_object(request), await started(request)
     if "source" in body:
         name, text = text_field(body, "filename"), text_field(body, "source")
-        return ok(await tenant_of(request).admin.editor.test(name, text.encode()))
-    return ok({"tests": await tenant_of(request).test_agent(text_field(body, "agent"))})
+        return ok(await tenant.admin.editor.test(name, text.encode()))
+    if "path" in body and from_control(request):
+        found = await tenant.test_file(await in_file_pool(reference_to, Path(text_field(body, "path"))))
+        return ok({"tests": found["tests"]})
+    return ok({"tests": await tenant.test_agent(text_field(body, "agent"))})
 
 
 @routes.delete("/agents/{filename:.+}")
 @operator_only
 async def delete(request: web.Request) -> web.Response:
     """Takes an agent file out of service; the answer's `undo` brings it back."""
-    return ok(await tenant_of(request).admin.remove(request.match_info["filename"]))
+    return ok(await (await started(request)).admin.remove(request.match_info["filename"]))

@@ -236,6 +236,14 @@ def tenant_of(request: web.Request) -> Tenant:
     return request[_NAMED]
 
 
+async def started(request: web.Request) -> Tenant:
+    """The tenant that a route works on, once its agents are described: a command without a daemon begins with it here."""
+    tenant = tenant_of(request)
+    if not tenant.ready.is_set() and not request.app[DAEMON].serves:
+        await tenant.start()
+    return tenant
+
+
 def for_twin(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The same route under ``/twins/{twin}``: that twin is woken if it sleeps. Raises ``NoSuchTwinError``."""
 

@@ -48,8 +48,17 @@ class Timers:
 
     async def start(self) -> None:
         """Loads the timers and begins; those that are due run now, once each."""
-        self._rows = {row.id: row for row in await self._table.all()}
+        await self.load()
         self._loop = asyncio.create_task(self._run())
+
+    async def load(self) -> None:
+        """Loads the timers; without ``start`` none runs."""
+        self._rows = {row.id: row for row in await self._table.all()}
+
+    @property
+    def runs(self) -> bool:
+        """False where no timer of any kind runs: ``start`` was not called."""
+        return self._loop is not None
 
     async def close(self) -> None:
         """Ends the timer. A run that is cut off is repeated after the next start."""

@@ -242,7 +242,7 @@ def test_long_work_shows_a_line_on_a_terminal_only(idle: RunningDaemon, up: bool
         verb, words, last = ("agents", "run", "Slow"), "Slow…", "done"
     else:
         idle.drop("slow_agent.py", "import time\ntime.sleep(1.5)\n" + agent_source("Slow"))
-        verb, words, last = ("agents", "list"), "Reading agent files, ", "yours"
+        verb, words, last = ("agents", "list"), "Reading agent files…", "yours"
     seen = on_terminal(idle, *verb)
     assert words in seen.raw
     assert words not in seen.text, "and it is gone in the end"

@@ -134,9 +134,7 @@ def test_brainstem_egg_hatches_into_empty_home_only(
     fresh = make_daemon("fresh", LLM_FAKE="1")
     done = fresh.cli("egg", "hatch", str(egg))
     assert "rappd agents approve\n" in done.stdout, done
-    assert fresh.cli("agents", "approve", "kettle").stdout == (
-        "✓ agents/kettle_agent.py is approved; it runs from the next start on.\n"
-    )
+    assert fresh.cli("agents", "approve", "kettle").stdout == "✓ kettle_agent.py is approved, and runs.\n"
     fresh.start()
     assert fresh.cli("agents", "run", "Kettle").stdout == "It boils.\n"
 

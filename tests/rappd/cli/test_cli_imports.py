@@ -47,8 +47,8 @@ def test_verbs_that_only_ask_import_no_server(busy: RunningDaemon) -> None:
 
 @pytest.mark.parametrize("verb", [("members",), ("snapshot", "--no-drill")], ids=str)
 def test_neighborhood_over_ssh_loads_neither_http_nor_brainstems(
-    idle: RunningDaemon, verb: tuple[str, ...]
+    busy: RunningDaemon, verb: tuple[str, ...]
 ) -> None:
-    found = _imported(idle, "neighborhood", *verb)
+    found = _imported(busy, "neighborhood", *verb)
     assert "neighborhoods.snapshot.transports.ssh" in found
     assert not found & {"aiohttp", "rappd.tenants.tenant", "agents.brainstem.turn"}
