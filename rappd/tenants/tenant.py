@@ -136,7 +136,7 @@ class Tenant:
         self.registry = AgentRegistry(
             self._pools,
             lambda: folders_of(workspace, self.sources),
-            AgentStorage(workspace.files, workspace.kept / "good", workspace.deps),
+            AgentStorage(workspace.files, workspace.good_copies, workspace.deps),
             CodeRules(self._trusts, self._quarantine, self._origins),
             self._install,
         )

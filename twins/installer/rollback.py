@@ -18,7 +18,7 @@ from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
 from twins.workspace.identity_file import utc
-from twins.workspace.workspace import exclusive_lock, is_placeholder
+from twins.workspace.workspace import GOOD_COPIES, exclusive_lock, is_placeholder
 
 _SHOWN = 3
 
@@ -136,7 +136,12 @@ class _Rollback:
             there = set(walk.files())
             found = {path: walk.sha256(path) for path in there}
         changed = {path for path, sha256 in found.items() if sha256 != known.get(path)}
-        made = {path for path in changed - known.keys() if is_placeholder(path, found[path])}
+        # What was made of the egg's own files, since its code runs, is nobody's work.
+        made = {
+            path
+            for path in changed - known.keys()
+            if is_placeholder(path, found[path]) or path.startswith(f"{GOOD_COPIES}/")
+        }
         return (changed - made) | (known.keys() - there)
 
     def _take_whole(self, journal: Journal, staging: Path) -> None:

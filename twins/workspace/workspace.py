@@ -31,6 +31,10 @@ PLACEHOLDERS: Mapping[str, bytes] = {".env": b"", ".repos.json": b"{}"}
 """Files that are made, saying nothing, before agents run, so that no agent makes them."""
 
 
+GOOD_COPIES = ".brainstem_data/kept/good"
+"""The folder of the last version that worked of each agent file, as a path below a workspace."""
+
+
 def is_placeholder(path: str, sha256: str) -> bool:
     """True for a file of a workspace that is as it was made to keep agents from making it."""
     return path in PLACEHOLDERS and hashlib.sha256(PLACEHOLDERS[path]).hexdigest() == sha256
@@ -104,6 +108,11 @@ class Workspace:
     def kept(self) -> Path:
         """Last good versions, earlier generations and removed files of agents."""
         return self.data / "kept"
+
+    @property
+    def good_copies(self) -> Path:
+        """See ``GOOD_COPIES``."""
+        return self.root / GOOD_COPIES
 
     @property
     def staging(self) -> Path:

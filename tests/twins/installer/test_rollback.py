@@ -63,6 +63,16 @@ def test_a_new_twin_goes_again(home: AHome) -> None:
     assert not leftovers(home.root)
 
 
+def test_a_twin_whose_code_ran_goes_again(home: AHome) -> None:
+    importer = home.importer()
+    receipt = _hatch(importer)
+    copy = home.twin / ".brainstem_data/kept/good/0123456789abcdef.py"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(GARDENER["agents/water_agent.py"])
+    importer.rollback(receipt.id, now=LATER)
+    assert not home.twin.exists()
+
+
 @pytest.mark.parametrize("overwrite", [[], ["soul", "agents", "memory", "env", "pages", "services", "slots"]])
 def test_an_existing_twin_is_as_it_was(home: AHome, overwrite: list[str]) -> None:
     home.live_in(home.twin, MINE)
