@@ -1,9 +1,10 @@
-"""Writes the pages of this folder that mirror the code: errors, settings, routes and the command line.
+"""Writes what mirrors the code: pages of this folder, and how the page and the command line ask for operations.
 
     python docs/make_reference.py [FOLDER]
 
-Run it after changing one of these; the tests compare the pages with what it writes. FOLDER (this one,
-if left out) gets errors.md, settings.md, routes.md and cli.md; commands.json goes to the page.
+Run it after changing errors, settings, routes, operations or commands; the tests compare with what it writes. FOLDER (this
+one, if left out) gets errors.md, settings.md, routes.md and cli.md; commands.json and operations.js go to the page,
+operation_paths.py to the command line.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +29,7 @@ from aiohttp import web
 import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
+from rappd.features.features import all_operations
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
@@ -304,6 +307,12 @@ def routes() -> str:
             ]
             about = (inspect.getdoc(module) or "").replace("``", "`")
             parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
+    for noun, found in groupby(all_operations(), key=lambda one: one.noun):
+        rows = [
+            (f"`{one.method}`", f"`{one.path}`", _RIGHTS[one.right.kind], f"`{one.name}`: {_line(one.about)}")
+            for one in found
+        ]
+        parts.append(f"### {noun}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
     body = "\n\n".join(parts)
     return f"""# Routes
 
@@ -348,6 +357,13 @@ With `--json` a command prints one object, keyed by its noun, and errors as one 
 """
 
 
+_RIGHTS = {"owner": "operator", "anybody": "anybody"}
+
+
+def _line(about: str) -> str:
+    return " ".join(about.partition("\n\n")[0].split())
+
+
 PAGES = {"errors.md": errors, "settings.md": settings, "routes.md": routes, "cli.md": cli}
 
 _MADE = "<!-- Made by docs/make_reference.py from the code. -->"
@@ -364,11 +380,55 @@ def commands() -> str:
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
+def operations_js() -> str:
+    """operations.js: a function for each operation, for the page."""
+    parts = []
+    for noun, found in groupby(all_operations(), key=lambda one: one.noun):
+        rows = [
+            f'  /** {_line(one.about)} */\n  {_camel(one.name)}: asks("{one.method}", "{one.path}"),\n'
+            for one in found
+        ]
+        parts.append(f"export const {noun} = {{\n{''.join(rows)}}};\n")
+    body = "\n".join(parts)
+    return f"""/** The daemon's operations, by noun and verb. Made by docs/make_reference.py from the code. */
+
+import {{ ask }} from "./api.js";
+
+/** A function that takes an operation's arguments by name; `options` are those of `ask`. */
+const asks = (method, path) => (given = {{}}, options = {{}}) => {{
+  const rest = {{ ...given }};
+  const filled = path.replace(/\\{{(\\w+)\\}}/g, (_, name) => {{
+    delete rest[name];
+    return encodeURIComponent(given[name]);
+  }});
+  if (method === "POST" || method === "PUT") return ask(filled, {{ ...options, method, json: rest }});
+  const query = new URLSearchParams(rest).toString();
+  return ask(query ? `${{filled}}?${{query}}` : filled, {{ ...options, method }});
+}};
+
+{body}"""
+
+
+def operation_paths() -> str:
+    """operation_paths.py: method and path of each operation, for the command line."""
+    rows = [f'    "{one.name}": ("{one.method}", "{one.path}"),\n' for one in all_operations()]
+    about = '"""Method and path of each operation. Made by docs/make_reference.py from the code."""'
+    return f"{about}\n\nOPERATION_PATHS = {{\n{''.join(rows)}}}\n"
+
+
+def _camel(name: str) -> str:
+    first, *others = name.partition(".")[2].split("_")
+    return first + "".join(map(str.title, others))
+
+
 def main(arguments: list[str]) -> None:
     """Writes every page."""
     folder = Path(arguments[0]) if arguments else Path(__file__).parent
     page = folder if arguments else folder.parent / "rappd" / "web" / "components" / "search"
     (page / "commands.json").write_text(commands(), encoding="utf-8")
+    code = folder.parent / "rappd"
+    (folder if arguments else code / "web" / "lib").joinpath("operations.js").write_text(operations_js())
+    (folder if arguments else code / "features").joinpath("operation_paths.py").write_text(operation_paths())
     for name, make in PAGES.items():
         (folder / name).write_text(make(), encoding="utf-8")
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotReadyError, NotRunningError, RappdError
+from rappd.features.operation_paths import OPERATION_PATHS
 
 _EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
 _UNFIT = (
@@ -85,6 +88,19 @@ class ControlClient:
         except NotReadyError:
             return True
         return True
+
+    def do(self, name: str, /, **given: Any) -> dict[str, Any]:
+        """Asks for an operation by its name, as ``docs/routes.md`` has it; an argument that is None is left out."""
+        method, path = OPERATION_PATHS[name]
+        rest = {key: value for key, value in given.items() if value is not None}
+        for key in re.findall(r"\{(\w+)\}", path):
+            path = path.replace(f"{{{key}}}", quote(str(rest.pop(key)), safe="", errors="replace") or "%20")
+        if method in ("POST", "PUT"):
+            return self._ask(method, path, json.dumps(rest).encode())
+        asked = urlencode(
+            {key: int(value) if value in (True, False) else value for key, value in rest.items()}
+        )
+        return self._ask(method, f"{path}?{asked}" if asked else path)
 
     def get(self, path: str) -> dict[str, Any]:
         """GET as JSON."""

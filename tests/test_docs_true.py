@@ -270,6 +270,12 @@ def test_commands_in_the_search_of_the_page_mirror_the_code(made: Path) -> None:
     assert kept.read_text() == (made / "commands.json").read_text(), "run: python docs/make_reference.py"
 
 
+@pytest.mark.parametrize("kept", ["rappd/web/lib/operations.js", "rappd/features/operation_paths.py"])
+def test_what_asks_for_operations_mirrors_the_table(made: Path, kept: str) -> None:
+    of_the_table = (made / Path(kept).name).read_text()
+    assert (REPO / kept).read_text() == of_the_table, "run: python docs/make_reference.py"
+
+
 @pytest.mark.parametrize("words", ["rappd", "rappd agents", "rappd threads export"])
 def test_the_command_line_page_is_what_help_prints(words: str) -> None:
     done = subprocess.run(

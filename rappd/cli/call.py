@@ -7,7 +7,7 @@ import math
 import sys
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import click
 
@@ -137,7 +137,7 @@ def call(
         return ConfirmationNeededError.exit_code
     with progress() as line:
         line(f"Asking {peer}…")
-        row = daemon.post("/call", body)["call"]
+        row = daemon.do("calls.ask", **body)["call"]
     if row["state"] == "failed":
         raise _failed(daemon, row, agent if not twin else "")
     if row["state"] == "done" and agent and (failure := _failure_in(row.get("result"))):
@@ -153,7 +153,7 @@ def call(
 
 def _is_published(daemon: ControlClient, peer: str) -> bool:
     """True for a published brainstem, which speaks plain HTTP; a trusted machine's name comes first."""
-    wanted, rows = peer.lower().rstrip("/"), daemon.get("/peers")["peers"]
+    wanted, rows = peer.lower().rstrip("/"), daemon.do("peers.list")["peers"]
     if any(row["paired"] and row["name"] == wanted for row in rows):
         return False
     return any(
@@ -173,9 +173,9 @@ def _unprotected_is_fine(peer: str, as_json: bool) -> bool:
 
 
 def _failed(daemon: ControlClient, row: Row, agent: str) -> ReportableError:
-    own = str(daemon.get("/peers")["self"]["name"])
+    own = str(daemon.do("peers.list")["self"]["name"])
     if agent and row.get("status") in _REFUSED:
-        agents = daemon.get(f"/peers/{quote(row['peer'], safe='')}")["peer"]["agents_here"]
+        agents = daemon.do("peers.show", peer=row["peer"])["peer"]["agents_here"]
         names = [str(one.get("name", "")) for one in agents]
         if names and agent.casefold() not in [name.casefold() for name in names]:
             near = get_close_matches(agent, names, 1)
@@ -273,7 +273,7 @@ def call_many(which: str, peers: str, body: Row, as_json: bool) -> int:
     daemon = ControlClient(Home.here(), timeout=body["wait"] + _SPARE_SECONDS)
     with progress() as line:
         line(f"Asking {'every peer' if asked['peers'] == 'all' else ', '.join(names)}…")
-        found = daemon.post("/call/broadcast", asked)
+        found = daemon.do("calls.broadcast", **asked)
     calls = found["calls"]
     if as_json:
         print_json(found)

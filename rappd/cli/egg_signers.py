@@ -9,7 +9,6 @@ import click
 from rappd.cli.console import dim, print_json, print_out, status_mark
 from rappd.cli.egg_options import JSON, verbs_here
 from rappd.cli.home_client import HomeClient
-from rappd.cli.peers import path_of
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
 
@@ -53,4 +52,4 @@ def _key_of(selector: str) -> str:
     """The key that was typed, or the one of the paired machine that was named. Raises ``NoSuchPeerError``."""
     if _KEY.fullmatch(selector):
         return selector
-    return str(HomeClient(Home.here(), reads=True).get(path_of(selector))["peer"]["fingerprint"])
+    return str(HomeClient(Home.here(), reads=True).do("peers.show", peer=selector)["peer"]["fingerprint"])

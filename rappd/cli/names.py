@@ -100,7 +100,7 @@ def twin_names() -> Iterable[tuple[str, str]]:
 @_names
 def peer_names() -> Iterable[tuple[str, str]]:
     """Paired machines and published brainstems, as a running daemon knows them."""
-    rows = ControlClient(Home.here(), timeout=_SECONDS).get("/peers")["peers"]
+    rows = ControlClient(Home.here(), timeout=_SECONDS).do("peers.list")["peers"]
     return [(row["name"], row.get("presence", "")) for row in rows if row["paired"] or row.get("legacy")]
 
 

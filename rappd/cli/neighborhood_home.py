@@ -50,7 +50,7 @@ def members_here() -> NeighborhoodMembers:
     from rappd.settings.load import Settings
 
     home = Home.here()
-    return NeighborhoodMembers.of(home, Settings.load(home), HomeClient(home, reads=True).get("/peers"))
+    return NeighborhoodMembers.of(home, Settings.load(home), HomeClient(home, reads=True).do("peers.list"))
 
 
 def ask_for_tokens(here: NeighborhoodMembers, names: Sequence[str] = ()) -> None:

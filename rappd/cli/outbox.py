@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -53,7 +52,7 @@ def outbox() -> None:
 def list_(everything: bool, as_json: bool) -> None:
     """List what waits, then recent results."""
     home = HomeClient(Home.here(), reads=True)
-    found = home.get("/outbox?restored=1")
+    found = home.do("outbox.list", restored=True)
     if as_json:
         print_json(found)
         return
@@ -63,7 +62,7 @@ def list_(everything: bool, as_json: bool) -> None:
     recent = [row for row in over if time.time() - row["created"] < _RECENT_SECONDS][-_RECENT_ROWS:]
     shown = [*waiting, *(over if everything else recent)]
     if shown:
-        peers = home.get("/peers")
+        peers = home.do("peers.list")
         here = {row["fingerprint"] for row in peers["peers"] if row["presence"] == "here"}
         _show(shown, rows, here, running=peers["self"].get("running", True))
     else:
@@ -78,7 +77,7 @@ def list_(everything: bool, as_json: bool) -> None:
 @_JSON
 def retry(id: str, as_json: bool) -> None:
     """Try one now."""
-    found = ControlClient(Home.here()).post(f"/outbox/{quote(id, safe='')}/retry")
+    found = ControlClient(Home.here()).do("outbox.retry", id=id)
     if as_json:
         print_json(found)
         return
@@ -97,8 +96,7 @@ def redirect(id: str, peer: str, as_json: bool) -> None:
     Also a call that came back with a snapshot: nothing of a snapshot is sent by itself. The answer comes to the
     conversation in which it was asked.
     """
-    body = {"peer": peer}
-    found = ControlClient(Home.here()).post(f"/outbox/{quote(id, safe='')}/redirect", body)
+    found = ControlClient(Home.here()).do("outbox.redirect", id=id, peer=peer)
     if as_json:
         print_json(found)
         return
@@ -112,7 +110,7 @@ def redirect(id: str, peer: str, as_json: bool) -> None:
 @_JSON
 def drop(id: str, as_json: bool) -> None:
     """Cancel a waiting call. What the other machine has begun may still be done there."""
-    found = ControlClient(Home.here()).delete(f"/outbox/{quote(id, safe='')}")
+    found = ControlClient(Home.here()).do("outbox.drop", id=id)
     if as_json:
         print_json(found)
         return

@@ -55,7 +55,7 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
     if fingerprint and code:
         raise UsageProblemError("--fingerprint and --code are two ways.", do="Give one of them.")
     daemon = ControlClient(Home.here())
-    listed = daemon.get("/peers")
+    listed = daemon.do("peers.list")
     if shows_code:
         if name:
             raise UsageProblemError(
@@ -72,13 +72,13 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
         return
     body = {"peer": wanted, "whose": whose or "", **({"code": code} if code else {})}
     talk = PairingDialog(daemon, _own(listed), as_json=as_json)
-    talk.follow(lambda: daemon.post("/pairings", body)["pairing"], whose)
+    talk.follow(lambda: daemon.do("pairings.begin", **body)["pairing"], whose)
 
 
 def _show_code(daemon: ControlClient, listed: Row, whose: str | None, as_json: bool) -> None:
     whose = whose or typed_at_once(whose_question("the machine that will type the code"))
     talk = PairingDialog(daemon, _own(listed), as_json=as_json)
-    talk.follow(lambda: daemon.post("/pairings", {"offer_code": True, "whose": whose})["pairing"], whose)
+    talk.follow(lambda: daemon.do("pairings.begin", offer_code=True, whose=whose)["pairing"], whose)
 
 
 def _pin(
@@ -86,7 +86,7 @@ def _pin(
 ) -> None:
     """Trusts at once, on this side; the other side does the same by itself."""
     body = {"peer": wanted, "fingerprint": fingerprint, "whose": whose or ""}
-    row = daemon.post("/pairings", body)["pairing"]
+    row = daemon.do("pairings.begin", **body)["pairing"]
     if as_json:
         print_json({"pairing": row})
         return

@@ -122,7 +122,7 @@ class PairingDialog:
         if same:
             body["whose"] = whose or self._asked(whose_question(who), _WHOSE)
         try:
-            return self._look(self._daemon.post(f"/pairings/{self._attempt}", body)["pairing"])
+            return self._look(self._daemon.do("pairings.confirm", attempt=self._attempt, **body)["pairing"])
         except ReportableError:
             row = self._now()
             if row["state"] in _LIVE:
@@ -139,7 +139,7 @@ class PairingDialog:
         return self._look(row)
 
     def _now(self) -> Row:
-        found: Row = self._daemon.get(f"/pairings/{self._attempt}")["pairing"]
+        found: Row = self._daemon.do("pairings.show", attempt=self._attempt)["pairing"]
         return found
 
     def _look(self, row: Row) -> Row:
@@ -170,7 +170,7 @@ class PairingDialog:
 
     def _peer_here(self, row: Row) -> tuple[str, str]:
         """(name, whose) of the new peer here: another peer may have had the name that it calls itself."""
-        for peer in self._daemon.get("/peers")["peers"]:
+        for peer in self._daemon.do("peers.list")["peers"]:
             if peer["paired"] and peer["short"] == row["short"] and peer["called"] == row["peer"]:
                 return str(peer["name"]), str(peer["whose"])
         return str(row["peer"]), ""
@@ -179,7 +179,7 @@ class PairingDialog:
         if not self._attempt:
             return
         with suppress(ReportableError):  # it may be over
-            row = self._daemon.delete(f"/pairings/{self._attempt}")["pairing"]
+            row = self._daemon.do("pairings.stop", attempt=self._attempt)["pairing"]
             if not self._as_json:
                 paired = row["state"] == "paired"
                 print_err()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -47,7 +46,7 @@ def peers() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """Paired machines, found ones, and who asks to be paired."""
-    found = HomeClient(Home.here(), reads=True).get("/peers")
+    found = HomeClient(Home.here(), reads=True).do("peers.list")
     if as_json:
         print_json(found)
     else:
@@ -59,7 +58,7 @@ def list_(as_json: bool) -> None:
 @_JSON
 def show(peer: str, as_json: bool) -> None:
     """One peer: how it is, what it may do here, what may be used of it."""
-    found = HomeClient(Home.here(), reads=True).get(path_of(peer))
+    found = HomeClient(Home.here(), reads=True).do("peers.show", peer=peer)
     if as_json:
         print_json(found)
     else:
@@ -72,7 +71,7 @@ def show(peer: str, as_json: bool) -> None:
 @_JSON
 def rename(peer: str, new_name: str, as_json: bool) -> None:
     """Call a peer something else here; who it is stays."""
-    found = ControlClient(Home.here()).post(path_of(peer, "rename"), {"name": new_name})
+    found = ControlClient(Home.here()).do("peers.rename", peer=peer, name=new_name)
     _done(found, f"It is {found['peer']['name']} here now.", as_json)
 
 
@@ -94,7 +93,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
         raise UsageProblemError(
             f"--{how} needs a CAPABILITY.", do=f"rappd peers scopes {peer} --{how} HELP.brainstem"
         )
-    found = daemon.get(path_of(peer))
+    found = daemon.do("peers.show", peer=peer)
     if given:
         chosen = [one for word in given for one in _WHOSE.get(word.lower(), [word])]
         held = list(found["peer"]["scopes"])
@@ -111,7 +110,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
                 f"{found['peer']['name']} has no {absent[0]} by itself.",
                 do=f"`rappd peers scopes {peer}` shows what it has.",
             )
-        found = daemon.post(path_of(peer, "scopes"), {"scopes": list(dict.fromkeys(wanted))})
+        found = daemon.do("peers.scopes", peer=peer, scopes=list(dict.fromkeys(wanted)))
     row = found["peer"]
     if as_json:
         print_json({"peer": row})
@@ -134,7 +133,7 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
 @_JSON
 def offer(peer: str, state: str, as_json: bool) -> None:
     """Let the brainstem here use a peer's agents as its own, or not."""
-    found = ControlClient(Home.here()).post(path_of(peer, "offer"), {"on": state == "on"})
+    found = ControlClient(Home.here()).do("peers.offer", peer=peer, on=state == "on")
     name = found["peer"]["name"]
     what = f"The brainstem here {'may use' if state == 'on' else 'uses none of'} {name}'s agents."
     _done(found, what, as_json)
@@ -147,7 +146,7 @@ def offer(peer: str, state: str, as_json: bool) -> None:
 def revoke(peer: str, yes: bool, as_json: bool) -> int:
     """End the trust in a peer, at once."""
     daemon = ControlClient(Home.here())
-    row = daemon.get(path_of(peer))["peer"]
+    row = daemon.do("peers.show", peer=peer)["peer"]
     name = row["name"]
     if not yes:
         if as_json or not interactive():
@@ -158,7 +157,7 @@ def revoke(peer: str, yes: bool, as_json: bool) -> int:
         if not click.confirm(f"End the trust in {name} ({row['short']})?{waits}", default=False, err=True):
             print_err("Nothing was done.")
             return ConfirmationNeededError.exit_code
-    found = daemon.post(path_of(row["fingerprint"], "revoke"))  # the very one that was shown
+    found = daemon.do("peers.revoke", peer=row["fingerprint"])  # the very one that was shown
     if as_json:
         print_json(found)
     else:
@@ -180,7 +179,7 @@ def add(address: str, as_json: bool) -> None:
     daemon = ControlClient(Home.here())
     with progress() as line:
         line(f"Looking for a machine at {address}…")
-        found = daemon.post("/peers", {"address": address})
+        found = daemon.do("peers.add", address=address)
     if as_json:
         print_json(found)
         return
@@ -212,16 +211,11 @@ def add(address: str, as_json: bool) -> None:
 @_JSON
 def forget(address: str, as_json: bool) -> None:
     """Take a written-down address out again. Trust stays as it is."""
-    found = ControlClient(Home.here()).post("/peers/forget", {"address": address})
+    found = ControlClient(Home.here()).do("peers.forget", address=address)
     if as_json:
         print_json(found)
     else:
         print_out(f"{status_mark('good')} {strip_control(address)} is not written down any more.")
-
-
-def path_of(peer: str, verb: str = "") -> str:
-    """Returns the path of an operation on the peer that was typed."""
-    return f"/peers/{quote(peer, safe='', errors='replace') or '%20'}{f'/{verb}' if verb else ''}"
 
 
 def _done(found: dict[str, Any], what: str, as_json: bool) -> None:

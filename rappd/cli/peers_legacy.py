@@ -45,7 +45,7 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
     """
     daemon = ControlClient(Home.here())
     if not yes:
-        daemon.get("/legacy")  # nobody is asked for nothing
+        daemon.do("legacy.show")  # nobody is asked for nothing
         who = ", ".join(strip_control(one) for one in addresses)
         if as_json or not interactive():
             raise ConfirmationNeededError(
@@ -55,7 +55,7 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
         if not click.confirm(question, default=False, err=True):
             print_err("Nothing was opened.")
             return ConfirmationNeededError.exit_code
-    found = daemon.post("/legacy", {"addresses": list(addresses), "scopes": list(may)})
+    found = daemon.do("legacy.open", addresses=list(addresses), scopes=list(may))
     _show(found, as_json)
     return 0
 
@@ -64,14 +64,14 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, as_json: 
 @_JSON
 def show(as_json: bool) -> None:
     """Show its state, addresses and allowed callers."""
-    _show(ControlClient(Home.here()).get("/legacy"), as_json)
+    _show(ControlClient(Home.here()).do("legacy.show"), as_json)
 
 
 @legacy.command()
 @_JSON
 def close(as_json: bool) -> None:
     """Close it, for good."""
-    _show(ControlClient(Home.here()).delete("/legacy"), as_json)
+    _show(ControlClient(Home.here()).do("legacy.close"), as_json)
 
 
 @click.command()
@@ -80,7 +80,7 @@ def hello(as_json: bool) -> int:
     """Say hello to every peer; shows who answers, and how fast."""
     with progress() as line:
         line("Saying hello…")
-        found = ControlClient(Home.here()).post("/peers/hello")
+        found = ControlClient(Home.here()).do("peers.hello")
     rows = found["hello"]
     if as_json:
         print_json(found)

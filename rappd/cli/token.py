@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -56,7 +55,7 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 
     HELP.brainstem is a talk, HELP.brainstem.Clock one agent, HELP.brainstem.* both and every agent.
     """
-    found = ControlClient(Home.here()).post("/tokens", {"name": name, "caps": list(caps), "days": days})
+    found = ControlClient(Home.here()).do("tokens.issue", name=name, caps=list(caps), days=days)
     if as_json:
         print_json(found)
         return
@@ -71,7 +70,7 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """List issued tokens, the latest first."""
-    found = HomeClient(Home.here(), reads=True).get("/tokens")
+    found = HomeClient(Home.here(), reads=True).do("tokens.list")
     if as_json:
         print_json(found)
         return
@@ -92,7 +91,7 @@ def list_(as_json: bool) -> None:
 def revoke(wanted: str, yes: bool, as_json: bool) -> int:
     """End an access at once, by its name or the beginning of its ID."""
     daemon = ControlClient(Home.here())
-    row = _one(daemon.get("/tokens")["tokens"], wanted)
+    row = _one(daemon.do("tokens.list")["tokens"], wanted)
     if not yes:
         if as_json or not interactive():
             raise ConfirmationNeededError(
@@ -101,7 +100,7 @@ def revoke(wanted: str, yes: bool, as_json: bool) -> int:
         if not click.confirm(f"End the access of {strip_control(row['name'])} ({_short(row)})?", err=True):
             print_err("Nothing was done.")
             return ConfirmationNeededError.exit_code
-    found = daemon.delete(f"/tokens/{quote(row['jti'], safe='')}")
+    found = daemon.do("tokens.revoke", jti=row["jti"])
     if as_json:
         print_json(found)
     else:

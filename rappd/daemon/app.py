@@ -31,12 +31,14 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.features.operation import OperationTable
 from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
 from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
+from rappd.operations.broadcast import BroadcastOperations
 from rappd.operations.calls import CallOperations
 from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
@@ -52,6 +54,7 @@ from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.peers import PeerOperations
 from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
+from rappd.operations.tokens import TokenOperations
 from rappd.operations.twin_host_api import TwinHostApi
 from rappd.operations.twins import TwinOperations
 from rappd.sessions.participants import Participants
@@ -221,6 +224,7 @@ class Daemon:
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
+        broadcasts = BroadcastOperations(self.federation, self.calls, self.places.members_of)
         self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
         self.peer_tools = PeerToolGateway(self.federation, self.calls)
         snapshots = NeighborhoodSnapshots(
@@ -279,6 +283,9 @@ class Daemon:
         twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
         self.fleet = FleetOperations(
             home.root, self.name, self.members, self.twins, twin_api, is_running=self.serves
+        )
+        self.table = OperationTable(
+            self.peers, self.calls, broadcasts, TokenOperations(self.federation), self.legacy
         )
         self.operations = HostOperations(
             self.dispatcher,

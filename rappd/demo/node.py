@@ -95,7 +95,7 @@ class DemoNode:
             said = self._said.read_text(errors="replace").split("\n\n")[-1].split()
             raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")
         try:
-            listener = self.daemon.get("/peers")["door"]
+            listener = self.daemon.do("peers.list")["door"]
         except (NotRunningError, ConnectionLostError):
             return False
         if listener["open"]:

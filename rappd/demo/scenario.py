@@ -71,7 +71,7 @@ def tell(folder: Path, say: Say, interrupts: Interrupts) -> dict[str, Any]:
         _pair(desk, pi)
         _pair(desk, shed)
         say("desk trusts pi and shed, and they trust desk", "each checked the other's fingerprint")
-        warm = desk.daemon.post("/call", {"peer": "pi", "agent": "Thermometer"})["call"]
+        warm = desk.daemon.do("calls.ask", peer="pi", agent="Thermometer")["call"]
         say(f"pi answers desk: {warm['result']}", f"{warm['seconds']:.2f} s")
         calls = _pull_the_plug(desk, shed, say, interrupts)
     return {"found": found, "calls": calls, "seconds": round(time.monotonic() - started, 1)}
@@ -95,7 +95,7 @@ def _pull_the_plug(desk: DemoNode, shed: DemoNode, say: Say, interrupts: Interru
     say("shed is killed while it works", "kill -9, as if the plug were pulled")
     with ThreadPoolExecutor(CALLS) as at_once:
         rest = list(at_once.map(lambda day: _ask_gauge(desk, day), days[1:]))
-    waiting = [one for one in desk.daemon.get("/outbox?waiting=1")["outbox"] if one["to"] == "shed"]
+    waiting = [one for one in desk.daemon.do("outbox.list", waiting=True)["outbox"] if one["to"] == "shed"]
     say(f"{len(waiting)} calls wait in desk's outbox", "nothing is lost, nobody has to remember")
     with interrupts.held():
         shed.start()
@@ -111,23 +111,23 @@ def _pull_the_plug(desk: DemoNode, shed: DemoNode, say: Say, interrupts: Interru
 
 def _pair(one: DemoNode, other: DemoNode) -> None:
     for here, there in ((one, other), (other, one)):
-        fingerprint = there.daemon.get("/peers")["self"]["fingerprint"]
+        fingerprint = there.daemon.do("peers.list")["self"]["fingerprint"]
         asked = {"peer": there.peer_address, "fingerprint": fingerprint, "whose": "mine"}
-        here.daemon.post("/pairings", asked)
+        here.daemon.do("pairings.begin", **asked)
 
 
 def _found(machine: DemoNode) -> set[str]:
-    return {row["name"] for row in machine.daemon.get("/peers")["peers"] if not row["paired"]}
+    return {row["name"] for row in machine.daemon.do("peers.list")["peers"] if not row["paired"]}
 
 
 def _ask_gauge(desk: DemoNode, day: str) -> dict[str, Any]:
     """One call that waits so briefly that it is accepted, or queued, and not done."""
     asked = {"peer": "shed", "agent": "RainGauge", "args": {"day": day}, "wait": 0.2}
-    call: dict[str, Any] = desk.daemon.post("/call", asked)["call"]
+    call: dict[str, Any] = desk.daemon.do("calls.ask", **asked)["call"]
     return call
 
 
 def _ended(desk: DemoNode, ids: list[str]) -> dict[str, dict[str, Any]] | None:
-    rows = {row["id"]: row for row in desk.daemon.get("/outbox")["outbox"] if row["id"] in ids}
+    rows = {row["id"]: row for row in desk.daemon.do("outbox.list")["outbox"] if row["id"] in ids}
     over = {ident: row for ident, row in rows.items() if row["state"] in ("done", "failed", "expired")}
     return over if len(over) == len(ids) else None

@@ -48,7 +48,7 @@ class CheckContext:
             try:
                 daemon = ControlClient(home, timeout=_ANSWER_SECONDS)
                 self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
-                self.peers = daemon.get("/peers")
+                self.peers = daemon.do("peers.list")
             except NotRunningError:
                 self.running = False
             except (ResponseError, RappdError) as problem:

@@ -16,6 +16,7 @@ from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all,
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.operation import OWNER, UnfitArgumentError, operation
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.service import PROBE_SECONDS, FederationService
 from rappd.operations.calls import LONGEST_WAIT, CallOperations, call_data, call_row, failed
@@ -42,31 +43,40 @@ class BroadcastOperations:
         self._machines = machines
         self._calls = calls
 
+    @operation("calls.broadcast", "POST", "/call/broadcast", right=OWNER)
     async def call(
         self,
-        which: Which,
-        selectors: Sequence[str],
-        *,
+        peers: list[str] | str,
+        which: Which = "all",
         text: str = "",
         agent: str = "",
         args: dict[str, Any] | None = None,
         twin: str = "",
         wait: float = 30.0,
     ) -> dict[str, Any]:
-        """``{"calls": [as of a single call], "winner": a name or None}``, in the order asked.
+        """Asks `peers`, a list or `all`, at once; `which`: the `first` that gets it done, or `all` within `wait` seconds.
+
+        `@NAME` in the list is a neighborhood's paired members. `text`, `twin`, `agent` and `args` as with `/call`.
+
+        ``{"calls": [as of a single call], "winner": a name or None}``, in the order asked.
 
         ``state``: done, failed (it said so), away, late (``wait`` passed), stopped (another was faster). Who
         is late or not needed is told to stop. Nothing of it is queued: what comes late is worth nothing.
         """
         m = self._machines
         await m.available()
-        peers = self._peers(await self._without_neighborhoods(selectors))
+        selectors = [peers] if isinstance(peers, str) else peers
+        if not selectors or (isinstance(peers, str) and peers != EVERYBODY):
+            raise UnfitArgumentError(
+                "peers must be a list of names, or all", do='Send {"peers": ["pi", "shed"]}.'
+            )
+        chosen = self._peers(await self._without_neighborhoods(selectors))
         wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
-        data = [call_data(text, agent, args, [] if twin else self._announced(peer)) for peer in peers]
+        data = [call_data(text, agent, args, [] if twin else self._announced(peer)) for peer in chosen]
         begun = await asyncio.gather(
-            *(self._calls.begin(peer, one, twin=twin) for peer, one in zip(peers, data, strict=True))
+            *(self._calls.begin(peer, one, twin=twin) for peer, one in zip(chosen, data, strict=True))
         )
-        asked = {peer.fingerprint: one for peer, one in zip(peers, begun, strict=True)}
+        asked = {peer.fingerprint: one for peer, one in zip(chosen, begun, strict=True)}
         started = time.monotonic()
 
         async def ask(peer: Peer) -> Envelope:
@@ -76,17 +86,21 @@ class BroadcastOperations:
             await self._calls.cancel(peer.fingerprint, asked[peer.fingerprint].id)
 
         if which == "first":
-            outcome = await first_done(peers, ask, cancel, wait)
+            outcome = await first_done(chosen, ask, cancel, wait)
             winner, heard = outcome.winner, outcome.heard
         else:
-            winner, heard = None, await gather_all(peers, ask, wait, cancel=cancel)
+            winner, heard = None, await gather_all(chosen, ask, wait, cancel=cancel)
         rows = [self._settled(one, asked[one.peer.fingerprint], started) for one in heard]
         calls = [row for row, _ in rows]
         await asyncio.gather(*(m.dispatcher.record_reply(end, end.thread, workspace=HOST) for _, end in rows))
         return {"calls": calls, "winner": winner.peer.name if winner else None}
 
+    @operation("peers.hello", "POST", "/peers/hello", right=OWNER)
     async def hello(self) -> dict[str, Any]:
-        """Says HELLO to every peer; ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``."""
+        """Says HELLO to every peer, and tells who answered how fast.
+
+        ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``.
+        """
         m = self._machines
         await m.available()
 

@@ -42,6 +42,7 @@ from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.dispatch.context import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.operations.open_calls import OpenCalls
@@ -58,6 +59,21 @@ class CallOperations:
 
     def __init__(self, machines: FederationService) -> None:
         self._machines = machines
+
+    @operation("calls.ask", "POST", "/call", right=OWNER)
+    async def call(
+        self,
+        peer: Text,
+        text: str = "",
+        agent: str = "",
+        args: dict[str, Any] | None = None,
+        twin: str = "",
+        wait: float = DEFAULT_WAIT,
+        id: str = "",
+    ) -> dict[str, Any]:
+        """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
+        asked = await self.submit(peer, text=text, agent=agent, args=args, twin=twin, wait=wait, id=id)
+        return await asked.row()
 
     async def submit(
         self,
@@ -165,21 +181,23 @@ class CallOperations:
             peer.fingerprint, sent, _what(asked.data), self._ttl(), accepted=accepted
         )
 
-    async def cancel(self, selector: str, id: str) -> dict[str, Any]:
-        """Stops what a peer does for a call; that call is then answered so."""
+    @operation("calls.cancel", "POST", "/call/cancel", right=OWNER)
+    async def cancel(self, peer: Text, id: Text) -> dict[str, Any]:
+        """Stops what a `peer` does for the call with that `id`; the call is then answered so."""
         m = self._machines
-        peer = m.peer_store.find(selector)
+        there = m.peer_store.find(peer)
         if not is_uuid4(id):
             raise UsageProblemError("id is not the ID of a call.", do="Send the id that the call has.")
         await m.parts.carrier.tell(
-            peer, encode(Envelope(id, m.node.id, brainstem_id(peer.fingerprint), "CANCEL", {}))
+            there, encode(Envelope(id, m.node.id, brainstem_id(there.fingerprint), "CANCEL", {}))
         )
-        return {"stopping": {"id": id, "peer": peer.name}}
+        return {"stopping": {"id": id, "peer": there.name}}
 
-    async def outbox(self, *, waiting: bool = False, restored: bool = False) -> dict[str, Any]:
-        """Returns the outbox: what waits for other machines, and recent results.
+    @operation("outbox.list", "GET", "/outbox", right=OWNER)
+    async def outbox(self, waiting: bool = False, restored: bool = False) -> dict[str, Any]:
+        """The outbox: what waits for other machines; without `?waiting=1` also recent results.
 
-        ``restored``: also the calls that came back with a snapshot, unanswered.
+        `?restored=1`: also calls that came back with a snapshot, unanswered (`state` `open`).
         """
         m = self._machines
         if m.rests:
@@ -193,14 +211,17 @@ class CallOperations:
         """The number of calls that came back with a snapshot, unanswered."""
         return len(await OpenCalls(self._machines).listing())
 
-    async def redirect(self, id: str, selector: str) -> dict[str, Any]:
-        """See ``OpenCalls.redirect``."""
-        return await OpenCalls(self._machines).redirect(id, selector)
+    @operation("outbox.redirect", "POST", "/outbox/{id}/redirect", right=OWNER)
+    async def redirect(self, id: str, peer: Text) -> dict[str, Any]:
+        """Sends a call to the machine `peer`: for one that was set up anew, or that came back with a snapshot."""
+        return await OpenCalls(self._machines).redirect(id, peer)
 
+    @operation("outbox.retry", "POST", "/outbox/{id}/retry", right=OWNER)
     async def retry(self, id: str) -> dict[str, Any]:
         """Tries one now."""
         return {"retried": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.retry(id))}
 
+    @operation("outbox.drop", "DELETE", "/outbox/{id}", right=OWNER)
     async def drop(self, id: str) -> dict[str, Any]:
         """Cancels a waiting call."""
         return {"dropped": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.drop(id))}

@@ -12,6 +12,7 @@ from agents.contract.agent import needs_trust
 from envelopes.identity.capabilities import check as check_capability
 from neighborhoods.discovery.interfaces import interfaces
 from rappd.errors import RappdError, RefusedError, UsageProblemError
+from rappd.features.operation import OWNER, operation
 from rappd.settings.load import Settings
 
 log = logging.getLogger(__name__)
@@ -62,11 +63,19 @@ class LegacyOperations:
                 await self._follow()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def open(self, addresses: Sequence[str], scopes: Sequence[str] = ()) -> dict[str, Any]:
-        """Opens it to these addresses alone. Without ``scopes`` they may talk, and use no agent."""
+    @operation("legacy.show", "GET", "/legacy", right=OWNER)
+    async def state(self) -> dict[str, Any]:
+        """The state of the legacy listener: open or closed, addresses, allowed callers."""
+        return self.show()
+
+    @operation("legacy.open", "POST", "/legacy", right=OWNER)
+    async def open(
+        self, addresses: list[str] | None = None, scopes: list[str] | None = None
+    ) -> dict[str, Any]:
+        """Opens it to published brainstems at `addresses` alone; `scopes`: what they may do beside talk."""
         if not addresses:
             raise UsageProblemError("To whom?", do="rappd peers legacy open 192.168.1.20")
-        proper = [TALK, *(one for one in dict.fromkeys(map(_proper, scopes)) if one != TALK)]
+        proper = [TALK, *(one for one in dict.fromkeys(map(_proper, scopes or ())) if one != TALK)]
         async with self._changing:
             await self._open(addresses, proper)
             try:
@@ -77,6 +86,7 @@ class LegacyOperations:
                 raise
         return self.show()
 
+    @operation("legacy.close", "DELETE", "/legacy", right=OWNER)
     async def close(self) -> dict[str, Any]:
         """Closes it for good."""
         async with self._changing:

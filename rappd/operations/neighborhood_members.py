@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ class NeighborhoodMembers:
     def __init__(
         self,
         home: Home,
-        listing: dict[str, Any],
+        listing: Mapping[str, Any],
         *,
         ssh_config: str = "",
         github_write: GithubWrite = "off",
@@ -57,7 +57,7 @@ class NeighborhoodMembers:
         )
 
     @classmethod
-    def of(cls, home: Home, settings: Settings, listing: dict[str, Any]) -> NeighborhoodMembers:
+    def of(cls, home: Home, settings: Settings, listing: Mapping[str, Any]) -> NeighborhoodMembers:
         """The members as the settings have them. Raises ``BadPeersFileError``. Blocks on the disk."""
         name = machine_name(home, settings.text("name"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import Any, TypedDict
 
 from envelopes.errors import BadNodeCardError
 from envelopes.identity.capabilities import check as check_capability
@@ -13,7 +13,7 @@ from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, Discovered
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError
 from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
-from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
 from rappd.federation.peer_view import (
     asking_row,
     found_row,
@@ -28,14 +28,41 @@ STATE_WAIT = 20.0
 _OPEN_SECONDS = 2.0
 
 
+Row = dict[str, Any]
+"""A machine, a pairing or a way of finding, as ``rappd.federation.peer_view`` makes it."""
+
+
+class Peers(TypedDict):
+    """The answer of ``peers.list``; a way of finding is a ``rung``, the listener for machines the ``door``."""
+
+    peers: list[Row]
+    asking: list[Row]
+    rungs: list[Row]
+    door: Row
+    self: Row
+
+
+class OnePeer(TypedDict):
+    """One machine."""
+
+    peer: Row
+
+
+class Pairing(TypedDict):
+    """A pairing under way, or lately over."""
+
+    pairing: Row
+
+
 class PeerOperations:
-    """Each verb answers the JSON object that the page and the command line show."""
+    """Each answers the JSON object that the page and the command line show. ``peer``: a name, or digits of a key."""
 
     def __init__(self, machines: FederationService) -> None:
         self._machines = machines
 
-    async def listing(self) -> dict[str, Any]:
-        """Peers, then what was found and is not trusted, who asks, and how each way of finding does."""
+    @operation("peers.list", "GET", "/peers", right=OWNER)
+    async def listing(self) -> Peers:
+        """Paired machines, found ones, who asks to be paired, and how each way of finding does."""
         if self._machines.rests:
             return await self._kept()
         m = await self._ready()
@@ -62,7 +89,7 @@ class PeerOperations:
             "self": _self(m),
         }
 
-    async def _kept(self) -> dict[str, Any]:
+    async def _kept(self) -> Peers:
         """The listing of a home whose daemon does not run: nobody is asked."""
         from neighborhoods.discovery.address_resolver import AddressResolver
 
@@ -86,26 +113,15 @@ class PeerOperations:
             "self": {**_self(m), "running": False},
         }
 
-    async def _kept_row(self, selector: str) -> dict[str, Any]:
+    async def _kept_row(self, selector: str) -> Row:
         m = self._machines
         peer = m.peer_store.find(selector)
         waiting = (await m.tables.outbox.peers_waiting()).get(peer.fingerprint, 0)
         return stored_peer_row(peer, waiting, "last address" if peer.address else "")
 
-    async def show(self, selector: str) -> dict[str, Any]:
-        """One peer, and what of it this machine may use."""
-        if self._machines.rests:
-            return {"peer": {**await self._kept_row(selector), "agents_here": [], "twins_here": []}}
-        m = await self._ready()
-        peer = m.peer_store.find(selector)
-        await m.parts.written.entries()  # how it is reached may stand there
-        waiting = (await m.tables.outbox.peers_waiting()).get(peer.fingerprint, 0)
-        said = m.greeting(peer.fingerprint)
-        told = {"agents_here": list(said.agents), "twins_here": list(said.twins)}
-        return {"peer": {**peer_row(m, peer, waiting), **told}}
-
-    async def add(self, address: str) -> dict[str, Any]:
-        """Writes an address down; ``http://`` ones are published brainstems. Says who answers there."""
+    @operation("peers.add", "POST", "/peers", right=OWNER)
+    async def add(self, address: Text) -> dict[str, Any]:
+        """Writes an `address` down, and says who answers there; `http://` ones are published brainstems."""
         m = await self._ready()
         entry = await m.parts.written.add(address)
         if entry.legacy:
@@ -126,8 +142,9 @@ class PeerOperations:
             }
         }
 
-    async def forget(self, address: str) -> dict[str, Any]:
-        """Takes a written-down address out again."""
+    @operation("peers.forget", "POST", "/peers/forget", right=OWNER)
+    async def forget(self, address: Text) -> dict[str, Any]:
+        """Takes a written-down `address` out again."""
         m = await self._ready()
         try:
             removed = await m.parts.written.remove(address)
@@ -137,74 +154,109 @@ class PeerOperations:
             raise NoSuchPeerError(f"{address[:80]} is not written down.", do="rappd peers list")
         return {"removed": {"address": address}}
 
+    @operation("peers.show", "GET", "/peers/{peer}", right=OWNER)
+    async def show(self, peer: str) -> OnePeer:
+        """One peer, and what of it may be used here."""
+        if self._machines.rests:
+            return {"peer": {**await self._kept_row(peer), "agents_here": [], "twins_here": []}}
+        m = await self._ready()
+        found = m.peer_store.find(peer)
+        await m.parts.written.entries()  # how it is reached may stand there
+        waiting = (await m.tables.outbox.peers_waiting()).get(found.fingerprint, 0)
+        said = m.greeting(found.fingerprint)
+        told = {"agents_here": list(said.agents), "twins_here": list(said.twins)}
+        return {"peer": {**peer_row(m, found, waiting), **told}}
+
+    @operation("pairings.begin", "POST", "/pairings", right=OWNER)
+    async def begin_pairing(
+        self,
+        peer: str = "",
+        fingerprint: str = "",
+        code: str = "",
+        offer_code: bool = False,
+        whose: Whose | None = None,
+    ) -> Pairing:
+        """Begins pairing with `peer` (a name or an address); `fingerprint` or `code` settle it at once.
+
+        `offer_code` shows a code to type on the other machine. `whose`: mine or friend.
+        """
+        if offer_code:
+            m = await self._ready()
+            return self._row(await m.parts.pairings.offer_code(whose or "friend"))
+        if not peer:
+            raise MissingArgumentError("peer is required", do='Send {"peer": "…"}.')
+        return await self.pair(peer, fingerprint=fingerprint, code=code, whose=whose)
+
     async def pair(
-        self, selector: str, *, fingerprint: str = "", code: str = "", whose: Whose | None = None
-    ) -> dict[str, Any]:
+        self, peer: str, *, fingerprint: str = "", code: str = "", whose: Whose | None = None
+    ) -> Pairing:
         """Begins pairing with a discovered machine, one that asks, or an address.
 
         With its whole fingerprint or the code that it shows, pairing is completed at once.
         """
         m = await self._ready()
-        address, introduction = await self._meet(selector)
+        address, introduction = await self._meet(peer)
         if fingerprint:
             if fingerprint.strip().lower() != introduction.fingerprint:
                 raise KeyChangedError(
                     f"{introduction.name} has another fingerprint; nothing was paired.",
                     do="Look it up there: rappd peers list --json",
                 )
-            peer = await m.peer_store.pair(introduction, whose or "friend", address)
+            paired = await m.peer_store.pair(introduction, whose or "friend", address)
             m.parts.resolver.learn(address, introduction.fingerprint)
-            return {"pairing": {"state": "paired", "peer": peer.name, "address": address, "attempt": ""}}
+            return {"pairing": {"state": "paired", "peer": paired.name, "address": address, "attempt": ""}}
         if code:
             attempt = await m.parts.pairings.use_code(address, introduction, code, whose or "friend")
         else:
             attempt = await m.parts.pairings.ask(introduction, address, whose)
         return self._row(attempt)
 
-    async def offer_code(self, whose: Whose) -> dict[str, Any]:
-        """A code to type on the other machine."""
+    @operation("pairings.show", "GET", "/pairings/{attempt}", right=OWNER)
+    async def pairing(self, attempt: str, state: str = "") -> Pairing:
+        """The state of a pairing; with `?state=` it waits up to 20 s for another state than that."""
         m = await self._ready()
-        return self._row(await m.parts.pairings.offer_code(whose))
-
-    async def pairing(self, attempt: str, known: str) -> dict[str, Any]:
-        """Returns the state of a pairing as soon as it differs from ``known``."""
-        m = await self._ready()
-        if known:
-            state: Any = known
-            return self._row(await m.parts.pairings.wait(attempt, state, STATE_WAIT))
+        if state:
+            known: Any = state
+            return self._row(await m.parts.pairings.wait(attempt, known, STATE_WAIT))
         return self._row(m.parts.pairings.get(attempt))
 
-    async def confirm(self, attempt: str, same: bool, whose: Whose | None) -> dict[str, Any]:
-        """The owner says whether the words are the same."""
+    @operation("pairings.confirm", "POST", "/pairings/{attempt}", right=OWNER)
+    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> Pairing:
+        """Confirms a pairing: if the words are the `same`, and `whose` the other machine is."""
         m = await self._ready()
         return self._row(await m.parts.pairings.confirm(attempt, same, whose))
 
-    async def stop(self, attempt: str) -> dict[str, Any]:
-        """The owner wants no pairing."""
+    @operation("pairings.stop", "DELETE", "/pairings/{attempt}", right=OWNER)
+    async def stop(self, attempt: str) -> Pairing:
+        """Wants no pairing."""
         m = await self._ready()
         return self._row(await m.parts.pairings.stop(attempt))
 
-    async def rename(self, selector: str, name: str) -> dict[str, Any]:
-        """Calls a peer something else here."""
+    @operation("peers.rename", "POST", "/peers/{peer}/rename", right=OWNER)
+    async def rename(self, peer: str, name: Text) -> OnePeer:
+        """Calls a peer `name` here."""
         m = await self._ready()
-        return {"peer": peer_row(m, await m.peer_store.rename(selector, name), 0)}
+        return {"peer": peer_row(m, await m.peer_store.rename(peer, name), 0)}
 
-    async def scopes(self, selector: str, scopes: list[str]) -> dict[str, Any]:
-        """Sets what a peer may do here. Raises ``BadCapabilityError``."""
+    @operation("peers.scopes", "POST", "/peers/{peer}/scopes", right=OWNER)
+    async def scopes(self, peer: str, scopes: list[str]) -> OnePeer:
+        """Sets what a peer may do here: `scopes`, a list of capabilities."""
         m = await self._ready()
         proper = tuple(check_capability(one) for one in scopes)
-        return {"peer": peer_row(m, await m.peer_store.set_scopes(selector, proper), 0)}
+        return {"peer": peer_row(m, await m.peer_store.set_scopes(peer, proper), 0)}
 
-    async def offer(self, selector: str, on: bool) -> dict[str, Any]:
-        """Sets if the brainstem here may use a peer's agents."""
+    @operation("peers.offer", "POST", "/peers/{peer}/offer", right=OWNER)
+    async def offer(self, peer: str, on: bool = False) -> OnePeer:
+        """Sets if the brainstem here may use a peer's agents: `on`."""
         m = await self._ready()
-        return {"peer": peer_row(m, await m.peer_store.offer(selector, on), 0)}
+        return {"peer": peer_row(m, await m.peer_store.offer(peer, on), 0)}
 
-    async def revoke(self, selector: str) -> dict[str, Any]:
-        """Ends the trust in a peer at once."""
+    @operation("peers.revoke", "POST", "/peers/{peer}/revoke", right=OWNER)
+    async def revoke(self, peer: str) -> dict[str, Any]:
+        """Ends the trust in a peer, at once."""
         m = await self._ready()
-        peer = await m.peer_store.revoke(selector)
-        return {"revoked": {"name": peer.name, "fingerprint": peer.fingerprint}}
+        revoked = await m.peer_store.revoke(peer)
+        return {"revoked": {"name": revoked.name, "fingerprint": revoked.fingerprint}}
 
     async def _ready(self) -> FederationService:
         await self._machines.available()
@@ -293,7 +345,7 @@ class PeerOperations:
             )
         return introduction
 
-    def _row(self, attempt: PairingSession) -> dict[str, Any]:
+    def _row(self, attempt: PairingSession) -> Pairing:
         return {"pairing": asking_row(attempt, self._machines.parts.pairings)}
 
 
@@ -319,16 +371,6 @@ def _means(wanted: str, name: str, fingerprint: str) -> bool:
     return wanted in (name.lower(), f"{name.lower()}_{fingerprint[:4]}", fingerprint) or (
         len(wanted) >= 4 and fingerprint.startswith(wanted)
     )
-
-
-def whose(value: object) -> Whose | None:
-    """``mine``, ``friend``, or not said. Raises ``UsageProblemError``."""
-    if value in ("mine", "friend"):
-        found: Any = value
-        return found  # type: ignore[no-any-return]
-    if value is None or value == "":
-        return None
-    raise UsageProblemError("whose is mine or friend.", do="A machine of your own is mine.")
 
 
 async def _is_open(address: str) -> bool:

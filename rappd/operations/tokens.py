@@ -15,6 +15,7 @@ from envelopes.identity.capability_tokens import mint_root, narrow
 from envelopes.identity.tokens import MOST_CAPABILITIES, mint_issued_token
 from neighborhoods.storage import IssuedToken
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
 from rappd.federation.service import FederationService
 
 DAYS = 90
@@ -29,15 +30,17 @@ class TokenOperations:
     def __init__(self, machines: FederationService) -> None:
         self._machines = machines
 
+    @operation("tokens.list", "GET", "/tokens", right=OWNER)
     async def listing(self) -> dict[str, Any]:
-        """Lists issued tokens, the latest first."""
+        """Lists issued tokens, the latest first, without their texts."""
         m = self._machines
         if not m.rests:
             await m.available()
         return {"tokens": [self._row(token) for token in await m.tables.tokens.tokens()]}
 
-    async def issue(self, name: str, caps: Sequence[str], days: float) -> dict[str, Any]:
-        """A token for a program that has no key of its own; ``name`` is what it is called here."""
+    @operation("tokens.issue", "POST", "/tokens", right=OWNER)
+    async def issue(self, name: Text, caps: list[str] | None = None, days: float = DAYS) -> dict[str, Any]:
+        """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone."""
         m = self._machines
         await m.available()
         if not _LABEL.fullmatch(name):
@@ -58,13 +61,21 @@ class TokenOperations:
         await m.parts.credentials.issue(token)
         return {"token": {**self._row(token), "text": text}}
 
+    @operation("tokens.capability", "POST", "/tokens/capability", right=OWNER)
     async def capability(
-        self, to: str, caps: Sequence[str], days: float, uses: int | None = None
+        self,
+        peer: str = "",
+        fingerprint: str = "",
+        caps: list[str] | None = None,
+        days: float = DAYS,
+        uses: int | None = None,
     ) -> dict[str, Any]:
-        """A permission for the machine ``to``, a peer or a whole fingerprint, which it may pass on narrower."""
+        """A permission for a machine, which it may pass on narrower: `peer` or `fingerprint`, `caps`, perhaps `uses`, `days`."""
+        if not (fingerprint or peer):
+            raise MissingArgumentError("peer is required", do='Send {"peer": "…"}.')
         m = self._machines
         await m.available()
-        holder = self._fingerprint(to)
+        holder = self._fingerprint(fingerprint or peer)
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), holder, allowed, now, seconds)
         text = await asyncio.to_thread(
@@ -80,10 +91,16 @@ class TokenOperations:
         await m.parts.credentials.issue(token)
         return {"token": {**self._row(token), "uses": uses, "text": text}}
 
+    @operation("tokens.narrow", "POST", "/tokens/narrow", right=OWNER)
     async def narrow(
-        self, chain: str | Sequence[str], to: str, caps: Sequence[str], days: float, uses: int | None = None
+        self,
+        chain: str | list[str],
+        to: Text,
+        caps: list[str] | None = None,
+        days: float = DAYS,
+        uses: int | None = None,
     ) -> dict[str, Any]:
-        """Passes on, to the machine ``to``, part of what another machine permitted to this one.
+        """Passes a permission of this machine on, narrower: `chain` (texts), `to`, `caps`, perhaps `uses`, `days`.
 
         Raises ``BadTokenError`` for a chain that does not hold or was given to another machine, ``BadCapabilityError``
         when nothing of ``caps`` is in it.
@@ -103,6 +120,7 @@ class TokenOperations:
         )
         return {"token": {"to": holder, "chain": links}}
 
+    @operation("tokens.revoke", "DELETE", "/tokens/{jti}", right=OWNER)
     async def revoke(self, jti: str) -> dict[str, Any]:
         """Takes one back, at once. One that another machine made is taken back by its whole ID."""
         m = self._machines
@@ -140,7 +158,7 @@ class TokenOperations:
         return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.peer_store.find(to).fingerprint
 
 
-def _allowed(caps: Sequence[str]) -> tuple[str, ...]:
+def _allowed(caps: Sequence[str] | None) -> tuple[str, ...]:
     if not caps:
         raise BadCapabilityError(
             "It would allow nothing.", do="Say what it may do: HELP.brainstem, HELP.brainstem.Clock, EGG."

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -187,7 +186,7 @@ def test_agents_do_not_get_at_the_home_through_a_command(
 ) -> None:
     home = make_daemon("home", LLM_FAKE="1", RAPPD_SANDBOX=sandbox)
     assert home.cli("twins", "new", "Rose").returncode == 0
-    places = [str(home.home / "work.sock"), f"{tempfile.gettempdir()}/rappd-*/read.sock"]
+    places = [str(home.home / "work.sock"), f"{home.environment.get('TMPDIR', '/tmp')}/rappd-*/read.sock"]
     home.drop("nosy_agent.py", _NOSY.replace("PLACES", repr(places)))
     for verb in (("agents", "list"), ("agents", "test", "nosy_agent.py")):
         told = home.cli(*verb).stdout

@@ -9,7 +9,7 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import (
     agent_files,
     anchors,
-    broadcast,
+    call_stream,
     cartridges,
     chat,
     chat_models,
@@ -19,7 +19,6 @@ from rappd.http.loopback import (
     fleet,
     health,
     http_tools,
-    legacy,
     memories,
     model_downloads,
     models,
@@ -27,7 +26,6 @@ from rappd.http.loopback import (
     openapi,
     operator_routes,
     peer_snapshots,
-    peers,
     places,
     rapps,
     search,
@@ -37,12 +35,12 @@ from rappd.http.loopback import (
     snapshots,
     sources,
     static_files,
-    tokens,
     twins,
     voice_routes,
     well_known,
     workflows,
 )
+from rappd.http.loopback.operation_routes import routes_of
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
 from rappd.tenants.tenant import Tenant
 
@@ -66,10 +64,9 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, fleet, peers, peer_snapshots, broadcast, legacy]
+    tables += [twins, cartridges, eggs, snapshots, fleet, call_stream, peer_snapshots]
     tables += [
         conversations,
-        tokens,
         anchors,
         notices,
         search,
@@ -84,6 +81,7 @@ def build(daemon: Daemon) -> web.Application:
         tables.append(http_tools)
     for table in tables:
         app.add_routes(table.routes)
+    app.add_routes(routes_of(daemon.table))
     app.add_routes(chat_models.conversation_routes)
     app.add_routes(
         under_twins(chat.routes, chat_models.conversation_routes, agent_files.routes, memories.routes)

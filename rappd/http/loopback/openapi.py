@@ -6,14 +6,17 @@ import inspect
 import re
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from envelopes.codecs.pictures import MOST_PICTURES
+from rappd.features.operation import Operation
 from rappd.http.responses import ok
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
 
+_REF = "#/components/schemas/{name}"
 _ERROR = {
     "type": "object",
     "required": ["error", "do", "code"],
@@ -109,10 +112,47 @@ def describe(app: web.Application) -> dict[str, Any]:
         "info": {"title": "rappd", "version": __version__, "license": {"name": "MIT"}},
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": {"Error": _ERROR, "ChatRequest": _CHAT_REQUEST, "ChatAnswer": _CHAT_ANSWER},
+            "schemas": {
+                "Error": _ERROR,
+                "ChatRequest": _CHAT_REQUEST,
+                "ChatAnswer": _CHAT_ANSWER,
+                **_components(app),
+            },
             "securitySchemes": {"operator": {"type": "apiKey", "in": "cookie", "name": "rappd_operator"}},
         },
     }
+
+
+def _rows(app: web.Application) -> list[Operation]:
+    found = (getattr(route.handler, "operation", None) for route in app.router.routes())
+    return [one for one in found if isinstance(one, Operation)]
+
+
+def _components(app: web.Application) -> dict[str, Any]:
+    """The types that arguments and answers of operations are made of."""
+    types = [kind for one in _rows(app) for kind in (one.arguments, one.result)]
+    return msgspec.json.schema_components(types, ref_template=_REF)[1]
+
+
+def _describe_row(row: Operation, described: dict[str, Any]) -> None:
+    """Adds what the table says of an operation: its name, its arguments and its answer."""
+    described["operationId"] = row.name.replace(".", "_")
+    schema, known = msgspec.json.schema_components([row.arguments, row.result], ref_template=_REF)
+    described["responses"]["200"]["content"]["application/json"] = {"schema": schema[1]}
+    own = known[schema[0]["$ref"].rpartition("/")[2]]
+    sent = {name: one for name, one in own["properties"].items() if name not in row.in_path}
+    needed = [name for name in own["required"] if name in sent]
+    if row.method in ("POST", "PUT"):
+        body = {"type": "object", "properties": sent, "required": needed}
+        described["requestBody"] = {
+            "required": bool(needed),
+            "content": {"application/json": {"schema": body}},
+        }
+    else:
+        described.setdefault("parameters", []).extend(
+            {"name": name, "in": "query", "required": name in needed, "schema": one}
+            for name, one in sent.items()
+        )
 
 
 def _operation(path: str, method: str, handler: Any) -> dict[str, Any]:
@@ -133,6 +173,9 @@ def _operation(path: str, method: str, handler: Any) -> dict[str, Any]:
         operation["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
         ]
+    row: Operation | None = getattr(handler, "operation", None)
+    if row is not None:
+        _describe_row(row, operation)
     if getattr(handler, "operator_only", False):
         operation["security"] = [{"operator": []}]
     if path in ("/chat", "/chat/stream"):

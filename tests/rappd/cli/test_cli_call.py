@@ -166,7 +166,7 @@ def test_calls_to_several_end_with_the_code_of_what_came(
 ) -> None:
     calls = [{"peer": str(at), "state": state, "seconds": 0.1} for at, state in enumerate(states)]
     winner = str(states.index("done")) if "done" in states else None
-    answers = SimpleNamespace(post=lambda *_: {"calls": calls, "winner": winner})
+    answers = SimpleNamespace(do=lambda *_, **__: {"calls": calls, "winner": winner})
     monkeypatch.setattr("rappd.cli.call.ControlClient", lambda *_, **__: answers)
     assert call_many(which, "all", {"wait": 1}, as_json=True) == exits
 

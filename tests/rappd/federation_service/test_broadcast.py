@@ -111,9 +111,9 @@ def test_a_refusal_does_not_win(network: tuple[Machine, Machine, Machine, Machin
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"which": "some", "peers": "all", "text": "x"}, 400),
-        ({"which": "first", "peers": [], "text": "x"}, 400),
-        ({"which": "first", "peers": "pi", "text": "x"}, 400),
+        ({"which": "some", "peers": "all", "text": "x"}, 422),
+        ({"which": "first", "peers": [], "text": "x"}, 422),
+        ({"which": "first", "peers": "pi", "text": "x"}, 422),
         ({"which": "first", "peers": ["nobody"], "text": "x"}, 404),
         ({"which": "all", "peers": "all"}, 400),
     ],

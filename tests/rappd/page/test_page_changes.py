@@ -88,7 +88,8 @@ async def test_removing_an_agent_can_be_undone(site: Any) -> None:
 
 async def test_undo_stays_ten_seconds_and_waits_under_the_pointer(site: Any) -> None:
     async with site.opened("#/agents") as page:
-        await page.clock.install()
+        await page.clock.install(time="2026-05-01T12:00:00")
+        await page.clock.pause_at("2026-05-01T12:00:05")  # else its ten seconds pass on a busy machine
         await page.click("[aria-label='Remove clock_agent.py']")
         await page.mouse.move(5, 400)
         await expect(page.locator(".toast")).to_be_visible()

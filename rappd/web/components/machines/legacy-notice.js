@@ -1,8 +1,8 @@
 /** A notice while the legacy listener is open: to whom, and a button that closes it. */
 
-import { get, remove } from "../../lib/api.js";
 import { joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
+import { legacy } from "../../lib/operations.js";
 import { stripControl } from "./labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
@@ -36,12 +36,12 @@ export function legacyNotice() {
   };
   const close = () =>
     attemptIn(errorPlace, async () => {
-      draw((await remove("/legacy")).legacy);
+      draw((await legacy.close()).legacy);
       toast("The legacy listener is closed.");
     });
   const look = async () => {
     try {
-      draw((await get("/legacy")).legacy);
+      draw((await legacy.show()).legacy);
     } catch (found) {
       if (found.code === undefined) throw found; // the list says what is wrong
     }

@@ -1,7 +1,7 @@
 /** One machine in the list: who it is, whether it is here, and what can be done with it. */
 
-import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
+import { pairings, peers } from "../../lib/operations.js";
 import { openAsk } from "../peers/peer-ask.js";
 import { openPairing } from "../pairing/pairing-dialog.js";
 import { attemptIn } from "../ui/problem.js";
@@ -89,7 +89,7 @@ export function askingCard(attempt) {
     "Decline",
   );
   async function notNow() {
-    await remove(`/pairings/${encodeURIComponent(attempt.attempt)}`);
+    await pairings.stop({ attempt: attempt.attempt });
     toast(`${nameOf(attempt)} was told no; nothing was paired.`);
     machines.touch();
   }
@@ -139,7 +139,7 @@ function controls(row, errorPlace) {
 }
 
 async function pairWith(row) {
-  const { pairing } = await post("/pairings", { peer: selectorOf(row) });
+  const { pairing } = await pairings.begin({ peer: selectorOf(row) });
   openPairing(pairing);
 }
 
@@ -148,10 +148,10 @@ const forgetting = (row, name, errorPlace, button) =>
 
 /** Takes a written-down address out; undone, it is written down again. */
 async function forget(address, name) {
-  await post("/peers/forget", { address });
+  await peers.forget({ address });
   machines.touch();
   const back = async () => {
-    await post("/peers", { address });
+    await peers.add({ address });
     machines.touch();
   };
   toast(`${name} is forgotten.`, {

@@ -1,8 +1,8 @@
 /** Dialogs about other machines: an address is added, a peer renamed, the trust in one ended. */
 
-import { post } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
+import { peers } from "../../lib/operations.js";
 import { nameOf, named } from "./labels.js";
 import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
@@ -23,10 +23,10 @@ export function openAddAddress() {
     verb: "Add it",
     fields: [address],
     run: async () => {
-      const { added } = await post("/peers", { address: address.input.value.trim() });
+      const { added } = await peers.add({ address: address.input.value.trim() });
       machines.touch();
       const undo = async () => {
-        await post("/peers/forget", { address: added.legacy ? added.address : address.input.value.trim() });
+        await peers.forget({ address: added.legacy ? added.address : address.input.value.trim() });
         machines.touch();
       };
       const who = added.name
@@ -54,7 +54,7 @@ export function openRenamePeer(peer, renamed) {
     fields: [name],
     run: async () => {
       const now = (
-        await post(`/peers/${encodeURIComponent(peer.fingerprint)}/rename`, { name: name.input.value })
+        await peers.rename({ peer: peer.fingerprint, name: name.input.value })
       ).peer;
       machines.touch();
       renamed(now);
@@ -78,7 +78,7 @@ export function openRevoke(peer, revoked) {
       h("li", {}, "To trust it again, pair anew: four words on both."),
     ),
     run: async () => {
-      await post(`/peers/${encodeURIComponent(peer.fingerprint)}/revoke`);
+      await peers.revoke({ peer: peer.fingerprint });
       machines.touch();
       toast(`${nameOf(peer)} is not trusted any more.`);
       revoked();

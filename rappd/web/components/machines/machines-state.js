@@ -1,8 +1,8 @@
 /** State of other machines: peers, discovered ones, pairing requests, and discovery. */
 
-import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { peers } from "../../lib/operations.js";
 
 const FRESH_MS = 500;
 const NEWS_MS = 250;
@@ -31,7 +31,7 @@ class Machines extends EventTarget {
 
   /** Asks anew. Says `change` when something is different, `asks` when somebody new asks. Raises `Problem`. */
   async look() {
-    this.#take(await get("/peers"), true);
+    this.#take(await peers.list(), true);
     return this;
   }
 

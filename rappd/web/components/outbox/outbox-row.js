@@ -1,7 +1,7 @@
 /** One row of the outbox with its state; it can be retried or dropped. */
 
-import { post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
+import { outbox as waiting } from "../../lib/operations.js";
 import { stripControl, troubleOf } from "../machines/labels.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "./outbox-state.js";
@@ -31,19 +31,19 @@ export function outboxRow(row, { brief = false } = {}) {
   let drawn = "";
   const quoted = row.kind === "egg" ? called(row) : `"${stripControl(row.what)}"`;
   const to = stripControl(row.to);
-  const path = `/outbox/${encodeURIComponent(row.id)}`;
+  const { id } = row;
   const button = (label, kind, onclick) =>
     h("button", { type: "button", class: kind, "aria-label": `${label} ${called(row)}`, onclick }, label);
   const retry = () =>
     attemptIn(errorPlace, async () => {
-      await post(`${path}/retry`);
+      await waiting.retry({ id });
       toast(`Tried now: ${quoted} to ${to}.`);
       outbox.touch();
     });
   const drop = () =>
     attemptIn(errorPlace, async () => {
       const begun = row.state === "accepted";
-      await remove(path);
+      await waiting.drop({ id });
       toast(begun ? `Dropped; ${to} may have begun it.` : `Dropped: ${quoted} to ${to}.`);
       outbox.touch();
     });

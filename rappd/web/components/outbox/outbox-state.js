@@ -1,9 +1,9 @@
 /** The outbox: requests that wait for other machines. */
 
-import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { listen } from "../../lib/dom.js";
+import { outbox as waiting } from "../../lib/operations.js";
 import { peerCalls } from "../peers/calls-state.js";
 import { isWaiting } from "./labels.js";
 
@@ -19,7 +19,7 @@ class Outbox extends EventTarget {
 
   /** Asks anew. Says `change` when something is different. Raises `Problem`. */
   async look() {
-    const { outbox = [] } = await get("/outbox");
+    const { outbox = [] } = await waiting.list();
     const rows = [...outbox]
       .reverse()
       .sort((one, other) => Number(isWaiting(other)) - Number(isWaiting(one)));

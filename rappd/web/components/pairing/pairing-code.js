@@ -1,8 +1,9 @@
 /** Pairing by a code, for a machine without a screen: one shows it, the other types it. */
 
-import { Problem, post } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
+import { pairings } from "../../lib/operations.js";
 import { nameOf } from "../machines/labels.js";
 import { machines } from "../machines/machines-state.js";
 import { openPairing } from "./pairing-dialog.js";
@@ -60,7 +61,7 @@ export function openTypeCode() {
 }
 
 async function begin(body) {
-  const { pairing } = await post("/pairings", body);
+  const { pairing } = await pairings.begin(body);
   setTimeout(() => openPairing(pairing)); // when the dialog that asked is closed
 }
 

@@ -1,11 +1,10 @@
 /** Follows one pairing in the daemon until it is over. */
 
-import { Problem, ask } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
+import { pairings } from "../../lib/operations.js";
 import { isLive } from "../machines/labels.js";
 
 const AGAIN_MS = 1000;
-
-const pathOf = (attempt) => `/pairings/${encodeURIComponent(attempt)}`;
 
 /**
  * Tells `changed(row)` of every state from `row` on; each question waits in the daemon for another state.
@@ -26,8 +25,8 @@ export function followPairing(row, changed) {
     while (isLive(now) && !control.signal.aborted) {
       const asked = performance.now();
       try {
-        const path = `${pathOf(now.attempt)}?state=${now.state}`;
-        const { pairing } = await ask(path, { signal: control.signal });
+        const { attempt, state } = now;
+        const { pairing } = await pairings.show({ attempt, state }, { signal: control.signal });
         if (control.signal.aborted) return;
         const same = pairing.state === now.state;
         take(pairing);
@@ -41,16 +40,13 @@ export function followPairing(row, changed) {
     }
   }
 
-  const said = async (options) => {
-    const { pairing } = await ask(pathOf(now.attempt), options);
-    return take(pairing);
-  };
   return {
     get row() {
       return now;
     },
-    tell: (same, whose) => said({ method: "POST", json: { same, ...(whose && { whose }) } }),
-    stop: () => said({ method: "DELETE" }),
+    tell: async (same, whose) =>
+      take((await pairings.confirm({ attempt: now.attempt, same, ...(whose && { whose }) })).pairing),
+    stop: async () => take((await pairings.stop({ attempt: now.attempt })).pairing),
     close: () => control.abort(),
   };
 }

@@ -1,9 +1,10 @@
 /** Calls that this page made to other machines: running, waiting, or answered. */
 
-import { Problem, get, post } from "../../lib/api.js";
+import { Problem, get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { nameOf, selectorOf } from "../machines/labels.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { calls } from "../../lib/operations.js";
 
 const KEEP = 50;
 const PATIENCE = 30; // seconds until an answer is no longer waited for here; it comes by itself then
@@ -46,7 +47,7 @@ class PeerCalls extends EventTarget {
       ...(twin && { twin }),
     };
     try {
-      const { id, peer, ...came } = (await post("/call", asked)).call;
+      const { id, peer, ...came } = (await calls.ask(asked)).call;
       if (call.state === "asking") Object.assign(call, came);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;

@@ -1,8 +1,8 @@
 /** Asking another machine something: words, and whom of it; below, what came of what was asked. */
 
-import { get } from "../../lib/api.js";
 import { field } from "../ui/form-dialog.js";
 import { fill, h } from "../../lib/dom.js";
+import { peers } from "../../lib/operations.js";
 import { store, stored } from "../../lib/storage.js";
 import { nameOf, named, selectorOf, stripControl } from "../machines/labels.js";
 import { keyedList } from "../ui/keyed-list.js";
@@ -89,7 +89,7 @@ export function openAsk(row) {
   form.input.focus();
   if (row.paired)
     attemptIn(errorPlace, async () => {
-      const { peer } = await get(`/peers/${encodeURIComponent(row.fingerprint)}`);
+      const { peer } = await peers.show({ peer: row.fingerprint });
       form.offers(peer.agents_here ?? [], peer.twins_here ?? []);
     });
 }

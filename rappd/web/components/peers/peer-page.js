@@ -1,6 +1,6 @@
 /** One peer by itself: asking it, its agents, what it may do here, and ending the trust. */
 
-import { get, post } from "../../lib/api.js";
+import { get } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { firstSentence, onDay } from "../../lib/format.js";
 import { daemon } from "../../lib/daemon-state.js";
@@ -21,6 +21,7 @@ import { machines } from "../machines/machines-state.js";
 import { askPeer } from "./peer-ask.js";
 import { peerScopes } from "./peer-scopes.js";
 import { attemptIn } from "../ui/problem.js";
+import { peers } from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 
@@ -28,7 +29,6 @@ const HEAD_MS = 5000; // "last seen" grows older while nothing changes
 
 /** Fills `place` with the peer of that key; `close()` when done. */
 export function peerPage(place, fingerprint) {
-  const path = `/peers/${encodeURIComponent(fingerprint)}`;
   const words = h("div", { class: "card-words" });
   const ends = h("div", { class: "ends-part" });
   const body = h("div", {});
@@ -65,7 +65,7 @@ export function peerPage(place, fingerprint) {
   const list = staleList(body, {
     name: `peer ${fingerprint}`,
     load: async () => {
-      const [{ peer }, { files = [] }] = await Promise.all([get(path), get("/agents")]);
+      const [{ peer }, { files = [] }] = await Promise.all([peers.show({ peer: fingerprint }), get("/agents")]);
       known = peer;
       drawHead();
       const {
@@ -124,7 +124,7 @@ export function peerPage(place, fingerprint) {
     field.checked = peer.offered === true;
     field.addEventListener("change", async () => {
       const on = field.checked;
-      if (!(await attemptIn(errorPlace, () => post(`${path}/offer`, { on })))) field.checked = !on;
+      if (!(await attemptIn(errorPlace, () => peers.offer({ peer: fingerprint, on })))) field.checked = !on;
       else
         toast(
           on

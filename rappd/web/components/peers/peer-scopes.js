@@ -1,8 +1,8 @@
 /** Permissions of a peer: all approved agents, only eggs, or the selected agents. */
 
-import { post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
+import { peers } from "../../lib/operations.js";
 import { nameOf, stripControl } from "../machines/labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
@@ -82,8 +82,7 @@ export function mayHere(scopes, name) {
 }
 
 async function put(peer, scopes) {
-  const path = `/peers/${encodeURIComponent(peer.fingerprint)}/scopes`;
-  return (await post(path, { scopes })).peer;
+  return (await peers.scopes({ peer: peer.fingerprint, scopes })).peer;
 }
 
 /** Eggs, talking, each agent that is not its owner's alone, and whatever else the peer has been given by hand. */

@@ -3,6 +3,7 @@
 import { post, remove } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
+import { pairings } from "../../lib/operations.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { routesOf } from "../twins/twins-state.js";
@@ -103,7 +104,7 @@ async function compareWords({ pairing }) {
 }
 
 async function refusePairing({ pairing, what }) {
-  await remove(`/pairings/${encodeURIComponent(pairing.attempt)}`);
+  await pairings.stop({ attempt: pairing.attempt });
   toast(`Refused: ${what}`);
 }
 

@@ -1,0 +1,1 @@
+"""Operations of the owner, noun by noun; ``operation.py`` makes the table of them."""

@@ -1,0 +1,184 @@
+"""The table of operations: each is an async method with a name, a right and a way to ask for it over HTTP.
+
+Its arguments are the parameters of the method, its answer is what the method returns; from these and the docstring come
+the route, the checking of requests, ``/openapi.json``, ``docs/routes.md``, the page's ``lib/operations.js`` and the
+command line's ``rappd/cli/operation_paths.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from envelopes.errors import ReportableError
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+"""A text that must not be empty."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_WORDS = {
+    "str": ("a string", '"…"'),
+    "bool": ("true or false", "true"),
+    "int": ("a whole number", "1"),
+    "float": ("a number", "1"),
+    "array": ("a list", '["…"]'),
+    "object": ("an object", "{}"),
+}
+_PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
+
+
+class Right(NamedTuple):
+    """Whoever may ask for an operation. Without one there is no operation."""
+
+    kind: Literal["anybody", "owner"]
+
+
+ANYBODY = Right("anybody")
+OWNER = Right("owner")
+
+
+class MissingArgumentError(ReportableError):
+    """An argument that an operation needs, and that was not sent."""
+
+    code = "bad_body"
+    status = 400
+    exit_code = 2
+
+
+class UnfitArgumentError(ReportableError):
+    """An argument of another type than the operation takes."""
+
+    code = "unfit"
+    status = 422
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row of the table. ``name`` is its noun and its verb: ``peers.rename``."""
+
+    name: str
+    method: Method
+    path: str
+    right: Right
+    function: Callable[..., Any]
+
+    @property
+    def noun(self) -> str:
+        """``peers`` of ``peers.rename``."""
+        return self.name.partition(".")[0]
+
+    @property
+    def about(self) -> str:
+        """The docstring: the first paragraph is its line in lists."""
+        return inspect.getdoc(self.function) or ""
+
+    @cached_property
+    def arguments(self) -> type[msgspec.Struct]:
+        """The parameters of the method."""
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        fields: list[Any] = []
+        for one in list(inspect.signature(self.function).parameters.values())[1:]:
+            required = one.default is inspect.Parameter.empty
+            fields.append((one.name, hints[one.name], *(() if required else (one.default,))))
+        named = "".join(part.title() for part in re.split(r"\W|_", self.name))
+        return msgspec.defstruct(named, fields, kw_only=True)
+
+    @cached_property
+    def _choices(self) -> dict[str, list[str]]:
+        """The words that may be sent, of each argument that takes no others."""
+        hints = typing.get_type_hints(self.arguments)
+        return {name: found for name, hint in hints.items() if (found := _choices(hint))}
+
+    @cached_property
+    def result(self) -> Any:
+        """The type of the answer."""
+        return typing.get_type_hints(self.function)["return"]
+
+    @cached_property
+    def in_path(self) -> list[str]:
+        """The arguments that stand in the path."""
+        return re.findall(r"\{(\w+)\}", self.path)
+
+    def read(self, given: Mapping[str, Any], *, as_text: bool) -> dict[str, Any]:
+        """The arguments that were sent. Left out counts what is null, "" where words are chosen from, or unknown.
+
+        ``as_text``: numbers and switches come as text. Raises ``MissingArgumentError``, ``UnfitArgumentError``.
+        """
+        present = {
+            key: value
+            for key, value in given.items()
+            if value is not None and not (value == "" and key in self._choices)
+        }
+        try:
+            found = msgspec.convert(present, self.arguments, strict=not as_text)
+        except msgspec.ValidationError as error:
+            raise self._refusal(str(error)) from error
+        return msgspec.structs.asdict(found)
+
+    def _refusal(self, said: str) -> ReportableError:
+        """What msgspec said, in this program's words: the field, and what was expected."""
+        at = re.search(r" - at `\$\.(\w+)(.*)`$", said)
+        field = at[1] if at else re.findall(r"`(\w+)`", said)[0]
+        if at is None or ">= 1" in said:
+            return MissingArgumentError(f"{field} is required", do=f'Send {{"{field}": "…"}}.')
+        if choices := self._choices.get(field):
+            listed = ", ".join(choices)
+            return UnfitArgumentError(
+                f"{field} is one of: {listed}", do=f'Send {{"{field}": "{choices[0]}"}}.'
+            )
+        expected = re.findall(r"Expected `([^`|]*)", said)
+        word, example = _WORDS.get(expected[0].strip() if expected else "", ("something else", "…"))
+        if at[2]:
+            of = _PLURALS.get(expected[0].strip(), "others") if expected else "others"
+            word, example = f"a list of {of}", '["…"]'
+        return UnfitArgumentError(f"{field} must be {word}", do=f'Send {{"{field}": {example}}}.')
+
+
+def operation(name: str, method: Method, path: str, *, right: Right) -> Callable[[_Function], _Function]:
+    """Makes an async method an operation."""
+
+    def mark(function: _Function) -> _Function:
+        function.operation = Operation(name, method, path, right, function)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def operations_of(feature: type) -> list[Operation]:
+    """The operations of a class, in the order in which they stand there."""
+    marked = (getattr(value, "operation", None) for value in vars(feature).values())
+    return [one for one in marked if isinstance(one, Operation)]
+
+
+class OperationTable:
+    """The operations of some objects: each row with its method, bound."""
+
+    def __init__(self, *features: object) -> None:
+        self._rows = {
+            one.name: (one, partial(one.function, feature))
+            for feature in features
+            for one in operations_of(type(feature))
+        }
+
+    def __iter__(self) -> Iterator[tuple[Operation, Callable[..., Any]]]:
+        return iter(self._rows.values())
+
+
+def _choices(hint: Any) -> list[str]:
+    """The words of a type that is made of such alone."""
+    if typing.get_origin(hint) is Literal:
+        return [str(one) for one in typing.get_args(hint)]
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return []
+    found = [_choices(one) for one in typing.get_args(hint) if one is not type(None)]
+    return [word for words in found for word in words] if all(found) else []

@@ -1,0 +1,113 @@
+"""The table of operations: who may, what is taken and refused, and that every reader of it has all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+from fixtures.running_daemon import RunningDaemon
+
+from envelopes.errors import ReportableError
+from rappd.features.features import FEATURES, all_operations
+from rappd.features.operation import OWNER, Operation, Text, operation, operations_of
+
+
+class Kettles:
+    @operation("kettles.boil", "POST", "/kettles/{kettle}/boil", right=OWNER)
+    async def boil(
+        self,
+        kettle: str,
+        name: Text,
+        cups: int = 1,
+        whose: Literal["mine", "friend"] | None = None,
+        tags: list[str] | None = None,
+        gently: bool = False,
+        more: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Boils water."""
+        return {}
+
+
+[BOIL] = operations_of(Kettles)
+
+
+def _read(**given: Any) -> dict[str, Any]:
+    return BOIL.read({"kettle": "red", "name": "tea", **given}, as_text=False)
+
+
+def test_arguments_are_those_of_the_method() -> None:
+    assert _read(cups=3, tags=["a"], unknown=1, more=None) == {
+        "kettle": "red",
+        "name": "tea",
+        "cups": 3,
+        "whose": None,
+        "tags": ["a"],
+        "gently": False,
+        "more": None,
+    }
+    assert _read(whose="")["whose"] is None
+    assert BOIL.read({"kettle": "red", "name": "tea", "cups": "2", "gently": "1"}, as_text=True)["cups"] == 2
+    assert (BOIL.noun, BOIL.in_path, BOIL.about) == ("kettles", ["kettle"], "Boils water.")
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "text", "do"),
+    [
+        ({"name": None}, 400, "name is required", 'Send {"name": "…"}.'),
+        ({"name": ""}, 400, "name is required", 'Send {"name": "…"}.'),
+        ({"name": 7}, 422, "name must be a string", 'Send {"name": "…"}.'),
+        ({"cups": "many"}, 422, "cups must be a whole number", 'Send {"cups": 1}.'),
+        ({"cups": 1.5}, 422, "cups must be a whole number", 'Send {"cups": 1}.'),
+        ({"gently": "yes"}, 422, "gently must be true or false", 'Send {"gently": true}.'),
+        ({"tags": "a"}, 422, "tags must be a list", 'Send {"tags": ["…"]}.'),
+        ({"tags": ["a", 1]}, 422, "tags must be a list of strings", 'Send {"tags": ["…"]}.'),
+        ({"more": []}, 422, "more must be an object", 'Send {"more": {}}.'),
+        ({"whose": "his"}, 422, "whose is one of: mine, friend", 'Send {"whose": "mine"}.'),
+        ({"whose": 1}, 422, "whose is one of: mine, friend", 'Send {"whose": "mine"}.'),
+    ],
+)
+def test_unfit_arguments_are_refused_by_name(given: dict[str, Any], status: int, text: str, do: str) -> None:
+    with pytest.raises(ReportableError) as refused:
+        _read(**given)
+    assert (refused.value.status, str(refused.value), refused.value.do) == (status, text, do)
+
+
+def test_no_operation_is_without_a_right_and_none_is_twice() -> None:
+    with pytest.raises(TypeError):
+        operation("kettles.fill", "POST", "/kettles/fill")  # type: ignore[call-arg]
+    found = all_operations()
+    assert all(one.right for one in found)
+    for key in (lambda one: one.name, lambda one: (one.method, one.path)):
+        assert len({key(one) for one in found}) == len(found)
+
+
+def test_the_daemon_serves_all_of_it_behind_its_rights(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    described = daemon.get("/openapi.json").json()["paths"]
+    for one in all_operations():
+        row = described[one.path][one.method.lower()]
+        assert row["operationId"] == one.name.replace(".", "_")
+        path = one.path.replace("{", "").replace("}", "")
+        refused = daemon.request(one.method, path, {})
+        assert (refused.status, refused.json()["code"]) == (403, "not_operator"), one.name
+    body = described["/peers/{peer}/rename"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert (list(body["properties"]), body["required"]) == (["name"], ["name"])
+    asked = {one["name"]: one["in"] for one in described["/outbox"]["get"]["parameters"]}
+    assert asked == {"waiting": "query", "restored": "query"}
+
+
+def test_names_of_operations_are_used_as_they_are(make_daemon: Callable[..., RunningDaemon]) -> None:
+    home = make_daemon(LLM_FAKE="1").start()
+    assert home.cli("token", "issue", "Ada/Ben").returncode == 2
+    assert json.loads(home.cli("outbox", "list", "--json").stdout) == {"outbox": []}
+    lost = home.cli("peers", "show", "some/where?else")
+    assert (lost.returncode, lost.stderr.splitlines()[0]) == (4, '✗ No peer "some/where?else"')
+
+
+def test_every_feature_is_in_the_list() -> None:
+    listed: list[Operation] = [one for feature in FEATURES for one in operations_of(feature)]
+    assert len(listed) == len(all_operations())
