@@ -52,8 +52,8 @@ def status(timeout: float, as_json: bool) -> int:
     """Ask every machine how it is: health, version, disk, twins, last restorable snapshot. Nothing is written."""
     with progress() as line:
         line("Asking all machines…")
-        found = HomeClient(Home.here(), reads=True, timeout=timeout + _MORE_SECONDS).get(
-            f"/fleet?timeout={timeout}"
+        found = HomeClient(Home.here(), reads=True, timeout=timeout + _MORE_SECONDS).do(
+            "fleet.status", timeout=timeout
         )
     rows = found["fleet"]
     if as_json:
@@ -91,7 +91,7 @@ def archive_estate(
     with progress() as line:
         line("Asking all machines…")
         home = HomeClient(Home.here(), reads=not confirm, timeout=timeout + _MORE_SECONDS)
-        found = home.post("/fleet/archive_estate", body)
+        found = home.do("fleet.archive_estate", **body)
     if as_json:
         print_json(found)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -13,7 +14,7 @@ from rappd.cli.models_connect import connect, no_such_model
 from rappd.cli.models_download import download
 from rappd.cli.names import twin_names
 from rappd.cli.start_screen import local_models, thinking
-from rappd.cli.twin_client import path_of
+from rappd.cli.twin_client import in_path
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
@@ -94,7 +95,7 @@ def _use_for_twin(daemon: ControlClient, twin: str, model: str, as_json: bool) -
         raise UsageProblemError(
             "A server is chosen for everybody; a twin has a model of it.", do="rappd models list"
         )
-    chosen = daemon.post(path_of(twin, "model"), {"model": model})
+    chosen = daemon.post(f"/twins/{quote(in_path(twin), safe='', errors='replace')}/model", {"model": model})
     if as_json:
         print_json({"twin": chosen["name"], "key": chosen["key"], "model": chosen["model"]})
         return

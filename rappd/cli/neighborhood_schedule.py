@@ -34,7 +34,7 @@ def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json:
     if not text and keep is None and zone is None:
         found = schedule_here()
     elif text.casefold() == "off":
-        found = ControlClient(Home.here()).delete("/neighborhood/schedule")["schedule"]
+        found = ControlClient(Home.here()).do("schedule.switch_off")["schedule"]
     else:
         found = _set(text, keep, zone)
     if as_json:
@@ -45,9 +45,7 @@ def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json:
 
 def schedule_here() -> dict[str, Any] | None:
     """The schedule of this home, with the daemon up or down. Raises ``StoreError``."""
-    found: dict[str, Any] | None = HomeClient(Home.here(), reads=True).get("/neighborhood/schedule")[
-        "schedule"
-    ]
+    found: dict[str, Any] | None = HomeClient(Home.here(), reads=True).do("schedule.show")["schedule"]
     return found
 
 
@@ -84,12 +82,12 @@ def show_failing(found: dict[str, Any] | None) -> None:
 def _set(rule: str, keep: int | None, zone: str | None) -> dict[str, Any]:
     """Sets the schedule; what is not said stays as it is."""
     daemon = ControlClient(Home.here())
-    present = daemon.get("/neighborhood/schedule")["schedule"] or {}
+    present = daemon.do("schedule.show")["schedule"] or {}
     said = {"rule": rule or present.get("rule", ""), "keep": keep or present.get("keep"), "zone": zone}
     if zone is None:
         said["zone"] = present.get("zone")
     body = {key: value for key, value in said.items() if value is not None}
-    found: dict[str, Any] = daemon.put("/neighborhood/schedule", body)["schedule"]
+    found: dict[str, Any] = daemon.do("schedule.set", **body)["schedule"]
     return found
 
 

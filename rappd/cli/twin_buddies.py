@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, client, path_of
+from rappd.cli.twin_client import Answer, client, in_path
 from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -90,7 +88,7 @@ def recall(name: str, words: str, as_json: bool) -> int:
 @_JSON
 def status(name: str, as_json: bool) -> int:
     """Show how a buddy is: stage, mood, energy, experience."""
-    found = client().get(path_of(name, "buddy"))
+    found = client().do("buddies.status", twin=in_path(name))
     return _tell(found, as_json)
 
 
@@ -98,8 +96,7 @@ BUDDY_VERBS = (feed, pet, explore, post, comment, heartbeat, remember, recall, s
 
 
 def _do(name: str, action: str, as_json: bool, text: str = "", kind: str = "") -> int:
-    body: dict[str, Any] = {"action": action, "text": text, "kind": kind}
-    found = client().post(path_of(name, "buddy"), body)
+    found = client().do("buddies.act", twin=in_path(name), action=action, text=text, kind=kind)
     return _tell(found, as_json)
 
 

@@ -23,7 +23,7 @@ from rappd.cli.home_client import HomeClient
 from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.cli.twin_client import Answer, path_of
+from rappd.cli.twin_client import Answer, in_path
 from rappd.cli.twin_view import handle
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
@@ -46,7 +46,9 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
     """Keep a twin as it is now, to go back to. It may be running."""
     with progress() as line:
         line(f"Packing {strip_control(name)}…")
-        found = HomeClient(Home.here(), timeout=_SECONDS).post(path_of(name, "checkpoints"), {"note": text})
+        found = HomeClient(Home.here(), timeout=_SECONDS).do(
+            "checkpoints.make", twin=in_path(name), note=text
+        )
     made = found["checkpoint"]
     if as_json:
         print_json({"checkpoint": made})
@@ -61,7 +63,7 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
 @_JSON
 def checkpoints(name: str, as_json: bool) -> None:
     """A twin's checkpoints, oldest first."""
-    found = HomeClient(Home.here(), reads=True, timeout=_SECONDS).get(path_of(name, "checkpoints"))
+    found = HomeClient(Home.here(), reads=True, timeout=_SECONDS).do("checkpoints.list", twin=in_path(name))
     rows = found["checkpoints"]
     if as_json:
         print_json({"checkpoints": rows})
@@ -126,8 +128,8 @@ CHECKPOINT_VERBS = (checkpoint, checkpoints, rollback)
 
 
 def _roll_back(name: str, checkpoint: str, *, confirm: bool) -> Answer:
-    body = {"checkpoint": checkpoint, "confirm": confirm}
-    return HomeClient(Home.here(), timeout=_SECONDS).post(path_of(name, "checkpoints/rollback"), body)
+    home = HomeClient(Home.here(), timeout=_SECONDS)
+    return home.do("checkpoints.rollback", twin=in_path(name), checkpoint=checkpoint, confirm=confirm)
 
 
 def _agreed(meant: Answer, as_json: bool) -> bool:

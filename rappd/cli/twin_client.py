@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from rappd.cli.home_client import HomeClient
 from rappd.daemon.home import Home
@@ -18,7 +17,6 @@ def client(*, reads: bool = False) -> HomeClient:
     return HomeClient(Home.here(), reads=reads, timeout=_SECONDS)
 
 
-def path_of(name: str, verb: str = "") -> str:
-    """Returns the path of an operation on the twin that ``name`` means."""
-    # The route drops the blank; it keeps one called "lineage" apart from the route.
-    return f"/twins/%20{quote(name, safe='', errors='replace')}{f'/{verb}' if verb else ''}"
+def in_path(name: str) -> str:
+    """The twin of that name in a path: the blank, which operations drop, keeps one called "lineage" apart from the route."""
+    return f" {name}"

@@ -10,7 +10,7 @@ import click
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.console import print_json, print_out, strip_control
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, client, path_of
+from rappd.cli.twin_client import Answer, client, in_path
 from rappd.cli.twin_view import show_done, show_history
 from rappd.errors import NotFoundError, UsageProblemError
 
@@ -35,7 +35,7 @@ def soul(name: str, file: str, reason: str, history: bool, number: int | None, a
     elif number is not None:
         show_done(_restore(name, number), as_json)
     else:
-        found = client(reads=True).get(path_of(name, "soul"))
+        found = client(reads=True).do("twins.soul", twin=in_path(name))
         if as_json:
             print_json({"twin": found})
         elif history:
@@ -48,11 +48,11 @@ def soul(name: str, file: str, reason: str, history: bool, number: int | None, a
 
 
 def _edit(name: str, text: str, reason: str) -> Answer:
-    return client().put(path_of(name, "soul"), {"soul": text, "reason": reason})
+    return client().do("twins.edit_soul", twin=in_path(name), soul=text, reason=reason)
 
 
 def _restore(name: str, number: int) -> Answer:
-    return client().post(path_of(name, "soul/restore"), {"number": number})
+    return client().do("twins.restore_soul", twin=in_path(name), number=number)
 
 
 def text_of(file: str) -> str:

@@ -21,7 +21,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import count
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, client, path_of
+from rappd.cli.twin_client import Answer, client, in_path
 from rappd.cli.twin_view import handle, show_chosen
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 
@@ -49,7 +49,7 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
             "Say one NAME, or --filter.", do="rappd twins archive --filter stopped_for_days=30"
         )
     if name:
-        found = client().post(path_of(name, "archive"), {"reason": reason})
+        found = client().do("twins.archive", twin=in_path(name), reason=reason)
     else:
         from twins.lifecycle.selection import Selection
 
@@ -67,7 +67,7 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
 @_JSON
 def unarchive(name: str, as_json: bool) -> int:
     """Bring a twin back; it is stopped."""
-    found = client().post(path_of(name, "unarchive"))
+    found = client().do("twins.unarchive", twin=in_path(name))
     return _told(found, "unarchive", as_json)
 
 
@@ -86,12 +86,11 @@ def purge(name: str, reason: str, yes: bool, as_json: bool) -> int:
 
 
 def _archive(matching: dict[str, Any], reason: str, *, confirm: bool) -> Answer:
-    body = {"filter": matching, "reason": reason, "confirm": confirm}
-    return client().post("/twins/archive", body)
+    return client().do("twins.archive_matching", filter=matching, reason=reason, confirm=confirm)
 
 
 def _purge(name: str, reason: str, *, confirm: bool) -> Answer:
-    return client().post(path_of(name, "purge"), {"reason": reason, "confirm": confirm})
+    return client().do("twins.purge", twin=in_path(name), reason=reason, confirm=confirm)
 
 
 def _agreed(meant: Answer, action: str, as_json: bool) -> bool:

@@ -14,7 +14,7 @@ from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.twin_buddies import BUDDY_VERBS
 from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
-from rappd.cli.twin_client import client, path_of
+from rappd.cli.twin_client import client, in_path
 from rappd.cli.twin_souls import soul, text_of
 from rappd.cli.twin_states import archive, purge, unarchive
 from rappd.cli.twin_view import (
@@ -50,7 +50,7 @@ def twins() -> None:
 @_JSON
 def list_(state: str | None, as_json: bool) -> None:
     """List every twin, and each folder that should be one and cannot be read."""
-    found = client(reads=True).get(f"/twins?state={state or 'active'}")
+    found = client(reads=True).do("twins.list", state=state)
     if as_json:
         print_json(found)
     elif state == "archived":
@@ -66,7 +66,7 @@ def list_(state: str | None, as_json: bool) -> None:
 @_JSON
 def show(name: str, as_json: bool) -> None:
     """One twin: who it is, what it has, where it lies."""
-    found = client(reads=True).get(path_of(name))
+    found = client(reads=True).do("twins.show", twin=in_path(name))
     if as_json:
         print_json(found)
     else:
@@ -86,7 +86,7 @@ def show(name: str, as_json: bool) -> None:
 def new(name: str, kind: str, soul_file: str, force: bool, as_json: bool) -> None:
     """Create a twin."""
     text = text_of(soul_file) if soul_file else ""
-    found = client().post("/twins", {"name": name, "kind": kind, "soul": text, "unique": not force})
+    found = client().do("twins.new", name=name, kind=kind, soul=text, unique=not force)
     show_done(found, as_json, then="rappd twins chat")
 
 
@@ -96,7 +96,7 @@ def new(name: str, kind: str, soul_file: str, force: bool, as_json: bool) -> Non
 def chat(name: str, **given: Any) -> None:
     """Talk to a twin. Without TEXT, a conversation."""
     daemon = ControlClient(Home.here(), timeout=600)
-    twin = daemon.get(path_of(name))["twin"]
+    twin = daemon.do("twins.show", twin=in_path(name))["twin"]
     typed = handle(twin["name"], twin["key"])
     if twin["state"] == "archived":
         raise ConflictError(f"{twin['name']} is archived.", do=f"rappd twins unarchive {typed}")
@@ -115,7 +115,7 @@ def chat(name: str, **given: Any) -> None:
 @_JSON
 def boot(name: str, as_json: bool) -> None:
     """Start a twin on a port of its own. It starts with rappd, too, until it is stopped."""
-    show_done(ControlClient(Home.here()).post(path_of(name, "boot")), as_json)
+    show_done(ControlClient(Home.here()).do("twins.boot", twin=in_path(name)), as_json)
 
 
 @twins.command()
@@ -123,7 +123,7 @@ def boot(name: str, as_json: bool) -> None:
 @_JSON
 def stop(name: str, as_json: bool) -> None:
     """Stop a twin. Its port closes, what it runs ends, nothing is lost."""
-    found = client().post(path_of(name, "stop"))
+    found = client().do("twins.stop", twin=in_path(name))
     show_done(found, as_json)
 
 
@@ -133,7 +133,7 @@ def stop(name: str, as_json: bool) -> None:
 @_JSON
 def rename(name: str, new_name: str, as_json: bool) -> None:
     """Call a twin something else; who it is stays."""
-    found = client().post(path_of(name, "rename"), {"name": new_name})
+    found = client().do("twins.rename", twin=in_path(name), name=new_name)
     show_done(found, as_json)
 
 
@@ -145,7 +145,7 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
     """A new twin that begins as a copy and goes its own way."""
     with progress() as line:
         line(f"Forking {name}…")
-        found = client().post(path_of(name, "fork"), {"name": new_name})
+        found = client().do("twins.fork", twin=in_path(name), name=new_name)
     show_done(found, as_json, then="rappd twins chat")
     if as_json:
         return
@@ -161,7 +161,7 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
 @_JSON
 def lineage(name: str, as_json: bool) -> None:
     """Show the lineage of one twin, or of every twin."""
-    found = client(reads=True).get(f"/twins/lineage?twin={quote(name, safe='', errors='replace')}")
+    found = client(reads=True).do("twins.lineage", twin=name)
     if as_json:
         print_json(found)
     else:

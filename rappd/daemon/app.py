@@ -194,6 +194,7 @@ class Daemon:
             held=self.quarantine,
             owner=self.name,
             last_talks=self._last_talks,
+            model_of=self.model_choices.of_twin,
         )
         self.checkpoints = CheckpointOperations(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
@@ -285,7 +286,16 @@ class Daemon:
             home.root, self.name, self.members, self.twins, twin_api, is_running=self.serves
         )
         self.table = OperationTable(
-            self.peers, self.calls, broadcasts, TokenOperations(self.federation), self.legacy
+            self.peers,
+            self.calls,
+            broadcasts,
+            TokenOperations(self.federation),
+            self.legacy,
+            self.twins,
+            self.twins.buddies,
+            self.checkpoints,
+            self.fleet,
+            self.snapshot_schedule,
         )
         self.operations = HostOperations(
             self.dispatcher,

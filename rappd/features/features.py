@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from rappd.features.operation import Operation, operations_of
 from rappd.operations.broadcast import BroadcastOperations
+from rappd.operations.buddies import BuddyOperations
 from rappd.operations.calls import CallOperations
+from rappd.operations.checkpoints import CheckpointOperations
+from rappd.operations.fleet import FleetOperations
 from rappd.operations.legacy import LegacyOperations
 from rappd.operations.peers import PeerOperations
+from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.operations.tokens import TokenOperations
+from rappd.operations.twins import TwinOperations
 
 FEATURES: tuple[type, ...] = (
     PeerOperations,
@@ -15,6 +20,11 @@ FEATURES: tuple[type, ...] = (
     BroadcastOperations,
     TokenOperations,
     LegacyOperations,
+    TwinOperations,
+    BuddyOperations,
+    CheckpointOperations,
+    FleetOperations,
+    SnapshotSchedule,
 )
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappd.errors import ConflictError, UsageProblemError
+from rappd.features.operation import ANYBODY, OWNER, Text, operation
 from twins.cartridges import buddy_actions, buddy_state
 from twins.cartridges.buddy_schema import NAMELESS
 from twins.cartridges.buddy_state import Action
@@ -54,15 +55,17 @@ class BuddyOperations:
         self._last_talks = last_talks
         self._renamed = renamed
 
-    async def status(self, selector: str) -> dict[str, Any]:
-        """Returns the present state ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
+    @operation("buddies.status", "GET", "/twins/{twin}/buddy", right=ANYBODY)
+    async def status(self, twin: str) -> dict[str, Any]:
+        """The present state of a buddy: stage, mood, energy, experience. Changes nothing.
 
-        Changes nothing.
+        ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
         """
-        return await asyncio.to_thread(self._status, selector)
+        return await asyncio.to_thread(self._status, twin)
 
-    async def act(self, selector: str, action: str, *, text: str = "", kind: str = "") -> dict[str, Any]:
-        """Does one of ``Action`` and keeps what came of it. Raises ``UsageProblemError``.
+    @operation("buddies.act", "POST", "/twins/{twin}/buddy", right=OWNER)
+    async def act(self, twin: str, action: Text, text: str = "", kind: str = "") -> dict[str, Any]:
+        """Does an `action`: feed, pet, explore, post, comment, heartbeat, remember, recall, status; `text` and `kind` for those that take them.
 
         ``message`` tells it; ``done`` is false for what an egg or a tired buddy cannot do; ``found`` holds what
         was recalled. What is posted or commented stays here, among what it has in mind.
@@ -72,8 +75,8 @@ class BuddyOperations:
         if len(text) > MAX_TEXT:
             raise UsageProblemError(f"That is more than {MAX_TEXT:,} characters.", do="Say it shorter.")
         if action == Action.STATUS:
-            return await self.status(selector)
-        return await asyncio.to_thread(self._act, selector, Action(action), text, kind)
+            return await self.status(twin)
+        return await asyncio.to_thread(self._act, twin, Action(action), text, kind)
 
     async def perform(self, action: str, given: Given) -> dict[str, Any]:
         """An action by its name, for agents: ``buddy.<action>`` of ``utils.host``."""

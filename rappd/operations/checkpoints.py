@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
+from rappd.features.operation import OWNER, operation
 from rappd.operations.twin_supervisor import TwinSupervisor
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
@@ -55,41 +56,44 @@ class CheckpointOperations:
             conversations=partial(RecordedConversations, home.database),
         )
 
-    async def make(self, selector: str, *, note: str = "") -> dict[str, Any]:
-        """Keeps a twin as it is now, with all that was said; it may be running meanwhile."""
-        twin = await self._twin(selector)
-        made = await asyncio.to_thread(self._checkpoints.make, twin, note=note)
+    @operation("checkpoints.make", "POST", "/twins/{twin}/checkpoints", right=OWNER)
+    async def make(self, twin: str, note: str = "") -> dict[str, Any]:
+        """Keeps a twin as it is now, with all that was said; a `note` may be given. It may be running meanwhile."""
+        found = await self._twin(twin)
+        made = await asyncio.to_thread(self._checkpoints.make, found, note=note)
         return {
-            **_who(twin),
+            **_who(found),
             "checkpoint": made.as_json(),
-            "message": f"{twin.name} can be brought back to this.",
+            "message": f"{found.name} can be brought back to this.",
         }
 
-    async def listing(self, selector: str) -> dict[str, Any]:
-        """A twin's checkpoints, oldest first."""
-        twin = await self._twin(selector)
-        found = await asyncio.to_thread(self._checkpoints.listing, twin.key)
-        return {**_who(twin), "checkpoints": [one.as_json() for one in found]}
+    @operation("checkpoints.list", "GET", "/twins/{twin}/checkpoints", right=OWNER)
+    async def listing(self, twin: str) -> dict[str, Any]:
+        """Moments that a twin can be brought back to, oldest first."""
+        found = await self._twin(twin)
+        kept = await asyncio.to_thread(self._checkpoints.listing, found.key)
+        return {**_who(found), "checkpoints": [one.as_json() for one in kept]}
 
-    async def rollback(self, selector: str, *, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
-        """Brings a twin back; one that is running is stopped meanwhile.
+    @operation("checkpoints.rollback", "POST", "/twins/{twin}/checkpoints/rollback", right=OWNER)
+    async def rollback(self, twin: str, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
+        """Brings a twin back to a `checkpoint`, or the latest; only says what would change, unless `confirm` is true.
 
-        Without ``confirm`` it only says what would change: ``restored`` and ``removed`` are paths in its
+        One that is running is stopped meanwhile. ``restored`` and ``removed`` are paths in its
         folder, ``kept`` counts files that are the same.
         """
-        twin = await self._twin(selector)
+        found = await self._twin(twin)
         if not confirm:
-            told = await asyncio.to_thread(self._look_back, twin, checkpoint)
-            return {**_who(twin), "mode": "dry-run", **told.as_json()}
+            told = await asyncio.to_thread(self._look_back, found, checkpoint)
+            return {**_who(found), "mode": "dry-run", **told.as_json()}
         # The caller may disconnect in the middle, and the twin must not start before its folder is whole.
-        done = await asyncio.shield(asyncio.ensure_future(self._go_back_resting(twin, checkpoint)))
+        done = await asyncio.shield(asyncio.ensure_future(self._go_back_resting(found, checkpoint)))
         at = done.checkpoint.at
         text = (
-            f"{twin.name} is as it was at {at}."
+            f"{found.name} is as it was at {at}."
             if done.differs
-            else f"{twin.name} is as it was at {at} already."
+            else f"{found.name} is as it was at {at} already."
         )
-        return {**_who(twin), "mode": "execute", **done.as_json(), "message": text}
+        return {**_who(found), "mode": "execute", **done.as_json(), "message": text}
 
     async def _go_back_resting(self, twin: Twin, checkpoint: str) -> RestoreResult:
         async with self._living.resting(twin.key):

@@ -18,6 +18,8 @@ from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberStreamError
 from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
+from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, operation
 from rappd.version import __version__
 from twins.errors import BadFilterError
 from twins.lifecycle.selection import Selection
@@ -85,8 +87,10 @@ class FleetOperations:
         self._is_running = is_running
         self._snapshots = SnapshotFolder(home)
 
-    async def status(self, *, seconds: float = STATUS_SECONDS) -> dict[str, Any]:
-        """Every machine: ``{"fleet": [row]}``, this one first. ``seconds``: the time that each has."""
+    @operation("fleet.status", "GET", "/fleet", right=OWNER)
+    async def status(self, timeout: float = STATUS_SECONDS) -> dict[str, Any]:  # noqa: ASYNC109 - each machine's own
+        """Every machine of the roster, asked now, this one first; `?timeout=` seconds for each."""
+        seconds = _checked(timeout)
         from rappd.operations.fleet_status import MemberStatus
 
         here = await self._members()
@@ -99,24 +103,26 @@ class FleetOperations:
             row["last_snapshot"] = last and {"name": last.name, "taken_at": last.taken_at, "path": last.path}
         return {"fleet": rows}
 
+    @operation("fleet.archive_estate", "POST", "/fleet/archive_estate", right=OWNER)
     async def archive_estate(
         self,
-        filter: object,
-        *,
+        filter: dict[str, Any] | None = None,
         confirm: bool = False,
         reason: str = "",
-        here_only: bool = False,
-        seconds: float = ARCHIVE_SECONDS,
+        here: bool = False,
+        timeout: float = ARCHIVE_SECONDS,  # noqa: ASYNC109 - each machine's own
     ) -> dict[str, Any]:
-        """Archives on this machine and all members: ``{ok, action, mode, per_peer}``. A dry run unless confirmed.
+        """Archives the twins that `filter` means on every machine; only says which, unless `confirm` is true.
 
-        A peer's row is ``{peer, ok, archived_count, errors, …}``, or ``{peer, ok: false, error}`` when it did not
+        `reason` is kept. With `here`, on this machine alone. `timeout`: seconds for each of the others.
+
+        ``{ok, action, mode, per_peer}``; a peer's row is ``{peer, ok, archived_count, errors, …}``, or ``{peer, ok: false, error}`` when it did not
         answer. Raises ``BadFilterError``.
         """
-        selection = Selection.from_filter(filter)
+        selection, seconds = Selection.from_filter(filter), _checked(timeout)
         arguments = _arguments(selection, confirm=confirm, reason=reason)
         work: list[Coroutine[Any, Any, dict[str, Any]]] = [self._archive_here(selection, confirm, reason)]
-        if not here_only:
+        if not here:
             members = await self._members()
             work += [
                 _limited(
@@ -169,6 +175,14 @@ class FleetOperations:
         if found.get("put_off"):
             row["put_off"] = found["put_off"]
         return row
+
+
+def _checked(seconds: float) -> float:
+    if not 0 < seconds <= MOST_SECONDS:
+        raise UsageProblemError(
+            f"`timeout` must be up to {MOST_SECONDS:g} seconds.", do='Send "timeout": 60.'
+        )
+    return seconds
 
 
 async def _archive_there(

@@ -50,7 +50,7 @@ class HostOperations:
             return await self._fleet.status()
         if operation == "fleet.archive_estate":
             return await self._fleet.archive_estate(
-                arguments.get("filter"), confirm=arguments.get("confirm") is True, seconds=STATUS_SECONDS
+                arguments.get("filter"), confirm=arguments.get("confirm") is True, timeout=STATUS_SECONDS
             )
         if kind == "eggs":
             return await self._eggs.perform(verb, arguments)

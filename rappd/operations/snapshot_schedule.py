@@ -16,6 +16,7 @@ from neighborhoods.snapshot.errors import (
 )
 from neighborhoods.snapshot.retention import remove_old
 from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
 from rappd.sessions.schedule.timers import Timers
@@ -54,13 +55,20 @@ class SnapshotSchedule:
         """The schedule, its next moment and its last outcome."""
         return {"schedule": schedule_view(self._timers.rows, now=None if self._timers.runs else time.time())}
 
-    async def set(self, rule: str, *, keep: int = KEEP, zone: str = "") -> dict[str, Any]:
-        """Takes snapshots by ``rule`` from now on, and keeps the last ``keep`` whole ones of them."""
+    @operation("schedule.show", "GET", "/neighborhood/schedule", right=OWNER)
+    async def present(self) -> dict[str, Any]:
+        """The schedule of snapshots: its rule, next moment and last outcome; null when there is none."""
+        return self.show()
+
+    @operation("schedule.set", "PUT", "/neighborhood/schedule", right=OWNER)
+    async def set(self, rule: Text, keep: int = KEEP, zone: str = "") -> dict[str, Any]:
+        """Takes snapshots by `rule` in `zone` from now on, and keeps the last `keep` whole ones of them."""
         if not 1 <= keep <= MOST_KEPT:
             raise UsageProblemError(f"{keep} snapshots cannot be kept.", do=f"--keep 1 to {MOST_KEPT}")
         await self._timers.schedule(TIMER, KIND, rule, caller="operator", zone=zone, detail={"keep": keep})
         return self.show()
 
+    @operation("schedule.switch_off", "DELETE", "/neighborhood/schedule", right=OWNER)
     async def switch_off(self) -> dict[str, Any]:
         """Takes no more snapshots; those that are there stay. Raises ``NotFoundError`` when none is set."""
         await self._timers.remove(TIMER)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
 
 from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
 from rappd.operations.buddies import BuddyOperations
 from rappd.operations.twin_queries import LastTalks, TwinQueries, who_is
 from rappd.operations.twin_supervisor import TwinSupervisor
@@ -26,7 +27,7 @@ from twins.workspace.workspace import TwinLayout
 
 
 class TwinOperations:
-    """One home's twins. Every verb answers a JSON object and raises ``ReportableError``."""
+    """One home's twins. Every verb answers a JSON object and raises ``ReportableError``. ``twin``: its name or rappid."""
 
     def __init__(
         self,
@@ -36,8 +37,11 @@ class TwinOperations:
         held: QuarantineList,
         owner: str,
         last_talks: LastTalks,
+        model_of: Callable[[str], Awaitable[str]],
     ) -> None:
+        """``model_of``: the model that a twin, by its key, answers with; "" for everybody's."""
         self._places = places
+        self._model_of = model_of
         self._living = living
         self._held = held
         self._owner = owner
@@ -45,17 +49,32 @@ class TwinOperations:
         self.lifecycle = Lifecycle(places, living)
         self.buddies = BuddyOperations(places, last_talks=last_talks, renamed=living.renamed)
 
+    @operation("twins.list", "GET", "/twins", right=OWNER)
+    async def listed(self, state: Literal["active", "archived", "purged"] = "active") -> dict[str, Any]:
+        """Active twins, each with the `model` of its own where it has one; `?state=archived` or `purged` lists those."""
+        if state == "archived":
+            return {"archived": await self.lifecycle.list_archived()}
+        if state == "purged":
+            return {"purged": await self.lifecycle.list_purged()}
+        found = await self.listing()
+        return {**found, "twins": [await self._with_model(row) for row in found["twins"]]}
+
     async def listing(self) -> dict[str, Any]:
         """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``; a buddy's row has ``buddy``."""
         return await asyncio.to_thread(self._reading.listing)
 
-    async def show(self, selector: str) -> dict[str, Any]:
-        """One twin, active or archived: its row, ``path``, ``soul``; ``agents``, ``services``, ``organs`` and ``senses`` by file."""
-        return {"twin": await asyncio.to_thread(self._reading.show, selector)}
+    @operation("twins.show", "GET", "/twins/{twin}", right=OWNER)
+    async def show(self, twin: str) -> dict[str, Any]:
+        """One twin, active or archived, with its soul and files, and the `model` of its own where it has one."""
+        return {"twin": await self._with_model(await asyncio.to_thread(self._reading.show, twin))}
 
-    async def new(self, name: str, *, kind: str = "", soul: str = "", unique: bool = False) -> dict[str, Any]:
-        """Mints a twin. ``kind`` is ``personal`` and ``soul`` the kind's own when empty.
+    @operation("twins.new", "POST", "/twins", right=OWNER)
+    async def new(
+        self, name: str = "", kind: str = "", soul: str = "", unique: bool = False
+    ) -> dict[str, Any]:
+        """Mints a twin: `name`, and perhaps `kind` and `soul`. With `unique`, not beside another of that name.
 
+        ``kind`` is ``personal`` and ``soul`` the kind's own when empty.
         Raises ``TwinConflictError`` when it must be ``unique`` and another has its name.
         """
         if unique and await self._called(name.strip()):
@@ -68,15 +87,17 @@ class TwinOperations:
         )
         return {**await self._newcomer(twin), "message": f"{twin.name} is created."}
 
-    async def rename(self, selector: str, name: str) -> dict[str, Any]:
-        """Another name; identity and folder stay."""
-        twin = await asyncio.to_thread(self._rename, selector, name)
-        self._living.renamed(twin.key, twin.name)
-        return {**who_is(twin), "message": f"It is {twin.name} now."}
+    @operation("twins.rename", "POST", "/twins/{twin}/rename", right=OWNER)
+    async def rename(self, twin: str, name: str = "") -> dict[str, Any]:
+        """Gives it another `name`; identity and folder stay."""
+        renamed = await asyncio.to_thread(self._rename, twin, name)
+        self._living.renamed(renamed.key, renamed.name)
+        return {**who_is(renamed), "message": f"It is {renamed.name} now."}
 
-    async def fork(self, selector: str, name: str = "") -> dict[str, Any]:
-        """A new twin that begins as a copy; the original is stopped meanwhile, and is started again."""
-        original = await asyncio.to_thread(find_active, self._places, selector)
+    @operation("twins.fork", "POST", "/twins/{twin}/fork", right=OWNER)
+    async def fork(self, twin: str, name: str = "") -> dict[str, Any]:
+        """A new twin that begins as its copy; `name` may be given. The original is stopped meanwhile, and is started again."""
+        original = await asyncio.to_thread(find_active, self._places, twin)
         async with self._living.resting(original.key):
             done = await asyncio.to_thread(
                 fork, self._places, original, held=self._held, owner=self._owner, name=name
@@ -85,59 +106,75 @@ class TwinOperations:
         text = f"{done.twin.name} is a fork of {original.name}."
         return {**await self._newcomer(done.twin), "files": done.files, "left": left, "message": text}
 
-    async def boot(self, selector: str) -> dict[str, Any]:
-        """Starts a twin on a port of its own."""
-        twin = await asyncio.to_thread(find_active, self._places, selector)
-        port = await self._living.boot(twin.key)
-        return {**who_is(twin), "port": port, "message": f"{twin.name} is running on port {port}."}
+    @operation("twins.boot", "POST", "/twins/{twin}/boot", right=OWNER)
+    async def boot(self, twin: str) -> dict[str, Any]:
+        """Starts it on a port of its own."""
+        found = await asyncio.to_thread(find_active, self._places, twin)
+        port = await self._living.boot(found.key)
+        return {**who_is(found), "port": port, "message": f"{found.name} is running on port {port}."}
 
-    async def stop(self, selector: str) -> dict[str, Any]:
-        """Stops a twin."""
-        twin = await asyncio.to_thread(find_active, self._places, selector)
-        await self._living.stop(twin.key)
-        return {**who_is(twin), "message": f"{twin.name} is stopped."}
+    @operation("twins.stop", "POST", "/twins/{twin}/stop", right=OWNER)
+    async def stop(self, twin: str) -> dict[str, Any]:
+        """Stops it."""
+        found = await asyncio.to_thread(find_active, self._places, twin)
+        await self._living.stop(found.key)
+        return {**who_is(found), "message": f"{found.name} is stopped."}
 
-    async def soul(self, selector: str) -> dict[str, Any]:
-        """The soul in force, and its history: ``{number, at, reason}``, oldest first."""
-        return await asyncio.to_thread(self._reading.soul, selector)
+    @operation("twins.soul", "GET", "/twins/{twin}/soul", right=OWNER)
+    async def soul(self, twin: str) -> dict[str, Any]:
+        """Its soul, and the souls before: `number`, `at`, `reason`, oldest first."""
+        return await asyncio.to_thread(self._reading.soul, twin)
 
-    async def edit_soul(self, selector: str, text: str, *, reason: str = "") -> dict[str, Any]:
-        """Puts a text in force; the one before joins the history."""
-        twin = await asyncio.to_thread(find_active, self._places, selector)
-        kept = await asyncio.to_thread(souls.edit_soul, twin.workspace, text, reason=reason)
+    @operation("twins.edit_soul", "PUT", "/twins/{twin}/soul", right=OWNER)
+    async def edit_soul(self, twin: str, soul: Text, reason: str = "") -> dict[str, Any]:
+        """Puts a `soul` in force; the one before is kept."""
+        found = await asyncio.to_thread(find_active, self._places, twin)
+        kept = await asyncio.to_thread(souls.edit_soul, found.workspace, soul, reason=reason)
         has = f"has a new soul; the one before is number {kept.number}" if kept else "has this soul"
         return {
-            **who_is(twin),
+            **who_is(found),
             "kept_as": kept.number if kept else 0,
-            "message": f"{twin.name} {has}.",
+            "message": f"{found.name} {has}.",
         }
 
-    async def restore_soul(self, selector: str, number: int) -> dict[str, Any]:
-        """Puts an earlier soul in force again."""
-        twin = await asyncio.to_thread(find_active, self._places, selector)
-        await asyncio.to_thread(souls.restore_soul, twin.workspace, number)
-        return {**who_is(twin), "message": f"{twin.name} has soul {number} again."}
+    @operation("twins.restore_soul", "POST", "/twins/{twin}/soul/restore", right=OWNER)
+    async def restore_soul(self, twin: str, number: int) -> dict[str, Any]:
+        """Puts soul `number` of the history in force again."""
+        found = await asyncio.to_thread(find_active, self._places, twin)
+        await asyncio.to_thread(souls.restore_soul, found.workspace, number)
+        return {**who_is(found), "message": f"{found.name} has soul {number} again."}
 
-    async def lineage(self, selector: str = "") -> dict[str, Any]:
-        """Family trees as rows in preorder, each with its ``depth``; of one twin, or of all."""
-        return {"lineage": await asyncio.to_thread(self._reading.lineage, selector)}
+    @operation("twins.lineage", "GET", "/twins/lineage", right=OWNER)
+    async def lineage(self, twin: str = "") -> dict[str, Any]:
+        """Family trees, as rows in preorder; `?twin=` for one."""
+        return {"lineage": await asyncio.to_thread(self._reading.lineage, twin)}
 
-    async def archive(
-        self, *, selector: str = "", matching: object = None, confirm: bool = False, reason: str = ""
+    @operation("twins.archive_matching", "POST", "/twins/archive", right=OWNER)
+    async def archive_matching(
+        self, filter: dict[str, Any] | None = None, confirm: bool = False, reason: str = ""
     ) -> dict[str, Any]:
-        """Sets one twin aside, or all that a filter means (a dry run unless confirmed)."""
-        if selector:
-            return await self.lifecycle.archive(selector, reason=reason)
-        selection = Selection.from_filter(matching)
+        """Sets aside all twins that `filter` means; only says which, unless `confirm` is true."""
+        selection = Selection.from_filter(filter)
         return await self.lifecycle.archive_matching(selection, confirm=confirm, reason=reason)
 
-    async def unarchive(self, selector: str) -> dict[str, Any]:
-        """Brings one back; it stays stopped."""
-        return await self.lifecycle.unarchive(selector)
+    @operation("twins.archive", "POST", "/twins/{twin}/archive", right=OWNER)
+    async def archive(self, twin: str, reason: str = "") -> dict[str, Any]:
+        """Sets it aside; a `reason` may be given."""
+        return await self.lifecycle.archive(twin, reason=reason)
 
-    async def purge(self, selector: str, *, confirm: bool = False, reason: str = "") -> dict[str, Any]:
-        """Ends an archived twin for good; without ``confirm`` it only says whom."""
-        return await self.lifecycle.purge(selector, confirm=confirm, reason=reason)
+    @operation("twins.unarchive", "POST", "/twins/{twin}/unarchive", right=OWNER)
+    async def unarchive(self, twin: str) -> dict[str, Any]:
+        """Brings it back; it stays stopped."""
+        return await self.lifecycle.unarchive(twin)
+
+    @operation("twins.purge", "POST", "/twins/{twin}/purge", right=OWNER)
+    async def purge(self, twin: str, confirm: bool = False, reason: str = "") -> dict[str, Any]:
+        """Deletes an archived twin; only says which, unless `confirm` is true."""
+        return await self.lifecycle.purge(twin, confirm=confirm, reason=reason)
+
+    async def _with_model(self, row: dict[str, Any]) -> dict[str, Any]:
+        model = await self._model_of(row["key"])
+        return {**row, "model": model} if model else row
 
     async def _newcomer(self, twin: Twin) -> dict[str, Any]:
         """Describes a new twin, with ``namesakes``: the number of others that have its name."""

@@ -30,7 +30,7 @@ class Kettles:
         return {}
 
 
-[BOIL] = operations_of(Kettles)
+(BOIL,) = operations_of(Kettles)
 
 
 def _read(**given: Any) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from rappd.http.loopback import (
     conversations,
     devices,
     eggs,
-    fleet,
     health,
     http_tools,
     memories,
@@ -35,7 +34,6 @@ from rappd.http.loopback import (
     snapshots,
     sources,
     static_files,
-    twins,
     voice_routes,
     well_known,
     workflows,
@@ -64,7 +62,7 @@ def build(daemon: Daemon) -> web.Application:
         openapi,
         services,
     ]
-    tables += [twins, cartridges, eggs, snapshots, fleet, call_stream, peer_snapshots]
+    tables += [cartridges, eggs, snapshots, call_stream, peer_snapshots]
     tables += [
         conversations,
         anchors,

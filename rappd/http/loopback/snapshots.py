@@ -15,7 +15,6 @@ from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.snapshot_work import SnapshotWork
-from rappd.sessions.schedule.snapshot_timer import KEEP
 
 routes = web.RouteTableDef()
 
@@ -140,29 +139,3 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(options, dict):
         raise UsageProblemError("`options` must be an object.", do='Send {"options": {}}.')
     return options
-
-
-@routes.get("/neighborhood/schedule")
-@operator_only
-async def schedule(request: web.Request) -> web.Response:
-    """The schedule of snapshots: its rule, next moment and last outcome; null when there is none."""
-    return ok(request.app[DAEMON].snapshot_schedule.show())
-
-
-@routes.put("/neighborhood/schedule")
-@operator_only
-async def set_schedule(request: web.Request) -> web.Response:
-    """Takes snapshots by `rule` in `zone`, and keeps the last `keep` whole ones of them."""
-    body = await json_object(request)
-    keep, zone = body.get("keep", KEEP), body.get("zone", "")
-    if not isinstance(keep, int) or isinstance(keep, bool) or not isinstance(zone, str):
-        raise UsageProblemError("`keep` must be a whole number and `zone` a text.", do='Send {"keep": 7}.')
-    rule = text_field(body, "rule")
-    return ok(await request.app[DAEMON].snapshot_schedule.set(rule, keep=keep, zone=zone))
-
-
-@routes.delete("/neighborhood/schedule")
-@operator_only
-async def switch_off(request: web.Request) -> web.Response:
-    """Takes no more snapshots; those that are there stay."""
-    return ok(await request.app[DAEMON].snapshot_schedule.switch_off())

@@ -4,12 +4,12 @@ import { staleList } from "../components/ui/stale-list.js";
 import { cartridgesView } from "../components/cartridges/cartridges-view.js";
 import { openEggs } from "../components/eggs/egg-import.js";
 import { eggsView } from "../components/eggs/eggs-view.js";
-import { get } from "../lib/api.js";
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
 import { importFiles } from "../components/agents/agent-import.js";
 import { families, lineage } from "../components/twins/lineage.js";
 import { daemonEvents } from "../lib/event-stream.js";
+import * as operations from "../lib/operations.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
 import { archivedTwins } from "../components/twins/archived-twins.js";
@@ -102,7 +102,7 @@ function lineageView(place) {
   let family = null;
   const list = staleList(place, {
     name: "lineage",
-    load: async () => (await get("/twins/lineage")).lineage ?? [],
+    load: async () => (await operations.twins.lineage()).lineage ?? [],
     draw: (members) => {
       family?.close();
       family = members.length ? lineage(members) : null;

@@ -1,10 +1,10 @@
 /** A buddy: how it is, drawn and in words, and what one can do with it. */
 
-import { post } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
-import { routesOf, twins } from "../twins/twins-state.js";
+import * as operations from "../../lib/operations.js";
+import { twins } from "../twins/twins-state.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIZES = { egg: 0, hatchling: 15, juvenile: 18, adult: 21, elder: 21 };
@@ -27,7 +27,7 @@ export function buddyLine(row, { whole = false } = {}) {
   const errorPlace = h("div", {});
   const does = (action, more = {}) =>
     attemptIn(errorPlace, async () => {
-      const answer = await post(`${routesOf(row.key)}/buddy`, { action, ...more });
+      const answer = await operations.buddies.act({ twin: row.key, action, ...more });
       const recalled = (answer.found ?? []).map((one) => `“${one.text ?? one}”`);
       fill(told, [answer.message, ...recalled].join(" "));
       announce(told.textContent);

@@ -1,15 +1,15 @@
 /** Twins › Archived: twins that can come back, and deleted ones. */
 
-import { get, post } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { bytes, count, onDay, joinNames } from "../../lib/format.js";
 import { forgetConversation } from "../chat/conversation.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { routesOf, twins } from "./twins-state.js";
+import { twins } from "./twins-state.js";
 
 /** Fills `place`; `close()` when done. */
 export function archivedTwins(place) {
@@ -17,8 +17,8 @@ export function archivedTwins(place) {
     name: "set aside",
     load: async () => {
       const [{ archived = [] }, { purged = [] }] = await Promise.all([
-        get("/twins?state=archived"),
-        get("/twins?state=purged"),
+        operations.twins.list({ state: "archived" }),
+        operations.twins.list({ state: "purged" }),
       ]);
       return { archived: archived.toReversed(), purged: purged.toReversed() };
     },
@@ -100,11 +100,11 @@ export function archivedTwins(place) {
 
 /** Brings an archived twin back. Raises `Problem`. */
 export async function bringBack({ hash, name }, refresh) {
-  await post(`${routesOf(hash)}/unarchive`);
+  await operations.twins.unarchive({ twin: hash });
   refresh();
   twins.touch();
   const again = async () => {
-    await post(`${routesOf(hash)}/archive`);
+    await operations.twins.archive({ twin: hash });
     refresh();
     twins.touch();
   };
@@ -119,7 +119,7 @@ function openEnding(record, refresh) {
     title: `Delete ${name}?`,
     build: (close) => {
       const end = async () => {
-        const done = await attemptIn(errorPlace, () => post(`${routesOf(hash)}/purge`, { confirm: true }));
+        const done = await attemptIn(errorPlace, () => operations.twins.purge({ twin: hash, confirm: true }));
         if (!done) return;
         forgetConversation(hash);
         refresh();

@@ -1,13 +1,13 @@
 /** A twin as it was at moments: listed, made, and gone back to once one has seen what would change. */
 
-import { get, post } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, count, onDay, joinNames } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
-import { routesOf, twins } from "./twins-state.js";
+import { twins } from "./twins-state.js";
 
 const SHOWN = 5;
 
@@ -15,10 +15,9 @@ const SHOWN = 5;
 export function checkpoints(key, name, changed) {
   const place = h("div", {});
   const errorPlace = h("div", {});
-  const path = `${routesOf(key)}/checkpoints`;
   const list = staleList(place, {
     name: `checkpoints ${key}`,
-    load: async () => (await get(path)).checkpoints ?? [],
+    load: async () => (await operations.checkpoints.list({ twin: key })).checkpoints ?? [],
     draw: (found) =>
       found.length
         ? h(
@@ -57,12 +56,12 @@ export function checkpoints(key, name, changed) {
 
   const make = () =>
     attemptIn(errorPlace, async () => {
-      toast((await post(path)).message);
+      toast((await operations.checkpoints.make({ twin: key })).message);
       list.refresh();
     });
 
   async function look(one) {
-    const would = await post(`${path}/rollback`, { checkpoint: one.id });
+    const would = await operations.checkpoints.rollback({ twin: key, checkpoint: one.id });
     if (!would.restored.length && !would.removed.length) {
       toast(`${name} is as it was then already.`);
       return;
@@ -101,7 +100,7 @@ export function checkpoints(key, name, changed) {
   }
 
   async function back(one) {
-    const done = await post(`${path}/rollback`, { checkpoint: one.id, confirm: true });
+    const done = await operations.checkpoints.rollback({ twin: key, checkpoint: one.id, confirm: true });
     toast(
       `${name} is as it was ${when(one)}: ${count(done.restored.length, "file")} restored, ${done.removed.length} removed.`,
     );

@@ -1,18 +1,17 @@
 /** A twin's soul: the text in force, and every text before it. */
 
-import { ask, get, post } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { clock, timeOrDay } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { routesOf, twins } from "./twins-state.js";
+import { twins } from "./twins-state.js";
 
 /** Fetches the soul and opens the dialog. Raises `Problem`. `changed()` after each change. */
 export async function openSoul({ key, name }, changed = () => twins.touch()) {
-  const path = `${routesOf(key)}/soul`;
-  const { soul, history } = await get(path);
+  const { soul, history } = await operations.twins.soul({ twin: key });
   const text = field("Soul", { tag: "textarea", rows: 12, value: soul });
   const reason = field("Why (may be left empty)", { maxlength: 120 });
   const dialog = formDialog({
@@ -22,8 +21,8 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
     fields: [text, reason],
     after: earlier(history),
     run: async () => {
-      const json = { soul: text.input.value, reason: reason.input.value };
-      const answer = await ask(path, { method: "PUT", json });
+      const given = { soul: text.input.value, reason: reason.input.value };
+      const answer = await operations.twins.editSoul({ twin: key, ...given });
       changed();
       toast(answer.message, {
         actions: answer.kept_as
@@ -36,7 +35,7 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
   text.input.scrollTop = 0;
 
   async function restore(number) {
-    const { message } = await post(`${path}/restore`, { number });
+    const { message } = await operations.twins.restoreSoul({ twin: key, number });
     changed();
     toast(message);
   }

@@ -1,8 +1,9 @@
 /** One twin in the list: who it is, how it is, and what can be done with it. */
 
-import { Problem, post } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { breakable, fill, h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { menuButton } from "../ui/menu.js";
 import { canSend, openSending } from "../outbox/egg-sending.js";
 import { dragsOut, eggLine, eggOf } from "../eggs/packed-egg.js";
@@ -12,7 +13,7 @@ import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { facts, pageOf, state, chatLink } from "./labels.js";
 import { openFork, openRename } from "./twin-dialogs.js";
-import { routesOf, twins } from "./twins-state.js";
+import { twins } from "./twins-state.js";
 
 /** The card of a row. `update(row)` when there is a newer one, `close()` when it goes. */
 export function twinCard(row) {
@@ -80,7 +81,7 @@ export function twinActions(row, errorPlace) {
 function menu(row, errorPlace) {
   const does = (verb) => () =>
     attemptIn(errorPlace, async () => {
-      toast((await post(`${routesOf(row.key)}/${verb}`)).message);
+      toast((await operations.twins[verb]({ twin: row.key })).message);
       twins.touch();
     });
   return [
@@ -107,12 +108,12 @@ async function packedPath(row) {
 
 /** Archives a twin; undo restores its state. */
 async function archive({ key, name, state: was }) {
-  await post(`${routesOf(key)}/archive`);
+  await operations.twins.archive({ twin: key });
   eggOf(key).forget();
   twins.touch();
   const undo = async () => {
-    await post(`${routesOf(key)}/unarchive`);
-    if (was === "awake") await post(`${routesOf(key)}/boot`);
+    await operations.twins.unarchive({ twin: key });
+    if (was === "awake") await operations.twins.boot({ twin: key });
     twins.touch();
   };
   toast(`${name} is archived.`, { actions: [{ label: "Undo", run: () => orShowFailure(undo) }] });

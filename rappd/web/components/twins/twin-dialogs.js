@@ -1,13 +1,13 @@
 /** Dialogs that create, rename and fork a twin. */
 
-import { post } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { KINDS } from "./labels.js";
-import { routesOf, twins } from "./twins-state.js";
+import { twins } from "./twins-state.js";
 
 /** "New twin". */
 export function openNewTwin() {
@@ -23,7 +23,7 @@ export function openNewTwin() {
     verb: "Create",
     fields: [name, kind, soul],
     run: async () =>
-      born(await post("/twins", { name: name.input.value, kind: kind.input.value, soul: soul.input.value })),
+      born(await operations.twins.new({ name: name.input.value, kind: kind.input.value, soul: soul.input.value })),
   });
 }
 
@@ -56,12 +56,12 @@ export function openFork(row) {
       {},
       `The fork begins with ${row.name}'s soul, agents and memories, and goes its own way from here.`,
     ),
-    run: async () => born(await post(`${routesOf(row.key)}/fork`, { name: name.input.value })),
+    run: async () => born(await operations.twins.fork({ twin: row.key, name: name.input.value })),
   });
 }
 
 async function rename(key, name) {
-  const answer = await post(`${routesOf(key)}/rename`, { name });
+  const answer = await operations.twins.rename({ twin: key, name });
   twins.touch();
   return answer;
 }

@@ -7,6 +7,7 @@ import { count, onDay } from "../../lib/format.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { checkpoints } from "./checkpoints.js";
 import { fill, h, icon } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { quarantinedFiles, quarantinedList } from "../agents/quarantined-files.js";
 import { agentsChanged, chooseFile } from "../agents/agent-import.js";
 import { newAgentButton } from "../agents/new-agent.js";
@@ -44,8 +45,8 @@ export function twinPage(place, key, tryIt) {
     name: `twin ${key}`,
     load: async () => {
       const [{ twin }, { lineage: kin = [] }] = await Promise.all([
-        get(path),
-        get(`/twins/lineage?twin=${encodeURIComponent(key)}`),
+        operations.twins.show({ twin: key }),
+        operations.twins.lineage({ twin: key }),
       ]);
       drawLife(twin); // it changes as time goes, the rest does not
       delete twin.buddy;

@@ -1,7 +1,7 @@
 /** State of the twins on this machine. */
 
-import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
+import * as operations from "../../lib/operations.js";
 
 const FRESH_MS = 1000;
 
@@ -25,7 +25,7 @@ class Twins extends EventTarget {
 
   /** Asks anew. Says `change` when something is different. Raises `Problem`. */
   async look() {
-    this.#take(await get("/twins"), true);
+    this.#take(await operations.twins.list(), true);
     return this;
   }
 
