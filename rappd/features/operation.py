@@ -37,7 +37,7 @@ _PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
 
 
 class Right(NamedTuple):
-    """Whoever may ask for an operation. Without one there is no operation."""
+    """The callers who may ask for an operation. Without one there is no operation."""
 
     kind: Literal["anybody", "owner"]
 
@@ -126,7 +126,7 @@ class Operation:
         return msgspec.structs.asdict(found)
 
     def _refusal(self, said: str) -> ReportableError:
-        """What msgspec said, in this program's words: the field, and what was expected."""
+        """The error for what msgspec said: the field, and what was expected."""
         at = re.search(r" - at `\$\.(\w+)(.*)`$", said)
         field = at[1] if at else re.findall(r"`(\w+)`", said)[0]
         if at is None or ">= 1" in said:

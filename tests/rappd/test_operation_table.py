@@ -92,6 +92,8 @@ def test_the_daemon_serves_all_of_it_behind_its_rights(
         row = described[one.path][one.method.lower()]
         assert row["operationId"] == one.name.replace(".", "_")
         path = one.path.replace("{", "").replace("}", "")
+        if one.right is not OWNER:
+            continue
         refused = daemon.request(one.method, path, {})
         assert (refused.status, refused.json()["code"]) == (403, "not_operator"), one.name
     body = described["/peers/{peer}/rename"]["post"]["requestBody"]["content"]["application/json"]["schema"]

@@ -15,8 +15,9 @@ from fixtures.operator_page import OperatorPage
 from fixtures.running_daemon import on
 from fixtures.twin_farm import AGENT, Farm, closed
 
+from rappd.features.features import all_operations
+from rappd.features.operation import OWNER
 from rappd.http.loopback import agent_files, chat, models, voice_routes
-from rappd.http.loopback import twins as twins_door
 from rappd.http.twin_listeners import PORTS
 
 
@@ -116,8 +117,8 @@ def test_pages_of_other_sites_may_not_use_a_twins_port(farm: Farm) -> None:
 
 
 def _structural() -> list[tuple[str, str]]:
-    own = [(route.method, route.path) for route in twins_door.routes if isinstance(route, web.RouteDef)]
-    own.remove(("GET", "/twins/{twin}/buddy"))  # how a buddy is may be seen by anybody here
+    of_twins = [one for one in all_operations() if one.path.startswith("/twins")]
+    own: list[tuple[str, str]] = [(one.method, one.path) for one in of_twins if one.right is OWNER]
     below = [
         (route.method, f"/twins/{{twin}}{route.path}")
         for route in agent_files.routes
