@@ -166,7 +166,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/cli/pictures.py",
         "rappd/cli/service.py",
         "rappd/cli/threads.py",
-        "rappd/cli/twin_souls.py",
+        "rappd/features/twins/souls_cli.py",
         "rappd/cli/workflows.py",
         "rappd/operations/cartridges.py",
         "rappd/operations/egg_merge.py",

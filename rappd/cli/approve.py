@@ -36,7 +36,7 @@ class _Whose(NamedTuple):
     @property
     def option(self) -> str:
         """The option that selects this workspace."""
-        from rappd.cli.twin_view import handle
+        from rappd.features.twins.text import handle
 
         return f" --twin {handle(self.name, self.key)}" if self.key else ""
 

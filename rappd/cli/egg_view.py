@@ -22,7 +22,7 @@ from rappd.cli.console import (
 from rappd.cli.estate_view import show_planned_members
 from rappd.cli.formatting import count
 from rappd.cli.tables import beginning, cells, middle
-from rappd.cli.twin_view import handle
+from rappd.features.twins.text import handle
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:

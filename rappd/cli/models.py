@@ -14,10 +14,10 @@ from rappd.cli.models_connect import connect, no_such_model
 from rappd.cli.models_download import download
 from rappd.cli.names import twin_names
 from rappd.cli.start_screen import local_models, thinking
-from rappd.cli.twin_client import in_path
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.twins.client import in_path
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 

@@ -88,7 +88,7 @@ def agent_names() -> Iterable[tuple[str, str]]:
 @_names
 def twin_names() -> Iterable[tuple[str, str]]:
     """Twins, active ones and archived ones; the beginning of a rappid for a name that is not one word."""
-    from rappd.cli.twin_view import handle
+    from rappd.features.twins.text import handle
     from twins.workspace.listing import scan
     from twins.workspace.workspace import TwinLayout
 

@@ -31,32 +31,32 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.features.calls.broadcast import BroadcastOperations
+from rappd.features.calls.operations import CallOperations
+from rappd.features.fleet.operations import FleetOperations
 from rappd.features.operation import OperationTable
+from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
+from rappd.features.peers.operations import PeerOperations
+from rappd.features.tokens.operations import TokenOperations
+from rappd.features.twins.checkpoints import CheckpointOperations
+from rappd.features.twins.host_api import TwinHostApi
+from rappd.features.twins.operations import TwinOperations
 from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
 from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
-from rappd.operations.broadcast import BroadcastOperations
-from rappd.operations.calls import CallOperations
-from rappd.operations.checkpoints import CheckpointOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.estate import EstateOperations
-from rappd.operations.fleet import FleetOperations
 from rappd.operations.host_operations import HostOperations
-from rappd.operations.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-from rappd.operations.peers import PeerOperations
 from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
-from rappd.operations.tokens import TokenOperations
-from rappd.operations.twin_host_api import TwinHostApi
-from rappd.operations.twins import TwinOperations
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers

@@ -6,10 +6,10 @@ import socket
 from collections.abc import Iterator, Sequence
 
 from rappd.cli.formatting import count
-from rappd.cli.peer_view import trouble_of, way_out
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.diagnostics.own_addresses import keys_at, listened_addresses
+from rappd.features.peers.text import trouble_of, way_out
 
 _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
 

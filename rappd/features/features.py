@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from rappd.features.calls.broadcast import BroadcastOperations
+from rappd.features.calls.operations import CallOperations
+from rappd.features.fleet.operations import FleetOperations
 from rappd.features.operation import Operation, operations_of
-from rappd.operations.broadcast import BroadcastOperations
-from rappd.operations.buddies import BuddyOperations
-from rappd.operations.calls import CallOperations
-from rappd.operations.checkpoints import CheckpointOperations
-from rappd.operations.fleet import FleetOperations
-from rappd.operations.legacy import LegacyOperations
-from rappd.operations.peers import PeerOperations
+from rappd.features.peers.legacy import LegacyOperations
+from rappd.features.peers.operations import PeerOperations
+from rappd.features.tokens.operations import TokenOperations
+from rappd.features.twins.buddies import BuddyOperations
+from rappd.features.twins.checkpoints import CheckpointOperations
+from rappd.features.twins.operations import TwinOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
-from rappd.operations.tokens import TokenOperations
-from rappd.operations.twins import TwinOperations
 
 FEATURES: tuple[type, ...] = (
     PeerOperations,

@@ -18,9 +18,9 @@ from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.errors import NotFoundError, RefusedError
+from rappd.features.calls.operations import CallOperations, call_data, trace_of, with_twin
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents
 from rappd.federation.service import FederationService
-from rappd.operations.calls import CallOperations, call_data, trace_of, with_twin
 
 WAIT = 25.0
 """Shorter than what one agent call may take."""

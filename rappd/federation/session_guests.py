@@ -17,10 +17,10 @@ from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.dispatch.context import RequestContext
 from rappd.errors import NotFoundError, RefusedError
+from rappd.features.calls.operations import CallOperations, call_data
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.remote_agents import names_told
 from rappd.federation.service import FederationService
-from rappd.operations.calls import CallOperations, call_data
 from rappd.sessions.guests import Guest
 from rappd.tenants.tenant import HOST
 

@@ -171,7 +171,7 @@ class CartridgeOperations:
 
     def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
         """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
-        from rappd.operations.buddies import nest_of
+        from rappd.features.twins.buddies import nest_of
         from twins.workspace.listing import find
         from twins.workspace.rappid import label
         from twins.workspace.workspace import TwinLayout

@@ -9,7 +9,7 @@ import pytest
 
 from rappd.daemon.home import Home
 from rappd.errors import StoreError
-from rappd.operations.legacy import LegacyOperations
+from rappd.features.peers.legacy import LegacyOperations
 from rappd.settings.load import Settings
 from rappd.settings.write import write
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from envelopes.errors import ReportableError
+from rappd.features.calls.operations import CallOperations
 from rappd.features.operation import Operation
 from rappd.http.app_keys import DAEMON
 from rappd.http.event_stream import opened
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import json_object
-from rappd.operations.calls import CallOperations
 
 routes = web.RouteTableDef()
 

@@ -14,7 +14,7 @@ from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import Terminal, on_terminal
 
-from rappd.cli.call import call_many
+from rappd.features.calls.cli import call_many
 
 Both = tuple[Machine, Machine]
 
@@ -167,7 +167,7 @@ def test_calls_to_several_end_with_the_code_of_what_came(
     calls = [{"peer": str(at), "state": state, "seconds": 0.1} for at, state in enumerate(states)]
     winner = str(states.index("done")) if "done" in states else None
     answers = SimpleNamespace(do=lambda *_, **__: {"calls": calls, "winner": winner})
-    monkeypatch.setattr("rappd.cli.call.ControlClient", lambda *_, **__: answers)
+    monkeypatch.setattr("rappd.features.calls.cli.ControlClient", lambda *_, **__: answers)
     assert call_many(which, "all", {"wait": 1}, as_json=True) == exits
 
 

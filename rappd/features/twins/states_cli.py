@@ -21,9 +21,9 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import count
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, client, in_path
-from rappd.cli.twin_view import handle, show_chosen
 from rappd.errors import ConfirmationNeededError, UsageProblemError
+from rappd.features.twins.client import Answer, client, in_path
+from rappd.features.twins.text import handle, show_chosen
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")

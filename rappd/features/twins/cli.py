@@ -12,12 +12,15 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_json, print_out, strip_control
 from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
-from rappd.cli.twin_buddies import BUDDY_VERBS
-from rappd.cli.twin_checkpoints import CHECKPOINT_VERBS
-from rappd.cli.twin_client import client, in_path
-from rappd.cli.twin_souls import soul, text_of
-from rappd.cli.twin_states import archive, purge, unarchive
-from rappd.cli.twin_view import (
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from rappd.errors import ConflictError
+from rappd.features.twins.buddies_cli import BUDDY_VERBS
+from rappd.features.twins.checkpoints_cli import CHECKPOINT_VERBS
+from rappd.features.twins.client import client, in_path
+from rappd.features.twins.souls_cli import soul, text_of
+from rappd.features.twins.states_cli import archive, purge, unarchive
+from rappd.features.twins.text import (
     handle,
     show_archived,
     show_done,
@@ -26,9 +29,6 @@ from rappd.cli.twin_view import (
     show_tree,
     show_twins,
 )
-from rappd.control_client import ControlClient
-from rappd.daemon.home import Home
-from rappd.errors import ConflictError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _NAME = click.argument("name", shell_complete=twin_names)

@@ -23,10 +23,10 @@ from rappd.cli.home_client import HomeClient
 from rappd.cli.names import twin_names
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
-from rappd.cli.twin_client import Answer, in_path
-from rappd.cli.twin_view import handle
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
+from rappd.features.twins.client import Answer, in_path
+from rappd.features.twins.text import handle
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:

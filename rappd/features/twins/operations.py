@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
-from rappd.operations.buddies import BuddyOperations
-from rappd.operations.twin_queries import LastTalks, TwinQueries, who_is
-from rappd.operations.twin_supervisor import TwinSupervisor
+from rappd.features.twins.buddies import BuddyOperations
+from rappd.features.twins.queries import LastTalks, TwinQueries, who_is
+from rappd.features.twins.supervisor import TwinSupervisor
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.cartridges.buddy_store import BuddyStore
 from twins.errors import TwinConflictError

@@ -15,9 +15,9 @@ import click
 
 from envelopes.errors import ReportableError
 from rappd.cli.console import command, interactive, plain, print_err, print_out, status_mark, strip_control
-from rappd.cli.peer_view import called
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
+from rappd.features.peers.text import called
 
 Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.contract.file_discovery import find_sense_files, find_service_files
-from rappd.operations.twin_supervisor import TwinSupervisor
+from rappd.features.twins.supervisor import TwinSupervisor
 from twins.cartridges.buddy_status_cache import StatusCache
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.errors import NoSuchTwinError

@@ -42,10 +42,10 @@ from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.dispatch.context import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
+from rappd.features.calls.open_calls import OpenCalls
 from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
-from rappd.operations.open_calls import OpenCalls
 from rappd.tenants.tenant import HOST
 
 _OWNER = Caller("control", operator=True)

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.operations.checkpoints import CheckpointOperations
-from rappd.operations.twin_queries import who_is
-from rappd.operations.twin_supervisor import TwinSupervisor
-from rappd.operations.twins import TwinOperations, number
+from rappd.features.twins.checkpoints import CheckpointOperations
+from rappd.features.twins.operations import TwinOperations, number
+from rappd.features.twins.queries import who_is
+from rappd.features.twins.supervisor import TwinSupervisor
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace.identity_file import proper_name

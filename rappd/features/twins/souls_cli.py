@@ -10,9 +10,9 @@ import click
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.console import print_json, print_out, strip_control
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, client, in_path
-from rappd.cli.twin_view import show_done, show_history
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.twins.client import Answer, client, in_path
+from rappd.features.twins.text import show_done, show_history
 
 
 @click.command()

@@ -21,10 +21,10 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import ago, count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.peer_view import trouble_of
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.features.peers.text import trouble_of
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _ID = click.argument("id", metavar="ID")

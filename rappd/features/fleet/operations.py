@@ -26,9 +26,9 @@ from twins.lifecycle.selection import Selection
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.roster import Member
+    from rappd.features.twins.host_api import TwinHostApi
+    from rappd.features.twins.operations import TwinOperations
     from rappd.operations.neighborhood_members import NeighborhoodMembers
-    from rappd.operations.twin_host_api import TwinHostApi
-    from rappd.operations.twins import TwinOperations
 
 SELF = "self"
 BY = "fleet:archive_estate"
@@ -91,7 +91,7 @@ class FleetOperations:
     async def status(self, timeout: float = STATUS_SECONDS) -> dict[str, Any]:  # noqa: ASYNC109 - each machine's own
         """Every machine of the roster, asked now, this one first; `?timeout=` seconds for each."""
         seconds = _checked(timeout)
-        from rappd.operations.fleet_status import MemberStatus
+        from rappd.features.fleet.status import MemberStatus
 
         here = await self._members()
         others = [one for one in here.roster if not one.is_self]
@@ -142,7 +142,7 @@ class FleetOperations:
         }
 
     async def _own_row(self) -> dict[str, Any]:
-        from rappd.operations.fleet_status import status_row
+        from rappd.features.fleet.status import status_row
 
         there = next(path for path in (self._home, *self._home.parents) if path.exists())
         usage = await asyncio.to_thread(shutil.disk_usage, there)

@@ -6,8 +6,8 @@ import click
 
 from rappd.cli.console import dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.names import twin_names
-from rappd.cli.twin_client import Answer, client, in_path
 from rappd.errors import ConflictError
+from rappd.features.twins.client import Answer, client, in_path
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _NAME = click.argument("name", shell_complete=twin_names)

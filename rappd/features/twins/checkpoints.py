@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.features.operation import OWNER, operation
-from rappd.operations.twin_supervisor import TwinSupervisor
+from rappd.features.twins.supervisor import TwinSupervisor
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from rappd.cli.console import arrow, command, interactive, print_json, print_out, strip_control
-from rappd.cli.pairing_dialog import PairingDialog, show_ended, typed_at_once, whose_question
-from rappd.cli.peer_view import called
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import AmbiguousError, NotFoundError, RefusedError, UsageProblemError
+from rappd.features.peers.pairing_dialog import PairingDialog, show_ended, typed_at_once, whose_question
+from rappd.features.peers.text import called
 
 _SHOW = "\0"  # --code without a value
 

@@ -20,13 +20,13 @@ from rappd.cli.console import (
 )
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
-from rappd.cli.pairing import pair
-from rappd.cli.peer_view import called, may_here, show_peer, show_peers
-from rappd.cli.peers_legacy import hello, legacy
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError, UsageProblemError
+from rappd.features.peers.legacy_cli import hello, legacy
+from rappd.features.peers.pairing import pair
+from rappd.features.peers.text import called, may_here, show_peer, show_peers
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PEER = click.argument("peer", shell_complete=peer_names)

@@ -1,0 +1,1 @@
+"""Calls of other machines, one or several, and the outbox."""

@@ -1,0 +1,1 @@
+"""All machines at once."""

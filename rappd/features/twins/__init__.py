@@ -1,0 +1,1 @@
+"""Twins: who lives here, their souls, checkpoints and buddies."""
