@@ -309,7 +309,12 @@ def routes() -> str:
             parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
     for noun, found in groupby(all_operations(), key=lambda one: one.noun):
         rows = [
-            (f"`{one.method}`", f"`{one.path}`", _RIGHTS[one.right.kind], f"`{one.name}`: {_line(one.about)}")
+            (
+                f"`{one.method}`",
+                f"`{_plain(one.path)}`",
+                _RIGHTS[one.right.kind],
+                f"`{one.name}`: {_line(one.about)}",
+            )
             for one in found
         ]
         parts.append(f"### {noun}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
@@ -360,6 +365,11 @@ With `--json` a command prints one object, keyed by its noun, and errors as one 
 _RIGHTS = {"owner": "operator", "anybody": "anybody"}
 
 
+def _plain(path: str) -> str:
+    """The path without the patterns of its parts."""
+    return re.sub(r"\{(\w+):[^}]*\}", r"{\1}", path)
+
+
 def _line(about: str) -> str:
     return " ".join(about.partition("\n\n")[0].split())
 
@@ -385,7 +395,7 @@ def operations_js() -> str:
     parts = []
     for noun, found in groupby(all_operations(), key=lambda one: one.noun):
         rows = [
-            f'  /** {_line(one.about)} */\n  {_camel(one.name)}: asks("{one.method}", "{one.path}"),\n'
+            f'  /** {_line(one.about)} */\n  {_camel(one.name)}: asks("{one.method}", "{_plain(one.path)}"),\n'
             for one in found
         ]
         parts.append(f"export const {noun} = {{\n{''.join(rows)}}};\n")
@@ -411,7 +421,7 @@ const asks = (method, path) => (given = {{}}, options = {{}}) => {{
 
 def operation_paths() -> str:
     """operation_paths.py: method and path of each operation, for the command line."""
-    rows = [f'    "{one.name}": ("{one.method}", "{one.path}"),\n' for one in all_operations()]
+    rows = [f'    "{one.name}": ("{one.method}", "{_plain(one.path)}"),\n' for one in all_operations()]
     about = '"""Method and path of each operation. Made by docs/make_reference.py from the code."""'
     return f"{about}\n\nOPERATION_PATHS = {{\n{''.join(rows)}}}\n"
 

@@ -72,7 +72,7 @@ def witness(forget: str, as_json: bool) -> int:
     """Anchors of your other machines that this one keeps."""
     daemon = ControlClient(Home.here())
     if forget:
-        done = daemon.post("/anchors/forget", {"peer": forget})
+        done = daemon.do("anchors.forget", peer=forget)
         if as_json:
             print_json(done)
         else:
@@ -80,7 +80,7 @@ def witness(forget: str, as_json: bool) -> int:
                 f"{status_mark('good', sys.stderr)} {count(done['forgotten'], 'anchor')} of {strip_control(forget)} dropped"
             )
         return 0
-    kept: list[dict[str, Any]] = daemon.get("/anchors")["kept"]
+    kept: list[dict[str, Any]] = daemon.do("anchors.show")["kept"]
     faulty = any(row["faults"] for row in kept)
     if as_json:
         print_json({"kept": kept})
@@ -151,7 +151,7 @@ def _proof(home: Home, witnesses: list[Witness]) -> AnchorProof | None:
 def _ask(home: Home) -> list[Witness]:
     from rappd.store.anchor_proof import Witness
 
-    answers = ControlClient(home).post("/anchors/ask")["witnesses"]
+    answers = ControlClient(home).do("anchors.ask")["witnesses"]
     return [
         Witness(str(one["name"]), [(body, fault) for body, fault in one["anchors"]], str(one["trouble"]))
         for one in answers

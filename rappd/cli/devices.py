@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -31,7 +30,7 @@ def devices() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """List phones that joined, the newest first."""
-    found = ControlClient(Home.here()).get("/devices")
+    found = ControlClient(Home.here()).do("devices.list")
     if as_json:
         print_json(found)
         return
@@ -50,7 +49,7 @@ def list_(as_json: bool) -> None:
 @_JSON
 def show(device: str, as_json: bool) -> None:
     """Show one phone."""
-    row = ControlClient(Home.here()).get(_path(device))
+    row = ControlClient(Home.here()).do("devices.show", device=device)
     if as_json:
         print_json(row)
         return
@@ -68,7 +67,7 @@ def show(device: str, as_json: bool) -> None:
 @_JSON
 def rename(device: str, name: str, as_json: bool) -> None:
     """Call a phone NAME."""
-    row = ControlClient(Home.here()).post(_path(device), {"name": name})
+    row = ControlClient(Home.here()).do("devices.change", device=device, name=name)
     if as_json:
         print_json(row)
         return
@@ -107,7 +106,7 @@ def scopes(
         body["notices"] = notices
     if user is not None:
         body["user"] = "" if user == "shared" else user
-    row = daemon.post(_path(device), body) if body else daemon.get(_path(device))
+    row = daemon.do("devices.change" if body else "devices.show", device=device, **body)
     if as_json:
         print_json(row)
         return
@@ -122,7 +121,9 @@ def send_egg(device: str, file: Path, as_json: bool) -> None:
     """Put the egg FILE there for a phone; its page shows it at once."""
     from rappd.cli.egg_options import egg_at
 
-    found = ControlClient(Home.here()).post(f"{_path(device)}/eggs", {"path": str(egg_at(file).absolute())})
+    found = ControlClient(Home.here()).do(
+        "devices.send_egg", device=device, path=str(egg_at(file).absolute())
+    )
     if as_json:
         print_json(found)
         return
@@ -135,15 +136,11 @@ def send_egg(device: str, file: Path, as_json: bool) -> None:
 @_JSON
 def revoke(device: str, as_json: bool) -> None:
     """Remove a phone; its connection ends at once."""
-    found = ControlClient(Home.here()).delete(_path(device))
+    found = ControlClient(Home.here()).do("devices.revoke", device=device)
     if as_json:
         print_json(found)
         return
     print_status("good", f"{strip_control(found['removed']['name'])} was removed.")
-
-
-def _path(device: str) -> str:
-    return f"/devices/{quote(device, safe='')}"
 
 
 def _way(row: Row) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -31,7 +30,7 @@ _PUBLISHED = {"neighborhood": "paired members may call it", "public": "every pai
 @JSON
 def list_(as_json: bool) -> None:
     """List the shared places (neighborhoods) that you joined, and those that lie here as data."""
-    found = HomeClient(Home.here(), reads=True).get("/neighborhoods")
+    found = HomeClient(Home.here(), reads=True).do("neighborhoods.list")
     if as_json:
         print_json(found)
         return
@@ -62,7 +61,7 @@ def list_(as_json: bool) -> None:
 @JSON
 def create(name: str, about: str, as_json: bool) -> None:
     """Create the shared place (neighborhood) NAME; you are its first member."""
-    found = HomeClient(Home.here()).post("/neighborhoods", {"name": name, "about": about})
+    found = HomeClient(Home.here()).do("neighborhoods.create", name=name, about=about)
     if _told(found, as_json):
         _onward("rappd neighborhood invite", name)
 
@@ -72,7 +71,7 @@ def create(name: str, about: str, as_json: bool) -> None:
 @JSON
 def show(name: str, as_json: bool) -> None:
     """Show one neighborhood: members with presence, what they share, what you published."""
-    found = HomeClient(Home.here(), reads=True).get(f"/neighborhoods/{quote(name, safe='')}")
+    found = HomeClient(Home.here(), reads=True).do("neighborhoods.show", neighborhood=name)
     if as_json:
         print_json(found)
         return
@@ -115,8 +114,8 @@ def show(name: str, as_json: bool) -> None:
 def invite(name: str, peer: str, days: int, output: str, as_json: bool) -> None:
     """Write an invite to NAME into a file. It gives no rights; a machine has to be paired as well."""
     into = str(Path(output).expanduser().absolute()) if output else ""
-    body = {"peer": peer, "days": days, "into": into}
-    found = HomeClient(Home.here()).post(f"/neighborhoods/{quote(name, safe='')}/invite", body)
+    home = HomeClient(Home.here())
+    found = home.do("neighborhoods.invite", neighborhood=name, peer=peer, days=days, into=into)
     if _told(found, as_json) and peer:
         _onward("rappd egg send", found["invite"]["path"], peer)
 
@@ -129,7 +128,7 @@ def join(file: str, as_json: bool) -> None:
     path = Path(file).expanduser()
     given = str(egg_at(path).absolute()) if path.is_file() else ""
     body = {"path": given} if given else {"name": file}
-    found = HomeClient(Home.here()).post("/neighborhoods/join", body)
+    found = HomeClient(Home.here()).do("neighborhoods.join", **body)
     if _told(found, as_json):
         _onward("rappd neighborhood show", found["neighborhood"]["name"])
 
@@ -139,7 +138,7 @@ def join(file: str, as_json: bool) -> None:
 @JSON
 def leave(name: str, as_json: bool) -> None:
     """Leave NAME. What you published in it ends at once; its files are set aside."""
-    found = HomeClient(Home.here()).post(f"/neighborhoods/{quote(name, safe='')}/leave", {})
+    found = HomeClient(Home.here()).do("neighborhoods.leave", neighborhood=name)
     if _told(found, as_json):
         print_out(f"  Its files lie in {tilde(found['left']['aside'])}")
 
@@ -157,8 +156,8 @@ def leave(name: str, as_json: bool) -> None:
 @JSON
 def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
     """Let the paired members of NAME call AGENT of this machine."""
-    body = {"agent": agent, "scope": scope or "neighborhood"}
-    _told(ControlClient(Home.here()).post(f"/neighborhoods/{quote(name, safe='')}/publish", body), as_json)
+    daemon = ControlClient(Home.here())
+    _told(daemon.do("neighborhoods.publish", neighborhood=name, agent=agent, scope=scope), as_json)
 
 
 @click.command()

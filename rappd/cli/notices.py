@@ -28,7 +28,7 @@ def notices() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """List what waits for you, the latest first."""
-    found = ControlClient(Home.here()).get("/notices")
+    found = ControlClient(Home.here()).do("notices.list")
     if as_json:
         print_json(found)
         return
@@ -49,7 +49,7 @@ def dismiss(key: str, everything: bool, as_json: bool) -> None:
     if bool(key) == everything:
         raise click.UsageError("Give a KEY of rappd notices list, or --all.")
     body = {"all": True} if everything else {"key": key}
-    found = ControlClient(Home.here()).post("/notices/dismiss", body)
+    found = ControlClient(Home.here()).do("notices.dismiss", **body)
     if as_json:
         print_json(found)
     else:

@@ -88,15 +88,15 @@ def pair(
         )
     daemon = ControlClient(Home.here())
     if cancel:
-        daemon.delete("/devices/window")
+        daemon.do("devices.close_window")
         print_status("good", "The code is cancelled.")
         return
     body: Row = {"name": name, "scope": scope, "user": "" if user == "shared" else user}
-    row = daemon.post("/devices/window", {**body, **({"ttl": ttl} if ttl else {})})
+    row = daemon.do("devices.open_window", **body, ttl=ttl or None)
     try:
         _follow(daemon, row, as_json=as_json)
     except (KeyboardInterrupt, click.Abort):
-        daemon.delete("/devices/window")
+        daemon.do("devices.close_window")
         if not as_json:
             print_err()
             print_status("note", "The code is void; no phone joined.", "rappd pair", stream=sys.stderr)
@@ -157,7 +157,7 @@ def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
     began, hinted = time.monotonic(), False
     with progress() as line:
         while True:
-            row = daemon.get("/devices/window")
+            row = daemon.do("devices.window")
             if row["state"] != known:
                 return row
             if "remaining" in row and not as_json:
@@ -190,12 +190,12 @@ def _asked(daemon: ControlClient, row: Row) -> Row:
     sys.stderr.write("Does the phone show the same number? [y/N] ")
     sys.stderr.flush()
     while not select.select([sys.stdin], [], [], _PAUSE)[0]:
-        now = daemon.get("/devices/window")
+        now = daemon.do("devices.window")
         if now["state"] != "compare":  # the phone said no, or the time is over
             print_err()
             return now
     same = sys.stdin.readline().strip().lower() in ("y", "yes")
-    found = daemon.post("/devices/window/answer", {"id": row["id"], "same": same})
+    found = daemon.do("devices.answer", id=row["id"], same=same)
     return {**found, "state": "waiting"} if found["state"] == "compare" else found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -35,10 +34,10 @@ def invite(name: str | None, session: str, yes: bool, as_json: bool) -> None:
     """
     daemon = ControlClient(Home.here())
     if name is None:
-        _show(daemon.get(_path(session, "participants")), as_json)
+        _show(daemon.do("sessions.participants", id=session), as_json)
         return
     _check_protected(daemon, session, name, yes=yes, as_json=as_json)
-    found = daemon.post(_path(session, "participants"), {"name": name})
+    found = daemon.do("sessions.invite", id=session, name=name)
     if as_json:
         print_json(found)
         return
@@ -53,7 +52,7 @@ def invite(name: str | None, session: str, yes: bool, as_json: bool) -> None:
 @_JSON
 def uninvite(name: str, session: str, as_json: bool) -> None:
     """End an invitation."""
-    found = ControlClient(Home.here()).delete(f"{_path(session, 'participants')}/{quote(name, safe='')}")
+    found = ControlClient(Home.here()).do("sessions.uninvite", id=session, name=name)
     if as_json:
         print_json(found)
         return
@@ -72,11 +71,11 @@ def backend(name: str | None, session: str, yes: bool, as_json: bool) -> None:
     """
     daemon = ControlClient(Home.here())
     if name is None:
-        found = daemon.get(_path(session, "participants"))
+        found = daemon.do("sessions.participants", id=session)
     else:
         _check_protected(daemon, session, name, yes=yes, as_json=as_json)
         own = "" if name.casefold() == "brainstem" else name
-        found = daemon.post(_path(session, "backend"), {"name": own})
+        found = daemon.do("sessions.backend", id=session, name=own)
     if as_json:
         print_json(found)
         return
@@ -103,14 +102,10 @@ def _show(found: Row, as_json: bool) -> None:
 
 def _check_protected(daemon: ControlClient, session: str, name: str, *, yes: bool, as_json: bool) -> None:
     """Asks before what is said goes over plain http. Raises ``ConfirmationNeededError``."""
-    possible = daemon.get(_path(session, "participants"))["possible"]
+    possible = daemon.do("sessions.participants", id=session)["possible"]
     plain = any(one["plain"] and one["name"] == name.casefold() for one in possible)
     if not plain or yes:
         return
     question = f"{strip_control(name)} speaks plain http: others on the way can read what is said."
     if as_json or not interactive() or not click.confirm(f"{question} Invite?", default=False, err=True):
         raise ConfirmationNeededError(f"{question} Nothing was changed.", do="Add --yes.")
-
-
-def _path(session: str, part: str) -> str:
-    return f"/sessions/{quote(session, safe='')}/{part}"

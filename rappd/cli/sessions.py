@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -57,7 +56,7 @@ def sessions() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """List sessions, the one opened last first."""
-    found = ControlClient(Home.here()).get("/sessions")
+    found = ControlClient(Home.here()).do("sessions.list")
     if as_json:
         print_json(found)
         return
@@ -109,7 +108,7 @@ def open_(what: str, browser: bool, as_json: bool) -> None:
         open_egg(Path(what), browser=browser, as_json=as_json)
         return
     daemon = ControlClient(Home.here())
-    row = daemon.post(_path(what) + "/open") if what else daemon.post("/sessions")
+    row = daemon.do("sessions.reopen", id=what) if what else daemon.do("sessions.open")
     if as_json:
         print_json(row)
         return
@@ -124,8 +123,8 @@ def open_(what: str, browser: bool, as_json: bool) -> None:
 def say(text: str, session: str, to: str, as_json: bool) -> None:
     """Ask in a session; everybody in it sees question and answer."""
     daemon = ControlClient(Home.here(), timeout=_ANSWER_SECONDS)
-    before = daemon.get(_path(session))["session"]
-    said = daemon.post(_path(before["id"]) + "/say", {"text": text, "to": to, "wait": True})
+    before = daemon.do("sessions.show", id=session)["session"]
+    said = daemon.do("sessions.say", id=before["id"], text=text, to=to, wait=True)
     events = _whole(daemon, before["id"], before["count"])["events"]
     answers = [
         one for one in events if one["kind"] == "twin_response" and one["event_id"] == said["event_id"]
@@ -185,7 +184,7 @@ def branch(session: str, at_seq: int | None, as_json: bool) -> None:
             f"/sessions/eggs/{egg['id']}/branch", {} if at_seq is None else {"at_event": at_seq}
         )
     else:
-        row = daemon.post(_path(session) + "/branch", {"at_seq": at_seq or 0})
+        row = daemon.do("sessions.branch", id=session, at_seq=at_seq or 0)
     if as_json:
         print_json(row)
         return
@@ -197,7 +196,7 @@ def branch(session: str, at_seq: int | None, as_json: bool) -> None:
 @_JSON
 def close(session: str, as_json: bool) -> None:
     """Take no further sentences in a session."""
-    row = ControlClient(Home.here()).post(_path(session) + "/close")
+    row = ControlClient(Home.here()).do("sessions.close", id=session)
     if as_json:
         print_json(row)
         return
@@ -211,10 +210,10 @@ for _each in (invite, uninvite, backend):
 
 
 def _whole(daemon: ControlClient, session: str, after: int = 0) -> Row:
-    found = daemon.get(f"{_path(session)}?after={after}")
+    found = daemon.do("sessions.show", id=session, after=after)
     page = found
     while page["more"]:
-        page = daemon.get(f"{_path(found['session']['id'])}?after={page['last_seq']}")
+        page = daemon.do("sessions.show", id=found["session"]["id"], after=page["last_seq"])
         found["events"] += page["events"]
     return {key: value for key, value in found.items() if key not in ("last_seq", "more")}
 
@@ -248,10 +247,6 @@ def _print_event(event: Row) -> None:
 
 def _names_file(text: str) -> bool:
     return "/" in text or "." in text
-
-
-def _path(session: str) -> str:
-    return f"/sessions/{quote(session, safe='')}"
 
 
 def _here(row: Row) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -43,7 +42,7 @@ def workflows() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """List workflows, and what runs."""
-    found = ControlClient(Home.here()).get("/workflows")
+    found = ControlClient(Home.here()).do("workflows.list")
     if as_json:
         print_json(found)
         return
@@ -63,7 +62,7 @@ def list_(as_json: bool) -> None:
 @_JSON
 def show(name: str, as_json: bool) -> None:
     """Show the steps of a workflow."""
-    row = ControlClient(Home.here()).get(_path(name))
+    row = ControlClient(Home.here()).do("workflows.show", name=name)
     if as_json:
         print_json(row)
         return
@@ -83,7 +82,7 @@ def show(name: str, as_json: bool) -> None:
 def approve(name: str, yes: bool, as_json: bool) -> None:
     """Let a foreign workflow run, exactly as it is now. It is shown first."""
     daemon = ControlClient(Home.here())
-    row = daemon.get(_path(name))
+    row = daemon.do("workflows.show", name=name)
     if row["problem"]:
         raise WorkflowError(_plain(row["problem"]["error"]), do=_plain(row["problem"]["do"]))
     if row["foreign"] and not yes:
@@ -95,7 +94,7 @@ def approve(name: str, yes: bool, as_json: bool) -> None:
         _print_steps(row["workflow"])
         if not click.confirm("Let exactly this run?", default=False, err=True):
             raise ConfirmationNeededError("Nothing was approved.", do="rappd workflows list")
-    found = daemon.post(f"{_path(name)}/approve", {"sha256": row["sha256"]})
+    found = daemon.do("workflows.approve", name=name, sha256=row["sha256"])
     if as_json:
         print_json(found)
         return
@@ -128,7 +127,7 @@ def _print_steps(found: Row) -> None:
 def run(name: str, files: tuple[str, ...], session: str, as_json: bool) -> None:
     """Start a workflow; its answers come in the session."""
     body: Row = {"session": session, "files": dict(_text(one) for one in files)}
-    row = ControlClient(Home.here()).post(f"{_path(name)}/run", body)["run"]
+    row = ControlClient(Home.here()).do("workflows.run", name=name, **body)["run"]
     if as_json:
         print_json({"run": row})
         return
@@ -167,9 +166,7 @@ def abort(session: str, as_json: bool) -> None:
 @_JSON
 def interrupt(text: str, to: str, session: str, as_json: bool) -> None:
     """Ask TEXT at once; a running workflow waits and goes on afterwards."""
-    row = ControlClient(Home.here()).post(
-        f"/sessions/{quote(session or 'current', safe='')}/say", {"text": text, "to": to, "via": "mic"}
-    )  # fmt: skip
+    row = ControlClient(Home.here()).do("sessions.say", id=session or "current", text=text, to=to, via="mic")  # fmt: skip
     if as_json:
         print_json(row)
         return
@@ -178,7 +175,7 @@ def interrupt(text: str, to: str, session: str, as_json: bool) -> None:
 
 
 def _control(action: str, session: str, as_json: bool) -> None:
-    row = ControlClient(Home.here()).post(f"/workflows/{action}", {"session": session})["run"]
+    row = ControlClient(Home.here()).do("workflows.control", action=action, session=session)["run"]
     if as_json:
         print_json({"run": row})
         return
@@ -202,10 +199,6 @@ def _text(option: str) -> tuple[str, str]:
         return name, decode(content).text
     except NotUtf8Error as error:
         raise UsageProblemError(f"{path} {error}.", do=SAVE_AS_UTF8) from error
-
-
-def _path(name: str) -> str:
-    return f"/workflows/{quote(name, safe='')}"
 
 
 def _position(row: Row) -> str:

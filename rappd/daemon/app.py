@@ -31,13 +31,10 @@ from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
 from rappd.features.fleet.operations import FleetOperations
-from rappd.features.operation import OperationTable
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
-from rappd.features.tokens.operations import TokenOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
@@ -225,7 +222,6 @@ class Daemon:
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
         self.calls = CallOperations(self.federation)
-        broadcasts = BroadcastOperations(self.federation, self.calls, self.places.members_of)
         self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
         self.peer_tools = PeerToolGateway(self.federation, self.calls)
         snapshots = NeighborhoodSnapshots(
@@ -284,18 +280,6 @@ class Daemon:
         twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
         self.fleet = FleetOperations(
             home.root, self.name, self.members, self.twins, twin_api, is_running=self.serves
-        )
-        self.table = OperationTable(
-            self.peers,
-            self.calls,
-            broadcasts,
-            TokenOperations(self.federation),
-            self.legacy,
-            self.twins,
-            self.twins.buddies,
-            self.checkpoints,
-            self.fleet,
-            self.snapshot_schedule,
         )
         self.operations = HostOperations(
             self.dispatcher,

@@ -20,6 +20,7 @@ from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
 from rappd.daemon.ports import another, holder
 from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
+from rappd.features.features import table_of
 from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
 from rappd.http.loopback import app as loopback
@@ -200,7 +201,10 @@ async def _open_listeners(
 ) -> TimedRunner:
     """Listens. ``patience``: the seconds that requests under way have at the end."""
     runner = TimedRunner(
-        loopback.build(daemon), access_log=None, handle_signals=False, shutdown_timeout=patience
+        loopback.build(daemon, table_of(daemon)),
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=patience,
     )
     await runner.setup()
     for listener in (*sockets, _control_socket(control)):

@@ -1,17 +1,28 @@
-"""The classes whose methods are the operations of the daemon: what a page or a reference is made of without one."""
+"""All features: the table of a daemon's operations, and their list for what is made without a daemon."""
 
 from __future__ import annotations
 
+from functools import partial
+
+from rappd.daemon.app import Daemon
+from rappd.daemon.waiting import waiting
 from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
+from rappd.features.devices.operations import DeviceOperations
 from rappd.features.fleet.operations import FleetOperations
-from rappd.features.operation import Operation, operations_of
+from rappd.features.neighborhoods.operations import NeighborhoodOperations
+from rappd.features.notices.operations import NoticeOperations
+from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
+from rappd.features.sessions.operations import SessionOperations
+from rappd.features.threads.operations import AnchorOperations
 from rappd.features.tokens.operations import TokenOperations
 from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.operations import TwinOperations
+from rappd.features.workflows.operations import WorkflowOperations
+from rappd.operations.published_agents import publishable_name
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 
 FEATURES: tuple[type, ...] = (
@@ -25,6 +36,12 @@ FEATURES: tuple[type, ...] = (
     CheckpointOperations,
     FleetOperations,
     SnapshotSchedule,
+    NeighborhoodOperations,
+    DeviceOperations,
+    SessionOperations,
+    WorkflowOperations,
+    AnchorOperations,
+    NoticeOperations,
 )
 
 
@@ -32,3 +49,32 @@ def all_operations() -> list[Operation]:
     """Every operation, noun by noun."""
     found = [one for feature in FEATURES for one in operations_of(feature)]
     return sorted(found, key=lambda one: one.noun)
+
+
+def table_of(daemon: Daemon) -> OperationTable:
+    """Every operation, of the parts of one daemon."""
+    machines, tether = daemon.federation, daemon.tether
+    return OperationTable(
+        daemon.peers,
+        daemon.calls,
+        BroadcastOperations(machines, daemon.calls, daemon.places.members_of),
+        TokenOperations(machines),
+        daemon.legacy,
+        daemon.twins,
+        daemon.twins.buddies,
+        daemon.checkpoints,
+        daemon.fleet,
+        daemon.snapshot_schedule,
+        NeighborhoodOperations(
+            daemon.places,
+            machines,
+            daemon.peers,
+            daemon.eggs.to_the_end,
+            partial(publishable_name, daemon.host),
+        ),
+        DeviceOperations(tether),
+        SessionOperations(tether),
+        WorkflowOperations(daemon.coordinator, tether),
+        AnchorOperations(daemon.anchoring, machines),
+        NoticeOperations(daemon.notices, partial(waiting, daemon)),
+    )

@@ -107,7 +107,7 @@ class Operation:
     @cached_property
     def in_path(self) -> list[str]:
         """The arguments that stand in the path."""
-        return re.findall(r"\{(\w+)\}", self.path)
+        return re.findall(r"\{(\w+)[:}]", self.path)
 
     def read(self, given: Mapping[str, Any], *, as_text: bool) -> dict[str, Any]:
         """The arguments that were sent. Left out counts what is null, "" where words are chosen from, or unknown.

@@ -22,8 +22,8 @@ def _routes(http_tools: bool) -> set[tuple[str, str]]:
     switches = {"http.tools": http_tools}
     settings = SimpleNamespace(number=lambda name: 1, on=lambda name: switches[name])
     table = OperationTable(*(feature.__new__(feature) for feature in FEATURES))
-    looked_at = SimpleNamespace(settings=settings, host=None, hosts=frozenset(), table=table)
-    app = loopback.build(looked_at)  # type: ignore[arg-type]
+    looked_at = SimpleNamespace(settings=settings, host=None, hosts=frozenset())
+    app = loopback.build(looked_at, table)  # type: ignore[arg-type]
     found = set()
     for route in app.router.routes():
         assert route.resource is not None

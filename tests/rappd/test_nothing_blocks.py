@@ -26,6 +26,7 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.open_home import upper_parts
 from rappd.daemon.request_signatures import body_hash
+from rappd.features.features import table_of
 from rappd.http.loopback import app as loopback
 from rappd.http.loopback.signed_requests import COOKIE
 from rappd.settings.load import Settings
@@ -98,7 +99,7 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     log.start(home.log)
     settings = Settings.load(home)
     opened = await Daemon.open(home, settings, upper_parts(settings))
-    runner = web.AppRunner(loopback.build(opened), access_log=None, shutdown_timeout=0.5)
+    runner = web.AppRunner(loopback.build(opened, table_of(opened)), access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -5,46 +5,42 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
+from rappd.features.operation import OperationTable
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import (
     agent_files,
-    anchors,
     call_stream,
     cartridges,
     chat,
     chat_models,
     conversations,
-    devices,
     eggs,
     health,
     http_tools,
     memories,
     model_downloads,
     models,
-    notices,
     openapi,
     operator_routes,
     peer_snapshots,
-    places,
     rapps,
     search,
     services,
     session_eggs,
-    sessions,
+    session_stream,
     snapshots,
     sources,
     static_files,
     voice_routes,
     well_known,
-    workflows,
 )
 from rappd.http.loopback.operation_routes import routes_of
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
 from rappd.tenants.tenant import Tenant
 
 
-def build(daemon: Daemon) -> web.Application:
-    """Every route of the listener, behind its guard; and a twin's own once more under its name."""
+def build(daemon: Daemon, table: OperationTable) -> web.Application:
+    """Every route of the listener, those of the ``table`` among them, behind its guard; a twin's own once more under its name."""
     app = _empty(daemon, daemon.host, AllowedHosts(lambda: daemon.hosts))
     tables = [
         chat,
@@ -65,21 +61,16 @@ def build(daemon: Daemon) -> web.Application:
     tables += [cartridges, eggs, snapshots, call_stream, peer_snapshots]
     tables += [
         conversations,
-        anchors,
-        notices,
         search,
-        devices,
         session_eggs,
-        sessions,
-        workflows,
+        session_stream,
         well_known,
-        places,
     ]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
-    for table in tables:
-        app.add_routes(table.routes)
-    app.add_routes(routes_of(daemon.table))
+    for module in tables:
+        app.add_routes(module.routes)
+    app.add_routes(routes_of(table))
     app.add_routes(chat_models.conversation_routes)
     app.add_routes(
         under_twins(chat.routes, chat_models.conversation_routes, agent_files.routes, memories.routes)

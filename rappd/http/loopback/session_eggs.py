@@ -13,9 +13,9 @@ from aiohttp import web
 
 from rappd.daemon.app import Daemon
 from rappd.errors import NotFoundError
+from rappd.features.sessions.operations import moved
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import at_operator_origin, operator_only
-from rappd.http.loopback.sessions import moved
 from rappd.http.request_body import InvalidFieldError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path

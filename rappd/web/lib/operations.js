@@ -14,6 +14,15 @@ const asks = (method, path) => (given = {}, options = {}) => {
   return ask(query ? `${filled}?${query}` : filled, { ...options, method });
 };
 
+export const anchors = {
+  /** Compares the event log with its newest anchor, and lists kept anchors of other machines. */
+  show: asks("GET", "/anchors"),
+  /** Asks each machine of the same owner which anchors of this one it keeps. */
+  ask: asks("POST", "/anchors/ask"),
+  /** Drops the anchors that are kept of `peer`, evidence included. */
+  forget: asks("POST", "/anchors/forget"),
+};
+
 export const buddies = {
   /** The present state of a buddy: stage, mood, energy, experience. Changes nothing. */
   status: asks("GET", "/twins/{twin}/buddy"),
@@ -39,6 +48,29 @@ export const checkpoints = {
   rollback: asks("POST", "/twins/{twin}/checkpoints/rollback"),
 };
 
+export const devices = {
+  /** Lists registered phones, and whether they are connected now. */
+  list: asks("GET", "/devices"),
+  /** The code that is shown now, the digits to compare, or how it ended. */
+  window: asks("GET", "/devices/window"),
+  /** Shows a new code: perhaps `name`, `ttl` in seconds, `scope` (`talk` or `listen`), `user`. */
+  openWindow: asks("POST", "/devices/window"),
+  /** The QR code that is shown now, as the text of an SVG picture: `{svg}`. */
+  qr: asks("GET", "/devices/window/qr"),
+  /** Says whether both screens show the same digits: the window's `id`, `same`. */
+  answer: asks("POST", "/devices/window/answer"),
+  /** Takes the code back. */
+  closeWindow: asks("DELETE", "/devices/window"),
+  /** One phone. */
+  show: asks("GET", "/devices/{device}"),
+  /** Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices` or `user`; what is left out stays. */
+  change: asks("POST", "/devices/{device}"),
+  /** Puts the egg at `path` on this machine there for a phone, until it fetched it or the daemon ends. */
+  sendEgg: asks("POST", "/devices/{device}/eggs"),
+  /** Removes a phone; its connection ends at once. */
+  revoke: asks("DELETE", "/devices/{device}"),
+};
+
 export const fleet = {
   /** Every machine of the roster, asked now, this one first; `?timeout=` seconds for each. */
   status: asks("GET", "/fleet"),
@@ -53,6 +85,32 @@ export const legacy = {
   open: asks("POST", "/legacy"),
   /** Closes it for good. */
   close: asks("DELETE", "/legacy"),
+};
+
+export const neighborhoods = {
+  /** Lists the neighborhoods that lie here, joined or not. */
+  list: asks("GET", "/neighborhoods"),
+  /** Creates a neighborhood `name`, with a sentence `about` it. */
+  create: asks("POST", "/neighborhoods"),
+  /** Joins by an invite or a neighborhood's egg (`path` on this machine), or one that lies here (`name`). */
+  join: asks("POST", "/neighborhoods/join"),
+  /** Shows one neighborhood: its roster with presence, what is shared, what is published. */
+  show: asks("GET", "/neighborhoods/{neighborhood}"),
+  /** Writes an invite, good for `days`, `into` a file; `peer` counts a paired machine among the members. */
+  invite: asks("POST", "/neighborhoods/{neighborhood}/invite"),
+  /** Publishes `agent` with a `scope`: neighborhood, public, or personal, which takes it back. */
+  publish: asks("POST", "/neighborhoods/{neighborhood}/publish"),
+  /** Leaves a neighborhood; its files are set aside. */
+  leave: asks("POST", "/neighborhoods/{neighborhood}/leave"),
+};
+
+export const notices = {
+  /** Lists all that waits for the owner: why this machine is not ready, quarantined files, pairings, phones, received eggs, news. */
+  waiting: asks("GET", "/waiting"),
+  /** Lists what happened while nobody looked, the latest first. */
+  list: asks("GET", "/notices"),
+  /** Removes the notice `key`, or all of them with `all`. */
+  dismiss: asks("POST", "/notices/dismiss"),
 };
 
 export const outbox = {
@@ -107,6 +165,33 @@ export const schedule = {
   switchOff: asks("DELETE", "/neighborhood/schedule"),
 };
 
+export const sessions = {
+  /** All sessions, the one opened last first: who is in them, and which one phones join. */
+  list: asks("GET", "/sessions"),
+  /** Starts a session, and takes all connected phones there. */
+  open: asks("POST", "/sessions"),
+  /** Goes back to a session: all connected phones move there, and phones that come later join it. */
+  reopen: asks("POST", "/sessions/{id}/open"),
+  /** A session (`current`: the one opened last) and a page of its events after the number `after`. */
+  show: asks("GET", "/sessions/{id}"),
+  /** Asks a participant: `text`, perhaps `to`, `event_id` (a UUID; a repeat is asked once), `wait` for the answer. */
+  say: asks("POST", "/sessions/{id}/say"),
+  /** Participants of a session, and those who could be invited: `possible` are paired machines, their agents, and what is written down. */
+  participants: asks("GET", "/sessions/{id}/participants"),
+  /** Invites `name`: `AGENT@PEER`, a paired machine, or a published brainstem that is written down. Never an address. */
+  invite: asks("POST", "/sessions/{id}/participants"),
+  /** Ends an invitation. */
+  uninvite: asks("DELETE", "/sessions/{id}/participants/{name}"),
+  /** Chooses who answers what is addressed to nobody: `name`, a participant or one to invite; the brainstem without one. */
+  backend: asks("POST", "/sessions/{id}/backend"),
+  /** Empties all screens; the record keeps what was said. */
+  clear: asks("POST", "/sessions/{id}/clear"),
+  /** Starts a session with this one's events up to the number `at_seq` (0: all), and takes phones there. */
+  branch: asks("POST", "/sessions/{id}/branch"),
+  /** Takes no further sentences. Phones see so, and stay until another session is opened. */
+  close: asks("POST", "/sessions/{id}/close"),
+};
+
 export const tokens = {
   /** Lists issued tokens, the latest first, without their texts. */
   list: asks("GET", "/tokens"),
@@ -151,4 +236,17 @@ export const twins = {
   unarchive: asks("POST", "/twins/{twin}/unarchive"),
   /** Deletes an archived twin; only says which, unless `confirm` is true. */
   purge: asks("POST", "/twins/{twin}/purge"),
+};
+
+export const workflows = {
+  /** Lists workflows, and the runs that are not over. */
+  list: asks("GET", "/workflows"),
+  /** Pauses, resumes or aborts the run of a `session`; without one, of the session used last. */
+  control: asks("POST", "/workflows/{action}"),
+  /** One workflow with its text. */
+  show: asks("GET", "/workflows/{name}"),
+  /** Lets a foreign workflow run, exactly as it was read: the `sha256` that it was shown with. */
+  approve: asks("POST", "/workflows/{name}/approve"),
+  /** Starts a workflow in a `session` (or the one used last); `files` are texts in place of its files, by their names. */
+  run: asks("POST", "/workflows/{name}/run"),
 };

@@ -1,8 +1,9 @@
 /** Dialogs about one phone: its name here, what it may do, and removing it. */
 
-import { Problem, post, remove } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
+import * as operations from "../../lib/operations.js";
 import { eggOf } from "../eggs/packed-egg.js";
 import { twins } from "../twins/twins-state.js";
 import { field, formDialog } from "../ui/form-dialog.js";
@@ -16,7 +17,6 @@ const SCOPES = [
   ["listen", "Only listen", "It sees what is said, and cannot write."],
 ];
 
-const pathOf = ({ id }) => `/devices/${encodeURIComponent(id)}`;
 let count = 0;
 
 /** Calls a phone something else. */
@@ -27,7 +27,7 @@ export function openRenameDevice(row) {
     verb: "Rename",
     fields: [name],
     run: async () => {
-      const now = await post(pathOf(row), { name: name.input.value });
+      const now = await operations.devices.change({ device: row.id, name: name.input.value });
       devices.touch();
       toast(`It is called ${nameOf(now)} now.`);
     },
@@ -65,7 +65,8 @@ export function openRights(row) {
       h("label", { class: "switch" }, h("span", {}, "See what waits for you, and dismiss news"), notices),
     ],
     run: async () => {
-      const now = await post(pathOf(row), {
+      const now = await operations.devices.change({
+        device: row.id,
         scope: radios.find(({ checked }) => checked).value,
         workflows: workflows.checked,
         eggs: eggs.checked,
@@ -97,7 +98,7 @@ export function openSendTwin(row) {
       const twin = twins.rows.find(({ key }) => key === which.input.value);
       if (!twin) return;
       const path = await packed(twin, place);
-      const { sent } = await post(`${pathOf(row)}/eggs`, { path });
+      const { sent } = await operations.devices.sendEgg({ device: row.id, path });
       toast(`${sent.name} waits for ${nameOf(row)}, ${bytes(sent.size)}.`);
     },
   });
@@ -134,7 +135,7 @@ export function openRemoveDevice(row) {
       h("li", {}, "To come back, it needs a new QR code."),
     ),
     run: async () => {
-      await remove(pathOf(row));
+      await operations.devices.revoke({ device: row.id });
       devices.touch();
       toast(`${nameOf(row)} was removed.`);
     },

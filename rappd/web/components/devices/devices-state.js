@@ -1,8 +1,9 @@
 /** State of phones: the registered ones, and the pairing that goes on now. */
 
-import { Problem, get } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import * as operations from "../../lib/operations.js";
 
 const CLOSED = { state: "closed" };
 const LIVE = ["open", "compare", "waiting"];
@@ -27,7 +28,7 @@ class Devices extends EventTarget {
   /** Asks anew. Says `change` when something is different, `asks` when a phone waits for the owner. Raises `Problem`. */
   async look() {
     const before = this.#answers;
-    const [{ devices = [] }, pairing] = await Promise.all([get("/devices"), get("/devices/window")]);
+    const [{ devices = [] }, pairing] = await Promise.all([operations.devices.list(), operations.devices.window()]);
     this.#take(devices, before === this.#answers ? pairing : this.pairing); // one of before a change is old
     return this;
   }

@@ -1,7 +1,7 @@
 /** Dialog that lets a phone join: the QR code, the digits to compare, the result. */
 
-import { get, post, remove } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { countdown } from "../pairing/pairing-countdown.js";
 import { openDialog } from "../ui/dialog.js";
 import { attemptIn, problemView } from "../ui/problem.js";
@@ -19,13 +19,13 @@ const POINT = "Point the phone's camera here. The phone must be on the same Wi-F
 
 /** Shows a new QR code. Resolves when it is shown; raises `Problem`. */
 export async function addPhone() {
-  devices.took(await post("/devices/window"));
+  devices.took(await operations.devices.openWindow());
   openPhonePairing({ begun: true });
 }
 
 /** Takes the code back that is shown now; a phone that waits is told that it expired. */
 export async function takeBack() {
-  devices.took(await remove("/devices/window"));
+  devices.took(await operations.devices.closeWindow());
   toast("Stopped; no phone joined.");
 }
 
@@ -140,7 +140,7 @@ export function openPhonePairing({ begun = false } = {}) {
       if (told) return;
       told = true;
       told = await attemptIn(errorPlace, async () =>
-        devices.took(await post("/devices/window/answer", { id: now.id, same })),
+        devices.took(await operations.devices.answer({ id: now.id, same })),
       );
     };
     const verdicts = [button("Different", "secondary", say(false)), button("Same number", "secondary", say(true))];
@@ -197,7 +197,7 @@ export function openPhonePairing({ begun = false } = {}) {
     speak(`${text} ${more}`);
     const again = () =>
       attemptIn(errorPlace, async () => {
-        const pairing = await post("/devices/window");
+        const pairing = await operations.devices.openWindow();
         begun = true;
         devices.took(pairing);
       });
@@ -213,7 +213,7 @@ export function openPhonePairing({ begun = false } = {}) {
 /** Draws the code as an image: its markup comes from the daemon, and an image runs nothing. */
 async function drawCode(picture, instead) {
   try {
-    const { svg } = await get("/devices/window/qr");
+    const { svg } = await operations.devices.qr();
     picture.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
   } catch (found) {
     if (found.code === undefined) throw found;

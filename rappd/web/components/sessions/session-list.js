@@ -1,8 +1,8 @@
 /** Sessions with phones: which one phones join, and going back to an older one. */
 
 import { h, fill } from "../../lib/dom.js";
-import { post } from "../../lib/api.js";
 import { clock, count, day } from "../../lib/format.js";
+import * as operations from "../../lib/operations.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn } from "../ui/problem.js";
 import { sessions } from "./sessions-state.js";
@@ -38,7 +38,7 @@ function card(row, trouble) {
     h("div", { class: "card-actions" }, open, h("a", { class: "button quiet", href: `#/chat/session/${row.id}` }, "Show")),
   );
   const reopen = async () => {
-    await post(`/sessions/${row.id}/open`);
+    await operations.sessions.reopen({ id: row.id });
     await sessions.touch();
   };
   const update = (newer) => {

@@ -1,13 +1,13 @@
 /** The participants who answer in a session: the one that needs no name, and guests on other machines. */
 
 import { fill, h } from "../../lib/dom.js";
-import { get, post, remove } from "../../lib/api.js";
+import { sessions } from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 
 const PLAIN = " (plain http: others can read what is said)";
 
-/** A closed part of the page; `draw(participants)` when they changed. `path` is the session's. */
-export function sessionPeople(path) {
+/** A closed part of the page; `draw(participants)` when they changed. `id` is the session's. */
+export function sessionPeople(id) {
   const summary = h("summary", {}, "Who answers");
   const trouble = h("div", {});
   const backend = h("select", { "aria-label": "Who answers what is addressed to nobody" });
@@ -43,7 +43,7 @@ export function sessionPeople(path) {
 
   function guest({ name, presence }) {
     const mark = presence === "away" ? "○ away" : presence === "here" ? "● here" : presence;
-    const out = () => change(() => remove(`${path}/participants/${encodeURIComponent(name)}`));
+    const out = () => change(() => sessions.uninvite({ id, name }));
     return h(
       "li",
       {},
@@ -52,17 +52,17 @@ export function sessionPeople(path) {
     );
   }
 
-  backend.addEventListener("change", () => change(() => post(`${path}/backend`, { name: backend.value })));
+  backend.addEventListener("change", () => change(() => sessions.backend({ id, name: backend.value })));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    change(() => post(`${path}/participants`, { name: choice.value }));
+    change(() => sessions.invite({ id, name: choice.value }));
   });
-  element.addEventListener("toggle", () => element.open && change(() => get(`${path}/participants`)));
+  element.addEventListener("toggle", () => element.open && change(() => sessions.participants({ id })));
   return {
     element,
     draw(participants) {
       if (participants.length) fill(summary, `Who answers: ${participants[0].name}`);
-      if (element.open) change(() => get(`${path}/participants`));
+      if (element.open) change(() => sessions.participants({ id }));
     },
   };
 }

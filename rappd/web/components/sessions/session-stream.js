@@ -1,6 +1,7 @@
 /** One session as this page sees it: its events as they come, who is here, and sentences of the owner. */
 
-import { follow, get, post } from "../../lib/api.js";
+import { follow } from "../../lib/api.js";
+import * as operations from "../../lib/operations.js";
 
 const WAITS_MS = [500, 1000, 2000, 5000];
 const TYPING_MS = 4000;
@@ -20,7 +21,7 @@ export class SessionStream extends EventTarget {
 
   constructor(id) {
     super();
-    this.path = `/sessions/${encodeURIComponent(id)}`;
+    this.id = id;
   }
 
   /** Follows the session until `close`. Raises `Problem` where there is no such session. */
@@ -29,7 +30,7 @@ export class SessionStream extends EventTarget {
     for (let attempt = 0; !signal.aborted; attempt += 1) {
       try {
         if (!this.participants.length) await this.#learn();
-        for await (const { data } of follow(`${this.path}/stream?after=${this.#lastSeq}`, { signal })) {
+        for await (const { data } of follow(`/sessions/${encodeURIComponent(this.id)}/stream?after=${this.#lastSeq}`, { signal })) {
           attempt = 0;
           this.#take(data);
         }
@@ -44,21 +45,21 @@ export class SessionStream extends EventTarget {
 
   /** Asks `to`. Raises `Problem`; sent again with the same `id`, it is asked once. */
   say(text, to, id) {
-    return post(`${this.path}/say`, { text, to, event_id: id });
+    return operations.sessions.say({ id: this.id, text, to, event_id: id });
   }
 
   /** Takes all phones here. */
   async bringPhones() {
-    await post(`${this.path}/open`);
+    await operations.sessions.reopen({ id: this.id });
     this.#change({ current: true });
   }
 
   clear() {
-    return post(`${this.path}/clear`);
+    return operations.sessions.clear({ id: this.id });
   }
 
   end() {
-    return post(`${this.path}/close`);
+    return operations.sessions.close({ id: this.id });
   }
 
   close() {
@@ -66,7 +67,7 @@ export class SessionStream extends EventTarget {
   }
 
   async #learn() {
-    const { participants, session } = await get(`${this.path}?after=${Number.MAX_SAFE_INTEGER}`);
+    const { participants, session } = await operations.sessions.show({ id: this.id, after: Number.MAX_SAFE_INTEGER });
     this.#change({ participants, current: session.current, closed: session.closed });
   }
 

@@ -18,7 +18,7 @@ export function sessionView(main, id) {
   const clear = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.clear()) }, "Clear screens");
   const end = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.end()) }, "Close session");
   const bring = h("button", { type: "button", class: "secondary small", hidden: true, onclick: () => act(() => stream.bringPhones()) }, "Bring phones here");
-  const people = sessionPeople(stream.path);
+  const people = sessionPeople(stream.id);
   let drawnPeople = null;
   const pack = h("button", { type: "button", class: "quiet small", onclick: () => act(() => saveEgg(id)) }, "Save as egg");
   const list = h("ol", { class: "turns session-events" });

@@ -1,9 +1,9 @@
 /** Sessions with phones: the list, kept as long as the page lives. */
 
-import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { ListState } from "../../lib/list-state.js";
+import * as operations from "../../lib/operations.js";
 
 const SOON_MS = 250;
 
@@ -22,7 +22,7 @@ class Sessions extends ListState {
   /** Asks anew without waiting; says `change` when something is different. */
   async touch() {
     try {
-      const { sessions: rows = [] } = await get("/sessions");
+      const { sessions: rows = [] } = await operations.sessions.list();
       this.take(rows);
     } catch (found) {
       if (found.code === undefined) throw found; // the last known list stays

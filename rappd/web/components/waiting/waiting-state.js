@@ -1,9 +1,9 @@
 /** All that waits for the owner: the list, kept as long as the page lives, and the browser's own notices of news. */
 
-import { get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { ListState } from "../../lib/list-state.js";
+import * as operations from "../../lib/operations.js";
 import { store, stored } from "../../lib/storage.js";
 
 const WANTED = "notify";
@@ -30,7 +30,7 @@ class Waiting extends ListState {
   async touch() {
     if (!daemon.operator) return;
     try {
-      this.take((await get("/waiting")).waiting ?? []);
+      this.take((await operations.notices.waiting()).waiting ?? []);
     } catch (found) {
       if (found.code === undefined) throw found; // the last known list stays
     }
@@ -38,7 +38,7 @@ class Waiting extends ListState {
 
   /** Removes one of the news, or all of them without a key. */
   async dismiss(key) {
-    await post("/notices/dismiss", key ? { key } : { all: true });
+    await operations.notices.dismiss(key ? { key } : { all: true });
     await this.touch();
   }
 

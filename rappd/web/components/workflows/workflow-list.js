@@ -1,15 +1,15 @@
 /** Workflows: what each asks, running one in the session that phones are in, and approving a foreign one. */
 
 import { fill, h } from "../../lib/dom.js";
-import { get, post, Problem } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import * as operations from "../../lib/operations.js";
 import { openDialog } from "../ui/dialog.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 
 const SOON_MS = 400;
-const pathOf = ({ name }) => `/workflows/${encodeURIComponent(name)}`;
 
 /** `element` is hidden until there are some; `close()` when it leaves the page. */
 export function workflowList() {
@@ -25,7 +25,7 @@ export function workflowList() {
   }
 
   async function look() {
-    const { workflows = [], runs: under = [] } = await get("/workflows");
+    const { workflows = [], runs: under = [] } = await operations.workflows.list();
     if (!open) return;
     runs = under;
     element.hidden = !workflows.length;
@@ -73,14 +73,14 @@ function card(row, { trouble, running, change }) {
     fill(title, row.title);
     fill(words, run ? `step ${run.step} of ${run.steps} · ${run.participant} · ${run.status}` : about(row));
     fill(why, row.problem ? problemView({ error: row.problem.error, todo: row.problem.do }, { quiet: true }) : row.foreign && foreign(row));
-    const control = (action) => () => change(() => post(`/workflows/${action}`, { session: run.session }));
+    const control = (action) => () => change(() => operations.workflows.control({ action, session: run.session }));
     const buttons = run
       ? [
           run.status === "paused" ? button("Go on", "secondary", control("resume")) : button("Pause", "secondary", control("pause")),
           button("Stop", "quiet", control("abort")),
         ]
       : [
-          !row.foreign && !row.problem && button("Run", "secondary", () => change(() => post(`${pathOf(row)}/run`))),
+          !row.foreign && !row.problem && button("Run", "secondary", () => change(() => operations.workflows.run({ name: row.name }))),
           !row.problem && button(row.foreign ? "Read and approve" : "Read", row.foreign ? "secondary" : "quiet", () => read(row, trouble, change)),
         ];
     fill(actions, buttons.filter(Boolean));
@@ -106,7 +106,7 @@ export function openWorkflow(name, trouble, changed) {
 /** Shows every step; a foreign one is approved exactly as it is shown. */
 function read(row, trouble, change) {
   return attemptIn(trouble, async () => {
-    const found = await get(pathOf(row));
+    const found = await operations.workflows.show({ name: row.name });
     if (!found.workflow) throw new Problem(found.problem);
     const steps = found.workflow.steps.map(({ participant, cue }) => h("li", {}, h("strong", {}, participant), h("pre", {}, cue)));
     openDialog({
@@ -115,7 +115,7 @@ function read(row, trouble, change) {
       build: (close) => {
         const approve = () => {
           close();
-          change(() => post(`${pathOf(row)}/approve`, { sha256: found.sha256 }));
+          change(() => operations.workflows.approve({ name: row.name, sha256: found.sha256 }));
         };
         return h(
           "div",

@@ -1,0 +1,91 @@
+"""The owner's operations on phones: show a code, compare digits, list, change and remove devices, send them eggs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
+from rappd.operations.daemon_eggs import whole_path
+from rappd.tether.service import TetherService
+
+
+class DeviceOperations:
+    """Registered phones, and the window in which one is paired. ``device``: a name, or the beginning of an id."""
+
+    def __init__(self, tether: TetherService) -> None:
+        self._tether = tether
+
+    @operation("devices.list", "GET", "/devices", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """Lists registered phones, and whether they are connected now."""
+        return {"devices": self._tether.listing()}
+
+    @operation("devices.window", "GET", "/devices/window", right=OWNER)
+    async def window(self) -> dict[str, Any]:
+        """The code that is shown now, the digits to compare, or how it ended."""
+        return self._tether.window_state()
+
+    @operation("devices.open_window", "POST", "/devices/window", right=OWNER)
+    async def open_window(
+        self, name: str = "", ttl: float | None = None, scope: str = "", user: str = ""
+    ) -> dict[str, Any]:
+        """Shows a new code: perhaps `name`, `ttl` in seconds, `scope` (`talk` or `listen`), `user`."""
+        return await self._tether.open_window(name=name, seconds=ttl, scope=scope or "talk", user=user)
+
+    @operation("devices.qr", "GET", "/devices/window/qr", right=OWNER)
+    async def qr_code(self) -> dict[str, Any]:
+        """The QR code that is shown now, as the text of an SVG picture: `{svg}`."""
+        return {"svg": self._tether.qr_code()}
+
+    @operation("devices.answer", "POST", "/devices/window/answer", right=OWNER)
+    async def answer(self, id: Text, same: bool) -> dict[str, Any]:
+        """Says whether both screens show the same digits: the window's `id`, `same`."""
+        return self._tether.answer(id, same)
+
+    @operation("devices.close_window", "DELETE", "/devices/window", right=OWNER)
+    async def close_window(self) -> dict[str, Any]:
+        """Takes the code back."""
+        return await self._tether.close_window()
+
+    @operation("devices.show", "GET", "/devices/{device}", right=OWNER)
+    async def show(self, device: str) -> dict[str, Any]:
+        """One phone."""
+        return self._tether.shown(self._tether.devices.find(device))
+
+    @operation("devices.change", "POST", "/devices/{device}", right=OWNER)
+    async def change(
+        self,
+        device: str,
+        name: str = "",
+        scope: str = "",
+        workflows: bool | None = None,
+        eggs: bool | None = None,
+        notices: bool | None = None,
+        user: str | None = None,
+    ) -> dict[str, Any]:
+        """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices` or `user`; what is left out stays."""
+        found = self._tether.devices.find(device)
+        rights = {"workflows": workflows, "eggs": eggs, "notices": notices}
+        if not (name or scope) and user is None and all(one is None for one in rights.values()):
+            raise UsageProblemError(
+                "There is nothing to change.", do="Send name, scope, workflows, eggs, notices or user."
+            )
+        if name:
+            self._tether.devices.rename(found, name)
+        kept = {right: getattr(found, right) if one is None else one for right, one in rights.items()}
+        self._tether.allow(found, scope or found.scope, **kept, user=user)
+        return self._tether.shown(found)
+
+    @operation("devices.send_egg", "POST", "/devices/{device}/eggs", right=OWNER)
+    async def send_egg(self, device: str, path: Text) -> dict[str, Any]:
+        """Puts the egg at `path` on this machine there for a phone, until it fetched it or the daemon ends."""
+        found = self._tether.devices.find(device)
+        return {"sent": await self._tether.offer_egg(found, whole_path(path))}
+
+    @operation("devices.revoke", "DELETE", "/devices/{device}", right=OWNER)
+    async def revoke(self, device: str) -> dict[str, Any]:
+        """Removes a phone; its connection ends at once."""
+        found = self._tether.devices.find(device)
+        self._tether.revoke(found)
+        return {"removed": found.shown()}

@@ -1,0 +1,1 @@
+"""Neighborhoods as places: joined, left, shown, and published in."""

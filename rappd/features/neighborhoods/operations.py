@@ -1,0 +1,95 @@
+"""The owner's operations on neighborhoods while machines are there: rosters show who is here, and they learn of changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal
+
+from neighborhoods.places.memberships import Scope
+from rappd.errors import UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
+from rappd.features.peers.operations import PeerOperations
+from rappd.federation.service import FederationService
+from rappd.operations.daemon_eggs import whole_path
+from rappd.operations.places import DAYS, PlaceOperations
+
+ToTheEnd = Callable[[Coroutine[Any, Any, dict[str, Any]]], Coroutine[Any, Any, dict[str, Any]]]
+"""Runs work that goes on to its end when its caller disconnects."""
+
+
+class NeighborhoodOperations:
+    """``neighborhood``: its name, or the beginning of its key."""
+
+    def __init__(
+        self,
+        places: PlaceOperations,
+        machines: FederationService,
+        peers: PeerOperations,
+        to_the_end: ToTheEnd,
+        publishable: Callable[[str], str],
+    ) -> None:
+        """``publishable``: the name of an agent that may be published; raises ``RefusedError`` for others."""
+        self._places, self._machines, self._peers = places, machines, peers
+        self._to_the_end, self._publishable = to_the_end, publishable
+
+    @operation("neighborhoods.list", "GET", "/neighborhoods", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """Lists the neighborhoods that lie here, joined or not."""
+        return await asyncio.to_thread(self._places.listing)
+
+    @operation("neighborhoods.create", "POST", "/neighborhoods", right=OWNER)
+    async def create(self, name: Text, about: str = "") -> dict[str, Any]:
+        """Creates a neighborhood `name`, with a sentence `about` it."""
+        return await asyncio.to_thread(self._places.create, name, about)
+
+    @operation("neighborhoods.join", "POST", "/neighborhoods/join", right=OWNER)
+    async def join(self, path: str = "", name: str = "") -> dict[str, Any]:
+        """Joins by an invite or a neighborhood's egg (`path` on this machine), or one that lies here (`name`)."""
+        if not (path or name):
+            raise UsageProblemError("Which one?", do='Send {"name": "…"}, or the path of an invite.')
+        given = str(whole_path(path)) if path else name
+        return await self._changed(self._to_the_end(asyncio.to_thread(self._places.join, given)))
+
+    @operation("neighborhoods.show", "GET", "/neighborhoods/{neighborhood}", right=OWNER)
+    async def show(self, neighborhood: str) -> dict[str, Any]:
+        """Shows one neighborhood: its roster with presence, what is shared, what is published."""
+        return await asyncio.to_thread(self._places.show, neighborhood, await self._paired())
+
+    @operation("neighborhoods.invite", "POST", "/neighborhoods/{neighborhood}/invite", right=OWNER)
+    async def invite(
+        self, neighborhood: str, peer: str = "", days: int = DAYS, into: str = ""
+    ) -> dict[str, Any]:
+        """Writes an invite, good for `days`, `into` a file; `peer` counts a paired machine among the members."""
+        row = None
+        if peer:
+            row = (await self._paired())[self._machines.peer_store.find(peer).fingerprint]
+        path = str(whole_path(into)) if into else ""
+        work = asyncio.to_thread(self._places.invite, neighborhood, into=path, days=days, peer=row)
+        return await self._changed(work)
+
+    @operation("neighborhoods.publish", "POST", "/neighborhoods/{neighborhood}/publish", right=OWNER)
+    async def publish(
+        self,
+        neighborhood: str,
+        agent: Text,
+        scope: Literal["personal", "neighborhood", "public"] = "neighborhood",
+    ) -> dict[str, Any]:
+        """Publishes `agent` with a `scope`: neighborhood, public, or personal, which takes it back."""
+        wanted = Scope(scope)
+        name = agent if wanted is Scope.PERSONAL else self._publishable(agent)
+        return await self._changed(asyncio.to_thread(self._places.publish, neighborhood, name, wanted))
+
+    @operation("neighborhoods.leave", "POST", "/neighborhoods/{neighborhood}/leave", right=OWNER)
+    async def leave(self, neighborhood: str) -> dict[str, Any]:
+        """Leaves a neighborhood; its files are set aside."""
+        return await self._changed(asyncio.to_thread(self._places.leave, neighborhood))
+
+    async def _changed(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        found = await work
+        self._machines.agents_changed()
+        return found
+
+    async def _paired(self) -> dict[str, Any]:
+        rows = (await self._peers.listing())["peers"]
+        return {row["fingerprint"]: row for row in rows if row["paired"]}

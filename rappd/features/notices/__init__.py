@@ -1,0 +1,1 @@
+"""News for the owner that came while nobody looked."""

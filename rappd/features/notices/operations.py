@@ -1,0 +1,37 @@
+"""The owner's operations on news: all that waits, what happened, and having seen it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rappd.features.operation import OWNER, MissingArgumentError, operation
+from rappd.notices.notices import Notices
+
+
+class NoticeOperations:
+    """``waiting`` gives everything that waits for the owner, news among it."""
+
+    def __init__(self, notices: Notices, waiting: Callable[[], Awaitable[list[dict[str, Any]]]]) -> None:
+        self._notices, self._waiting = notices, waiting
+
+    @operation("notices.waiting", "GET", "/waiting", right=OWNER)
+    async def waiting(self) -> dict[str, Any]:
+        """Lists all that waits for the owner: why this machine is not ready, quarantined files, pairings, phones, received eggs, news."""
+        return {"waiting": await self._waiting()}
+
+    @operation("notices.list", "GET", "/notices", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """Lists what happened while nobody looked, the latest first."""
+        shown = ("key", "kind", "at", "what", "do")
+        return {"notices": [{name: getattr(one, name) for name in shown} for one in self._notices.waiting()]}
+
+    @operation("notices.dismiss", "POST", "/notices/dismiss", right=OWNER)
+    async def dismiss(self, key: str = "", all: bool = False) -> dict[str, Any]:
+        """Removes the notice `key`, or all of them with `all`."""
+        if all:
+            return {"dismissed": await self._notices.dismiss_all()}
+        if not key:
+            raise MissingArgumentError("key is required", do='Send {"key": "…"}.')
+        await self._notices.dismiss(key)
+        return {"dismissed": 1}

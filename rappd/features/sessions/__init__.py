@@ -1,0 +1,1 @@
+"""Sessions: conversations of several participants, phones among them."""

@@ -1,0 +1,1 @@
+"""The event log as its owner sees it: its anchors, and who keeps them."""

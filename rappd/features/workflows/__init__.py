@@ -1,0 +1,1 @@
+"""Workflows: files of steps, and their runs in sessions."""

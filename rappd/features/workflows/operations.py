@@ -1,0 +1,56 @@
+"""The owner's operations on workflows: list, show, approve, run, pause, resume and abort."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Literal
+
+from rappd.features.operation import OWNER, Text, operation
+from rappd.sessions.sessions import Session
+from rappd.sessions.workflows.coordinator import Coordinator
+from rappd.tether.service import TetherService
+
+log = logging.getLogger(__name__)
+
+
+class WorkflowOperations:
+    """``session``: the one that a run belongs to; without one, the session used last."""
+
+    def __init__(self, coordinator: Coordinator, tether: TetherService) -> None:
+        self._coordinator, self._tether = coordinator, tether
+
+    @operation("workflows.list", "GET", "/workflows", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """Lists workflows, and the runs that are not over."""
+        found = await asyncio.to_thread(self._coordinator.library.listing)
+        return {"workflows": [one.shown() for one in found], "runs": self._coordinator.running()}
+
+    @operation("workflows.control", "POST", "/workflows/{action:pause|resume|abort}", right=OWNER)
+    async def control(self, action: Literal["pause", "resume", "abort"], session: str = "") -> dict[str, Any]:
+        """Pauses, resumes or aborts the run of a `session`; without one, of the session used last."""
+        return {"run": await self._coordinator.control(await self._session(session), action)}
+
+    @operation("workflows.show", "GET", "/workflows/{name}", right=OWNER)
+    async def show(self, name: str) -> dict[str, Any]:
+        """One workflow with its text."""
+        return (await asyncio.to_thread(self._coordinator.library.find, name)).shown(whole=True)
+
+    @operation("workflows.approve", "POST", "/workflows/{name}/approve", right=OWNER)
+    async def approve(self, name: str, sha256: Text) -> dict[str, Any]:
+        """Lets a foreign workflow run, exactly as it was read: the `sha256` that it was shown with."""
+        found = await asyncio.to_thread(self._coordinator.library.approve, name, sha256)
+        log.warning("security: the workflow %s was approved", found.name)
+        self._tether.workflows_changed()
+        return found.shown()
+
+    @operation("workflows.run", "POST", "/workflows/{name}/run", right=OWNER)
+    async def run(self, name: str, session: str = "", files: dict[str, str] | None = None) -> dict[str, Any]:
+        """Starts a workflow in a `session` (or the one used last); `files` are texts in place of its files, by their names."""
+        place = await self._session(session)
+        return {"run": await self._coordinator.start(place, name, given=files or {})}
+
+    async def _session(self, id: str) -> Session:
+        if not id:
+            return await self._tether.current.open()
+        return await self._tether.sessions.open((await self._tether.sessions.find(id)).id)
