@@ -64,7 +64,7 @@ def pack(
 ) -> None:
     """Pack a twin by its NAME; without one, this machine's brainstem. With --form session, NAME is a session's id."""
     if form == "session" and not peer:
-        from rappd.cli.session_eggs import pack_session
+        from rappd.features.sessions.eggs_cli import pack_session
 
         pack_session(
             item or name,

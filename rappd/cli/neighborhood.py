@@ -6,10 +6,10 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.neighborhood_members import members, probe, send, token
-from rappd.cli.neighborhood_places import create, invite, join, leave, list_, pack, publish, show
 from rappd.cli.neighborhood_restore import hatch, plan
 from rappd.cli.neighborhood_schedule import schedule
 from rappd.cli.neighborhood_snapshot import diff, drill, snapshot, snapshots
+from rappd.features.neighborhoods.cli import create, invite, join, leave, list_, pack, publish, show
 
 
 @click.group(cls=SuggestingGroup)

@@ -8,8 +8,8 @@ from rappd.cli.egg_options import verbs_here
 from rappd.daemon.home import Home, machine_name
 
 if TYPE_CHECKING:
+    from rappd.features.neighborhoods.places import PlaceOperations
     from rappd.operations.estate import EstateOperations
-    from rappd.operations.places import PlaceOperations
 
 
 def estate_here(*, writes: bool = True) -> EstateOperations:
@@ -33,7 +33,7 @@ def estate_here(*, writes: bool = True) -> EstateOperations:
 def places_here(*, writes: bool = True) -> PlaceOperations:
     """The operations on this home's neighborhoods, whether a daemon runs or not."""
     from neighborhoods.places.memberships import Memberships
-    from rappd.operations.places import PlaceOperations
+    from rappd.features.neighborhoods.places import PlaceOperations
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()

@@ -33,6 +33,7 @@ from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
 from rappd.features.fleet.operations import FleetOperations
+from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
@@ -52,7 +53,6 @@ from rappd.operations.estate import EstateOperations
 from rappd.operations.host_operations import HostOperations
 from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-from rappd.operations.places import PlaceOperations
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER

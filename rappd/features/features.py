@@ -11,6 +11,7 @@ from rappd.features.calls.operations import CallOperations
 from rappd.features.devices.operations import DeviceOperations
 from rappd.features.fleet.operations import FleetOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
+from rappd.features.neighborhoods.published_agents import publishable_name
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.peers.legacy import LegacyOperations
@@ -22,7 +23,6 @@ from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.operations import TwinOperations
 from rappd.features.workflows.operations import WorkflowOperations
-from rappd.operations.published_agents import publishable_name
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 
 FEATURES: tuple[type, ...] = (

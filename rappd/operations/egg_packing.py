@@ -63,7 +63,7 @@ class EggPacking:
         from twins.eggs.writers.pack import pack  # brings the archive writer along
 
         if order.form == SESSION_FORM:
-            from rappd.operations.session_packing import (
+            from rappd.features.sessions.packing import (
                 SessionPacking,  # brings tenants and their brainstems along
             )
 

@@ -22,11 +22,11 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import ago
 from rappd.cli.names import session_names
-from rappd.cli.session_guests import backend, invite, uninvite
 from rappd.cli.tables import table
-from rappd.cli.threads import write_export
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.features.sessions.guests_cli import backend, invite, uninvite
+from rappd.features.threads.cli import write_export
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.argument("session", default="current", shell_complete=session_names)
@@ -103,7 +103,7 @@ def open_(what: str, browser: bool, as_json: bool) -> None:
     With the FILE of a session egg, open it to replay it.
     """
     if _names_file(what):
-        from rappd.cli.session_eggs import open_egg
+        from rappd.features.sessions.eggs_cli import open_egg
 
         open_egg(Path(what), browser=browser, as_json=as_json)
         return
@@ -152,7 +152,7 @@ def export(
     An egg goes to a file, without --output among the home's eggs.
     """
     if form == "egg":
-        from rappd.cli.session_eggs import pack_session
+        from rappd.features.sessions.eggs_cli import pack_session
 
         pack_session(session, output, allow=frozenset(allow), overwrite=force, as_json=as_json)
         return
@@ -177,7 +177,7 @@ def branch(session: str, at_seq: int | None, as_json: bool) -> None:
     """
     daemon = ControlClient(Home.here())
     if _names_file(session):
-        from rappd.cli.session_eggs import taken_in
+        from rappd.features.sessions.eggs_cli import taken_in
 
         egg = taken_in(daemon, Path(session))
         row = daemon.post(

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import click
 
-from rappd.cli.anchors import accept, verify, witness
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import (
     dim,
@@ -26,6 +25,7 @@ from rappd.cli.formatting import ago
 from rappd.cli.names import thread_names
 from rappd.cli.tables import beginning, table
 from rappd.daemon.home import Home
+from rappd.features.threads.anchors_cli import accept, verify, witness
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
