@@ -122,7 +122,7 @@ def path(as_json: bool) -> None:
 def _reloaded(home: Home) -> bool:
     """Lets a running daemon take the settings over; False where none runs."""
     try:
-        ControlClient(home).post("/settings/reload")
+        ControlClient(home).do("settings.reload")
     except NotRunningError:
         return False
     return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -35,7 +34,7 @@ def list_(as_json: bool) -> None:
     Beside a model stands what it was found not to do; below them, twins that have a model of their own.
     """
     daemon = ControlClient(Home.here())
-    status, found = daemon.get("/operator/status"), daemon.get("/models")
+    status, found = daemon.get("/operator/status"), daemon.do("models.list")
     own = [row for row in daemon.get("/twins")["twins"] if row.get("model")]
     if as_json:
         twins = [{"twin": row["name"], "key": row["key"], "model": row["model"]} for row in own]
@@ -71,16 +70,16 @@ def use(which: str, twin: str, as_json: bool) -> None:
         _use_for_twin(daemon, twin, which, as_json)
         return
     if which == "local":
-        server = str(daemon.post("/models/local", {})["server"])
+        server = str(daemon.do("models.use_local")["server"])
         if as_json:
             print_json({"server": server})
         else:
             print_out(f"{status_mark('good')} {strip_control(server)} answers from now on.")
         return
     try:
-        chosen = daemon.post("/models/set", {"model": which})
+        chosen = daemon.do("models.set", model=which)
     except ResponseError as problem:
-        listed = [str(model["id"]) for model in daemon.get("/models")["models"]]
+        listed = [str(model["id"]) for model in daemon.do("models.list")["models"]]
         if problem.code != "unknown_model" or not listed:
             raise
         raise no_such_model(which, listed) from problem
@@ -95,7 +94,7 @@ def _use_for_twin(daemon: ControlClient, twin: str, model: str, as_json: bool) -
         raise UsageProblemError(
             "A server is chosen for everybody; a twin has a model of it.", do="rappd models list"
         )
-    chosen = daemon.post(f"/twins/{quote(in_path(twin), safe='', errors='replace')}/model", {"model": model})
+    chosen = daemon.do("models.for_twin", twin=in_path(twin), model=model)
     if as_json:
         print_json({"twin": chosen["name"], "key": chosen["key"], "model": chosen["model"]})
         return

@@ -64,11 +64,11 @@ def connect(url: str, model: str, key_stdin: bool, as_json: bool) -> None:
     key = _key_from_stdin() if key_stdin else ""
     daemon = ControlClient(Home.here(), timeout=_TRY_SECONDS)
     if asks and not url:
-        _tell_of_local(daemon.get("/models/servers"))
+        _tell_of_local(daemon.do("models.servers"))
     connecting = _Connecting(daemon, url.strip(), key, model.strip(), asks=asks)
     found = connecting.run()
     body = {"kind": "server", "url": connecting.url, "key": connecting.key, "model": connecting.model}
-    daemon.post("/models/use", {name: text for name, text in body.items() if text or name != "key"})
+    daemon.do("models.use", **{name: text for name, text in body.items() if text or name != "key"})
     server = {"server": found["server"], "url": connecting.url, "model": connecting.model}
     if as_json:
         print_json({**server, "models": found["models"], "seconds": found["seconds"]})
@@ -105,7 +105,7 @@ class _Connecting:
         order = {"kind": "server", "url": self.url, "model": self.model, "key": self.key}
         if self._asks:
             print_err(dim("Asking it one question…"))
-        return self._daemon.post("/models/test", {name: text for name, text in order.items() if text})
+        return self._daemon.do("models.test", **{name: text for name, text in order.items() if text})
 
     def _ask_again(self, found: dict[str, Any]) -> None:
         """Shows why it did not work, and asks for what would help."""

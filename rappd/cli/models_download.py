@@ -37,7 +37,7 @@ def download(name: str, as_json: bool) -> None:
             arrived = _followed(daemon, name, line)
     except KeyboardInterrupt:
         with suppress(ReportableError):  # it may have ended by itself
-            daemon.post("/models/download/cancel", {"model": name})
+            daemon.do("models.cancel_download", model=name)
         print_err("Stopped. What has arrived is kept for the next time.")
         raise
     if as_json:

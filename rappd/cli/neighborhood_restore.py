@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +185,6 @@ class _LocalPart:
         from neighborhoods.snapshot.hatch import LocalResult
 
         body = {"path": str(self._path), "options": self._options, "approved": digest}
-        found = await asyncio.to_thread(self._here.post, "/neighborhood/hatch", body)
+        found = await asyncio.to_thread(partial(self._here.do, "snapshots.hatch_local", **body))
         self.open_calls = int(found.get("open_calls", 0))
         return msgspec.convert(found["hatched"], LocalResult)

@@ -26,7 +26,7 @@ def rapps() -> None:
 @_JSON
 def list_(as_json: bool) -> None:
     """Those that are shipped and those that are installed."""
-    found = ControlClient(Home.here()).get("/rapps")["rapps"]
+    found = ControlClient(Home.here()).do("rapps.list")["rapps"]
     if as_json:
         print_json({"rapps": found})
         return
@@ -53,8 +53,8 @@ def install(rapp: str, as_json: bool) -> None:
     """Install RAPP: one of the list, or a folder or zip."""
     name = str(Path(rapp).absolute()) if "/" in rapp or rapp.endswith(".zip") else rapp
     daemon = ControlClient(Home.here())
-    found = daemon.post("/rapps/install", {"id": name})
-    rows = daemon.get("/rapps")["rapps"]
+    found = daemon.do("rapps.install", id=name)
+    rows = daemon.do("rapps.list")["rapps"]
     page = next((row["ui"] for row in rows if row["id"] == found["id"]), "") if found.get("ui") else ""
     _report({**found, "ui": page}, as_json)
 
@@ -64,7 +64,7 @@ def install(rapp: str, as_json: bool) -> None:
 @_JSON
 def uninstall(rapp: str, as_json: bool) -> None:
     """Delete its files; what it remembered stays."""
-    _report(ControlClient(Home.here()).post("/rapps/uninstall", {"id": rapp}), as_json)
+    _report(ControlClient(Home.here()).do("rapps.uninstall", id=rapp), as_json)
 
 
 def _report(found: dict[str, Any], as_json: bool) -> None:

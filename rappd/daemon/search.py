@@ -10,8 +10,8 @@ from agents.storage.memory import partition, read_memories
 from agents.storage.memory_store import MemoryStore
 from agents.storage.safe_fs import in_file_pool
 from envelopes.codecs.chat import DEFAULT_USER_GUID
+from rappd.features.conversations.conversations import Conversations
 from rappd.notices.notices import one_line
-from rappd.operations.conversations import ConversationOperations
 from rappd.settings.registry import SETTINGS
 from rappd.settings.wording import WORDING
 from rappd.tenants.agent_summary import listing
@@ -52,7 +52,7 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
 
 async def _conversations(daemon: Daemon, text: str) -> list[dict[str, Any]]:
     """Those of who talks without saying who, as the page does, in which it was said or whose title has it."""
-    said = ConversationOperations(daemon.store, DEFAULT_USER_GUID)
+    said = Conversations(daemon.store, DEFAULT_USER_GUID)
     rows = []
     for one in (await said.search(text, limit=MOST_OF_A_KIND))["found"]:
         conversation, excerpts = one["conversation"], one["excerpts"]

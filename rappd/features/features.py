@@ -8,21 +8,26 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.waiting import waiting
 from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
+from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
 from rappd.features.fleet.operations import FleetOperations
+from rappd.features.models.operations import ModelOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
 from rappd.features.neighborhoods.published_agents import publishable_name
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
+from rappd.features.rapps.operations import RappOperations
 from rappd.features.sessions.operations import SessionOperations
-from rappd.features.threads.operations import AnchorOperations
+from rappd.features.settings.operations import SettingOperations
+from rappd.features.threads.operations import AnchorOperations, RecordOperations
 from rappd.features.tokens.operations import TokenOperations
 from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.operations import TwinOperations
 from rappd.features.workflows.operations import WorkflowOperations
+from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.snapshot_schedule import SnapshotSchedule
 
 FEATURES: tuple[type, ...] = (
@@ -42,6 +47,12 @@ FEATURES: tuple[type, ...] = (
     WorkflowOperations,
     AnchorOperations,
     NoticeOperations,
+    ConversationOperations,
+    ModelOperations,
+    RappOperations,
+    SettingOperations,
+    RecordOperations,
+    DaemonSnapshots,
 )
 
 
@@ -77,4 +88,16 @@ def table_of(daemon: Daemon) -> OperationTable:
         WorkflowOperations(daemon.coordinator, tether),
         AnchorOperations(daemon.anchoring, machines),
         NoticeOperations(daemon.notices, partial(waiting, daemon)),
+        ConversationOperations(daemon.store, daemon.dispatcher.turns),
+        ModelOperations(
+            daemon.providers,
+            daemon.live_settings,
+            daemon.model_choices,
+            daemon.model_downloads,
+            daemon.tenants.layout,
+        ),
+        RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
+        SettingOperations(daemon.home, daemon.live_settings),
+        RecordOperations(daemon.store),
+        daemon.snapshots,
     )

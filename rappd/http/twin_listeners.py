@@ -9,6 +9,7 @@ from aiohttp import web
 
 from rappd.daemon.app import Daemon
 from rappd.errors import ConflictError, NotRunningError
+from rappd.features.features import table_of
 from rappd.http.loopback import app as loopback
 from rappd.http.request_timeout import TimedRunner
 from rappd.tenants.tenant import Tenant
@@ -29,7 +30,7 @@ class TwinListeners:
         """Listens for a twin and returns the port. Raises ``ConflictError`` when none is free."""
         listener = self._held.pop(tenant.name, None) or _listen(wanted)
         port: int = listener.getsockname()[1]
-        app = loopback.build_for_twin(self._daemon, tenant, port)
+        app = loopback.build_for_twin(self._daemon, tenant, port, table_of(self._daemon))
         runner = TimedRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
         await runner.setup()
         await web.SockSite(runner, listener).start()

@@ -15,8 +15,9 @@ from neighborhoods.snapshot.errors import SnapshotRunningError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
 from rappd.notices.notices import Notices
-from rappd.operations.daemon_eggs import DaemonEggOperations
+from rappd.operations.daemon_eggs import DaemonEggOperations, whole_path
 from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
 from rappd.operations.snapshot_work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
 from rappd.tenants.tenants import Tenants
@@ -81,15 +82,27 @@ class DaemonSnapshots:
         work = self._work.id if self._work is not None else ""
         return work, await asyncio.to_thread(self.verbs.folder.version), repr(self._schedule())
 
+    @operation("snapshots.work", "GET", "/neighborhood/work", right=OWNER)
+    async def work(self) -> dict[str, Any]:
+        """The snapshot, drill or restore that is under way, and how far it is; else null."""
+        return {"work": self.under_way()}
+
+    @operation("snapshots.diff", "POST", "/neighborhood/diff", right=OWNER)
+    async def diff(self, before: Text, after: Text) -> dict[str, Any]:
+        """The differences between two snapshots, `before` and `after`, each by its name or path."""
+        return (await asyncio.to_thread(self.verbs.diff, before, after)).as_json()
+
+    @operation("snapshots.overview", "GET", "/neighborhood", right=OWNER)
     async def overview(self) -> dict[str, Any]:
-        """``{"members", "snapshots", "work", "schedule"}``. Asks no machine anything."""
+        """The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine."""
         roster = await self.roster()
         found = await asyncio.to_thread(self.verbs.snapshots)
         rows = [member.as_json() for member in roster.roster]
         return {"members": rows, **found, "work": self.under_way(), **self._schedule()}
 
+    @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER)
     async def probe(self) -> dict[str, Any]:
-        """Asks every machine whether it can be read now."""
+        """Asks every machine whether a snapshot can read it now, and which twins live there."""
         return await (await self.roster()).probe()
 
     async def begin_snapshot(self, given: dict[str, Any], *, name: str = "", id: str = "") -> SnapshotWork:
@@ -128,11 +141,12 @@ class DaemonSnapshots:
 
         return self._begin(DRILL, run, id=id)
 
-    async def plan(self, snapshot: str, given: dict[str, Any]) -> dict[str, Any]:
-        """See ``NeighborhoodSnapshots.plan``, of a snapshot by its name or path."""
-        options = restore_options(given)
+    @operation("snapshots.plan", "POST", "/neighborhood/plan", right=OWNER)
+    async def plan(self, snapshot: Text, options: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere."""
+        chosen = restore_options(options or {})
         path = await asyncio.to_thread(self.verbs.folder.find, snapshot)
-        return await self.verbs.plan(path, options, (await self.roster()).way_to)
+        return await self.verbs.plan(path, chosen, (await self.roster()).way_to)
 
     async def begin_restore(
         self,
@@ -158,13 +172,17 @@ class DaemonSnapshots:
 
         return self._begin(RESTORE, run, id=id)
 
-    async def cancel(self, id: str) -> dict[str, Any]:
-        """Cancels the snapshot of that id, and returns once it has ended. Raises ``NotFoundError``, ``ConflictError``."""
-        work = self._work
-        if work is None or work.id != id or work.turn is None:
+    @operation("snapshots.cancel", "POST", "/neighborhood/cancel", right=OWNER)
+    async def cancel(self, work: Text) -> dict[str, Any]:
+        """Cancels the snapshot that was begun with the id `work`, and answers once it has ended.
+
+        Machines that were read already are not read again by the next one. Once its egg is written it is refused.
+        """
+        begun = self._work
+        if begun is None or begun.id != work or begun.turn is None:
             raise NotFoundError("Nothing of that id is under way.", do="rappd neighborhood snapshots")
-        work.turn.cancel()
-        await work.turn.over_within(None)
+        begun.turn.cancel()
+        await begun.turn.over_within(None)
         return {"cancelled": True}
 
     async def wait(self, work: SnapshotWork, seconds: float | None = None) -> dict[str, Any] | None:
@@ -179,9 +197,17 @@ class DaemonSnapshots:
             return None
         return work.turn.result().data
 
-    async def hatch_local(self, path: Path, options: dict[str, Any], *, approved: str) -> dict[str, Any]:
-        """See ``NeighborhoodSnapshots.hatch_local``; goes on to its end when the caller disconnects."""
-        work = self.verbs.hatch_local(path, restore_options(options), self._hooks(), approved=approved)
+    @operation("snapshots.hatch_local", "POST", "/neighborhood/hatch", right=OWNER)
+    async def hatch_local(
+        self, path: Text, approved: Text, options: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Hatches this machine's part of the snapshot at `path`; twins that are running rest meanwhile.
+
+        `options` as in its plan. `approved`, which must be there, is the digest of that part of the plan; another
+        one by now is refused with `plan_changed`. Goes on to its end when the caller disconnects.
+        """
+        chosen = restore_options(options or {})
+        work = self.verbs.hatch_local(whole_path(path), chosen, self._hooks(), approved=approved)
         done: dict[str, Any] = await self._eggs.to_the_end(self._eggs.alone(work))
         return done | {"open_calls": await self._tell_open_calls()}
 

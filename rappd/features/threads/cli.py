@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import click
 
@@ -49,7 +48,7 @@ def threads() -> None:
 @_JSON
 def list_(limit: int, as_json: bool) -> None:
     """Conversations, the latest first."""
-    from rappd.operations.conversations import titled
+    from rappd.features.conversations.conversations import titled
     from rappd.store.conversation_table import titles_query
     from rappd.store.reader import Reader
     from rappd.transcript.rows import thread_row
@@ -210,9 +209,8 @@ def rename(thread: str, title: tuple[str, ...], as_json: bool) -> None:
     home = Home.here()
     with Reader(home.database) as reader:
         found = reader.find_thread(thread)
-    renamed = ControlClient(home).post(
-        f"/conversations/{found.id}/rename?{urlencode({'user_guid': found.caller})}",
-        {"title": " ".join(title)},
+    renamed = ControlClient(home).do(
+        "conversations.rename", thread=found.id, title=" ".join(title), user_guid=found.caller
     )["conversation"]
     if as_json:
         print_json({"conversation": renamed})
@@ -231,8 +229,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
     client, below = ControlClient(Home.here()), None
     found: list[dict[str, Any]] = []
     while True:
-        query = {"words": " ".join(words), **({"below": below} if below else {})}
-        answer = client.get(f"/conversations/search?{urlencode(query)}")
+        answer = client.do("conversations.search", words=" ".join(words), below=below or None)
         found += answer["found"]
         below = answer["next"]
         if not below or len(found) >= _MOST_FOUND:

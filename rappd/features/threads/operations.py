@@ -1,12 +1,17 @@
-"""Anchors of the event log, for its owner: how it stands to them, and what other machines keep."""
+"""The owner's operations on the event log: its records, how it stands to its anchors, and what other machines keep."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rappd.daemon.anchoring import Anchoring
+from rappd.features.conversations.conversations import given_titles, pictures_of, titled, whole_thread
 from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.service import FederationService
+from rappd.store.store import Store
+from rappd.transcript.rows import event_row, thread_row
+
+_MOST = 5000
 
 
 class AnchorOperations:
@@ -33,3 +38,45 @@ class AnchorOperations:
         await self._machines.available()
         node = self._machines.witness.find(peer)
         return {"forgotten": await self._machines.witness.forget(node)}
+
+
+class RecordOperations:
+    """The records of all conversations. ``thread``: an id, or its beginning."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @operation("threads.activity", "GET", "/activity", right=OWNER)
+    async def activity(self, limit: int = 200) -> dict[str, Any]:
+        """The latest records."""
+        events = await self._store.recent_events(limit=_bounded(limit))
+        return {"events": [event_row(event) for event in events]}
+
+    @operation("threads.list", "GET", "/threads", right=OWNER)
+    async def listing(self, limit: int = 100) -> dict[str, Any]:
+        """Conversations, the latest first."""
+        titles = await given_titles(self._store)
+        found = await self._store.threads(limit=_bounded(limit))
+        return {"threads": [thread_row(titled(thread, titles)) for thread in found]}
+
+    @operation("threads.show", "GET", "/threads/{thread}", right=OWNER)
+    async def show(self, thread: str) -> dict[str, Any]:
+        """One conversation's records."""
+        found = await self._store.find_thread(thread)
+        events = await self._store.thread_events(found.id)
+        return {"thread": thread_row(found), "events": [event_row(event) for event in events]}
+
+    @operation("threads.pictures", "GET", "/threads/{thread}/pictures/{turn}", right=OWNER)
+    async def pictures(self, thread: str, turn: str) -> dict[str, Any]:
+        """The pictures that went with the sentence of a turn, as they were sent."""
+        return await pictures_of(self._store, await self._store.find_thread(thread), turn.lower())
+
+    @operation("threads.turns", "GET", "/threads/{thread}/turns", right=OWNER)
+    async def turns(self, thread: str, before: int | None = None) -> dict[str, Any]:
+        """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
+        found = titled(await self._store.find_thread(thread), await given_titles(self._store))
+        return {"thread": thread_row(found), **await whole_thread(self._store, found, before)}
+
+
+def _bounded(limit: int) -> int:
+    return min(max(limit, 0), _MOST)

@@ -13,13 +13,12 @@ from rappd.http.loopback import (
     cartridges,
     chat,
     chat_models,
-    conversations,
     eggs,
     health,
     http_tools,
+    login,
     memories,
     model_downloads,
-    models,
     openapi,
     operator_routes,
     peer_snapshots,
@@ -44,11 +43,10 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
     app = _empty(daemon, daemon.host, AllowedHosts(lambda: daemon.hosts))
     tables = [
         chat,
-        chat_models,
         health,
         agent_files,
         memories,
-        models,
+        login,
         model_downloads,
         voice_routes,
         sources,
@@ -60,7 +58,6 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
     ]
     tables += [cartridges, eggs, snapshots, call_stream, peer_snapshots]
     tables += [
-        conversations,
         search,
         session_eggs,
         session_stream,
@@ -78,12 +75,13 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
     return app
 
 
-def build_for_twin(daemon: Daemon, tenant: Tenant, port: int) -> web.Application:
+def build_for_twin(daemon: Daemon, tenant: Tenant, port: int, table: OperationTable) -> web.Application:
     """Builds the application for a booted twin's own port: the RAPP surface, no page, no structure."""
     hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
     app = _empty(daemon, tenant, AllowedHosts(lambda: hosts))
-    for table in (chat, health, agent_files, models, voice_routes, services):
-        app.add_routes(table.routes)
+    for module in (chat, health, agent_files, login, voice_routes, services):
+        app.add_routes(module.routes)
+    app.add_routes(routes_of(table, below="/models"))
     app.add_routes(chat_models.conversation_routes)
     return app
 

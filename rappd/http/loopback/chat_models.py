@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aiohttp import web
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
 from rappd.dispatch.rows import thread_of
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.security import operator_only, tenant_of
+from rappd.http.loopback.security import tenant_of
 from rappd.http.request_body import InvalidBodyError, InvalidFieldError, check_depth, json_object
 from rappd.http.responses import ok
-from twins.lifecycle.lookup import find_active
 
 conversation_routes = web.RouteTableDef()
-routes = web.RouteTableDef()
 
 
 @conversation_routes.post("/chat/model")
@@ -33,16 +29,3 @@ async def conversation_model(request: web.Request) -> web.Response:
     if body.get("model") is not None:
         await choices.choose_for_conversation(thread, model_name(body["model"]))
     return ok(await choices.describe(thread, workspace))
-
-
-@routes.post("/twins/{twin}/model")
-@operator_only
-async def twin_model(request: web.Request) -> web.Response:
-    """Has `model` answer for a twin wherever nobody chose another, or `auto` for none of its own."""
-    body = await json_object(request)
-    if body.get("model") is None:
-        raise InvalidBodyError("model is required", do='Send {"model": "…"}, or "auto".')
-    model, daemon = model_name(body["model"]), request.app[DAEMON]
-    twin = await asyncio.to_thread(find_active, daemon.tenants.layout, request.match_info["twin"])
-    await daemon.model_choices.choose_for_twin(twin.key, model)
-    return ok({"key": twin.key, "name": twin.name, "model": model})

@@ -12,16 +12,8 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
-from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
-
-
-@routes.get("/models/downloads")
-@operator_only
-async def listing(request: web.Request) -> web.Response:
-    """Downloads of models under way: `model`, `server`, `status`, `completed` and `total` bytes."""
-    return ok({"downloads": request.app[DAEMON].model_downloads.listing()})
 
 
 @routes.post("/models/download")
@@ -41,12 +33,3 @@ async def download(request: web.Request) -> web.StreamResponse:
         return {"type": "progress", **begun.shown(state)}
 
     return await following(request, begun.turn, shown=shown)
-
-
-@routes.post("/models/download/cancel")
-@operator_only
-async def cancel(request: web.Request) -> web.Response:
-    """Stops the download of a `model`; what has arrived is kept by Ollama."""
-    body = await json_object(request)
-    request.app[DAEMON].model_downloads.cancel(text_field(body, "model"))
-    return ok({"status": "ok"})

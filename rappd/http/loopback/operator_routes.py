@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from aiohttp import web
 
-from rappd.daemon.log import since, without
 from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.daemon.status import describe
 from rappd.errors import RefusedError
+from rappd.features.conversations.conversations import given_titles, titled
 from rappd.http.app_keys import DAEMON
 from rappd.http.event_stream import opened
 from rappd.http.loopback.request_source import source_of
@@ -18,13 +17,9 @@ from rappd.http.loopback.security import at_operator_origin, from_control, is_op
 from rappd.http.loopback.signed_requests import COOKIE
 from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
-from rappd.operations.conversations import given_titles, pictures_of, titled, whole_thread
-from rappd.settings.load import Value
-from rappd.settings.wording import WORDING
 from rappd.store.peer_table import NAMES
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
-from rappd.transcript.rows import event_row, thread_row
 from rappd.transcript.speakers import Speakers
 
 routes = web.RouteTableDef()
@@ -87,14 +82,6 @@ async def status(request: web.Request) -> web.Response:
     return ok(await describe(request.app[DAEMON], with_link=from_control(request)))
 
 
-@routes.get("/activity")
-@operator_only
-async def activity(request: web.Request) -> web.Response:
-    """The latest records."""
-    events = await request.app[DAEMON].store.recent_events(limit=_limit(request, 200))
-    return ok({"events": [event_row(event) for event in events]})
-
-
 @routes.get("/activity/stream")
 @operator_only
 async def follow(request: web.Request) -> web.StreamResponse:
@@ -104,46 +91,6 @@ async def follow(request: web.Request) -> web.StreamResponse:
         async for line in request.app[DAEMON].activity.follow():
             await events.send(line)
     return events.response
-
-
-@routes.get("/threads")
-@operator_only
-async def threads(request: web.Request) -> web.Response:
-    """Conversations, the latest first."""
-    store = request.app[DAEMON].store
-    found, titles = await store.threads(limit=_limit(request, 100)), await given_titles(store)
-    return ok({"threads": [thread_row(titled(thread, titles)) for thread in found]})
-
-
-@routes.get("/threads/{thread}")
-@operator_only
-async def thread(request: web.Request) -> web.Response:
-    """One conversation's records."""
-    store = request.app[DAEMON].store
-    found = await store.find_thread(request.match_info["thread"])
-    events = await store.thread_events(found.id)
-    return ok({"thread": thread_row(found), "events": [event_row(event) for event in events]})
-
-
-@routes.get("/threads/{thread}/pictures/{turn}")
-@operator_only
-async def pictures(request: web.Request) -> web.Response:
-    """The pictures that went with the sentence of a turn, as they were sent."""
-    store = request.app[DAEMON].store
-    found = await store.find_thread(request.match_info["thread"])
-    return ok(await pictures_of(store, found, request.match_info["turn"].lower()))
-
-
-@routes.get("/threads/{thread}/turns")
-@operator_only
-async def turns(request: web.Request) -> web.Response:
-    """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
-    store, before = request.app[DAEMON].store, request.query.get("before", "")
-    if before and not (before.isdecimal() and 0 < len(before) < 19):
-        raise InvalidBodyError("before must be a number", do="Send the `before` of the answer before.")
-    found = titled(await store.find_thread(request.match_info["thread"]), await given_titles(store))
-    said = await whole_thread(store, found, int(before) if before else None)
-    return ok({"thread": thread_row(found), **said})
 
 
 @routes.get("/threads/{thread}/export")
@@ -167,72 +114,3 @@ async def export(request: web.Request) -> web.Response:
     return web.Response(
         body=body, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'}
     )
-
-
-@routes.get("/settings")
-@operator_only
-async def settings(request: web.Request) -> web.Response:
-    """Every setting, its value and where it came from; secrets only as set or not."""
-    return ok({"settings": [setting_row(value) for value in request.app[DAEMON].settings.all()]})
-
-
-@routes.post("/settings")
-@operator_only
-async def set_setting(request: web.Request) -> web.Response:
-    """Writes one setting down; live ones take effect at once."""
-    daemon = request.app[DAEMON]
-    body = await json_object(request)
-    name, text = text_field(body, "name"), body.get("value")
-    if not isinstance(text, str):
-        raise InvalidBodyError("value must be a string", do='Send {"name": "…", "value": "…"}.')
-    await daemon.live_settings.set(name, text)
-    return ok({"status": "ok", "setting": setting_row(daemon.settings.value(name))})
-
-
-@routes.post("/settings/reload")
-@operator_only
-async def reload(request: web.Request) -> web.Response:
-    """Reads the settings files anew."""
-    await request.app[DAEMON].live_settings.reload()
-    return ok({"status": "ok"})
-
-
-@routes.get("/log")
-@operator_only
-async def log_lines(request: web.Request) -> web.Response:
-    """The end of the log, or with `after` (the `mark` of an earlier answer) the lines since; without secrets."""
-    daemon = request.app[DAEMON]
-    secrets = [value.text.strip() for value in daemon.settings.all() if value.setting.secret]
-    limit, after = _limit(request, 300), request.query.get("after", "")
-
-    def read() -> tuple[list[str], str]:
-        lines, mark = since(daemon.home.log, after, limit)
-        return without(lines, secrets), mark
-
-    lines, mark = await asyncio.to_thread(read)
-    return ok({"lines": lines, "mark": mark})
-
-
-def setting_row(value: Value) -> dict[str, Any]:
-    """A setting as pages and `config show --json` have it."""
-    setting = value.setting
-    shown = ("set" if value.text else "") if setting.secret else value.text
-    return {
-        "name": setting.name,
-        "title": WORDING[setting.name].title,
-        "about": WORDING[setting.name].about,
-        "value": shown,
-        "from": value.source,
-        "variable": setting.variable,
-        "kind": setting.kind,
-        "choices": list(setting.choices),
-        "choice_words": dict(WORDING[setting.name].choices),
-        "secret": setting.secret,
-        "live": setting.live,
-        "help": setting.help,
-    }
-
-
-def _limit(request: web.Request, default: int) -> int:
-    found = request.query.get("limit", "")
-    return min(int(found[:9]), 5000) if found.isdecimal() else default

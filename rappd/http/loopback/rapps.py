@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
-from rappd.http.loopback.security import at_operator_origin, operator_only
+from rappd.http.loopback.security import at_operator_origin
 from rappd.http.loopback.static_files import workspace_file
-from rappd.http.request_body import json_object, text_field
-from rappd.http.responses import ok
 from rappd.tenants import rapps
 
 routes = web.RouteTableDef()
@@ -24,36 +21,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-
-
-@routes.get("/rapps")
-async def listing(request: web.Request) -> web.Response:
-    """Shipped and installed rapplications."""
-    daemon = request.app[DAEMON]
-    return ok({"rapps": await in_file_pool(rapps.listing, daemon.host.workspace, daemon.port)})
-
-
-@routes.post("/rapps/install")
-@operator_only
-async def install(request: web.Request) -> web.Response:
-    """Installs a shipped rapplication by id, or one from a folder or zip on this machine by path."""
-    daemon = request.app[DAEMON]
-    daemon.imports.take()
-    body = await json_object(request)
-    found = await rapps.install(daemon.host, text_field(body, "id"))
-    daemon.tell(await daemon.host.refresh())
-    return ok(found)
-
-
-@routes.post("/rapps/uninstall")
-@operator_only
-async def uninstall(request: web.Request) -> web.Response:
-    """Deletes a rapplication's files; what it remembered stays."""
-    daemon = request.app[DAEMON]
-    body = await json_object(request)
-    found = await rapps.uninstall(daemon.host, text_field(body, "id"))
-    daemon.tell(await daemon.host.refresh())
-    return ok(found)
 
 
 @routes.get("/rapps/{id}/{name:.*}")

@@ -48,6 +48,21 @@ export const checkpoints = {
   rollback: asks("POST", "/twins/{twin}/checkpoints/rollback"),
 };
 
+export const conversations = {
+  /** Conversations, the latest first; `?removed=1` those taken off the list, `?before=` the `next` of the page before. */
+  list: asks("GET", "/conversations"),
+  /** Conversations in which something with all of `?words=` was said, with excerpts; `?below=` looks further back. */
+  search: asks("GET", "/conversations/search"),
+  /** The last turns of a conversation; `?before=` those before a turn, `?at=` those of the course that has a turn. */
+  show: asks("GET", "/conversations/{thread}"),
+  /** Gives it the title `title`; "" gives back the words that it began with. */
+  rename: asks("POST", "/conversations/{thread}/rename"),
+  /** Takes it off the list and out of searches. What was said stays in the event log. */
+  remove: asks("POST", "/conversations/{thread}/remove"),
+  /** Puts it back into the list. */
+  restore: asks("POST", "/conversations/{thread}/restore"),
+};
+
 export const devices = {
   /** Lists registered phones, and whether they are connected now. */
   list: asks("GET", "/devices"),
@@ -85,6 +100,31 @@ export const legacy = {
   open: asks("POST", "/legacy"),
   /** Closes it for good. */
   close: asks("DELETE", "/legacy"),
+};
+
+export const models = {
+  /** Models that can be chosen, with the `limits` that are known of each, and the current one (RAPP v1 §8). */
+  list: asks("GET", "/models"),
+  /** Tells if the model `?model=`, or the current one, takes `pictures`: true or false, or null where only trying tells. */
+  pictures: asks("GET", "/models/pictures"),
+  /** Chooses a model by id, or `auto`; the choice is kept. */
+  set: asks("POST", "/models/set"),
+  /** The model server found on this machine that waits for a yes, and those that are agents' processes. */
+  local: asks("GET", "/models/local"),
+  /** Says yes to the model server found on this machine; `server` names the one that was shown. */
+  useLocal: asks("POST", "/models/local"),
+  /** The model servers to choose between: those found here, those set up, and the one in use; no keys. */
+  servers: asks("GET", "/models/servers"),
+  /** Asks a model server one question before it is used: `works`, or the reason why not and what to do. */
+  test: asks("POST", "/models/test"),
+  /** Takes answers from a server of this `kind` from now on, with its `url`, `key`, `model`, `version`, `server`. */
+  use: asks("POST", "/models/use"),
+  /** Has `model` answer for a twin wherever nobody chose another, or `auto` for none of its own. */
+  forTwin: asks("POST", "/twins/{twin}/model"),
+  /** Downloads of models under way: `model`, `server`, `status`, `completed` and `total` bytes. */
+  downloads: asks("GET", "/models/downloads"),
+  /** Stops the download of a `model`; what has arrived is kept by Ollama. */
+  cancelDownload: asks("POST", "/models/download/cancel"),
 };
 
 export const neighborhoods = {
@@ -156,6 +196,15 @@ export const peers = {
   hello: asks("POST", "/peers/hello"),
 };
 
+export const rapps = {
+  /** Shipped and installed rapplications. */
+  list: asks("GET", "/rapps"),
+  /** Installs a shipped rapplication by id, or one from a folder or zip on this machine by path. */
+  install: asks("POST", "/rapps/install"),
+  /** Deletes a rapplication's files; what it remembered stays. */
+  uninstall: asks("POST", "/rapps/uninstall"),
+};
+
 export const schedule = {
   /** The schedule of snapshots: its rule, next moment and last outcome; null when there is none. */
   show: asks("GET", "/neighborhood/schedule"),
@@ -190,6 +239,47 @@ export const sessions = {
   branch: asks("POST", "/sessions/{id}/branch"),
   /** Takes no further sentences. Phones see so, and stay until another session is opened. */
   close: asks("POST", "/sessions/{id}/close"),
+};
+
+export const settings = {
+  /** Every setting, its value and where it came from; secrets only as set or not. */
+  list: asks("GET", "/settings"),
+  /** Writes one setting down; live ones take effect at once. */
+  set: asks("POST", "/settings"),
+  /** Reads the settings files anew. */
+  reload: asks("POST", "/settings/reload"),
+  /** The end of the log, or with `after` (the `mark` of an earlier answer) the lines since; without secrets. */
+  log: asks("GET", "/log"),
+};
+
+export const snapshots = {
+  /** The snapshot, drill or restore that is under way, and how far it is; else null. */
+  work: asks("GET", "/neighborhood/work"),
+  /** The differences between two snapshots, `before` and `after`, each by its name or path. */
+  diff: asks("POST", "/neighborhood/diff"),
+  /** The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine. */
+  overview: asks("GET", "/neighborhood"),
+  /** Asks every machine whether a snapshot can read it now, and which twins live there. */
+  probe: asks("POST", "/neighborhood/probe"),
+  /** The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere. */
+  plan: asks("POST", "/neighborhood/plan"),
+  /** Cancels the snapshot that was begun with the id `work`, and answers once it has ended. */
+  cancel: asks("POST", "/neighborhood/cancel"),
+  /** Hatches this machine's part of the snapshot at `path`; twins that are running rest meanwhile. */
+  hatchLocal: asks("POST", "/neighborhood/hatch"),
+};
+
+export const threads = {
+  /** The latest records. */
+  activity: asks("GET", "/activity"),
+  /** Conversations, the latest first. */
+  list: asks("GET", "/threads"),
+  /** One conversation's records. */
+  show: asks("GET", "/threads/{thread}"),
+  /** The pictures that went with the sentence of a turn, as they were sent. */
+  pictures: asks("GET", "/threads/{thread}/pictures/{turn}"),
+  /** A conversation as it was said, the last part; `?before=` the `before` of the answer before it. */
+  turns: asks("GET", "/threads/{thread}/turns"),
 };
 
 export const tokens = {

@@ -1,6 +1,6 @@
 /** Activity: calls as they happen, threads, and the log. */
 
-import { download, get } from "../lib/api.js";
+import { download } from "../lib/api.js";
 import { logView } from "../components/log/log-view.js";
 import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
@@ -9,6 +9,7 @@ import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
 import { speakerName } from "../components/conversations/speaker-name.js";
 import { threadView } from "../components/conversations/thread-view.js";
 import { daemonEvents } from "../lib/event-stream.js";
+import * as operations from "../lib/operations.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
 import { callsInProgress } from "../components/outbox/calls-in-progress.js";
@@ -69,7 +70,7 @@ function calls(body) {
   const going = callsInProgress(now);
   const list = staleList(place, {
     name: "activity",
-    load: async () => (await get("/activity")).events,
+    load: async () => (await operations.threads.activity()).events,
     draw: (loaded) => {
       const events = loaded.toSorted((one, other) => other.seq - one.seq).slice(0, KEEP_EVENTS);
       if (!events.length)
@@ -135,7 +136,7 @@ function eventRow(event, linked) {
 function threads(body) {
   return staleList(body, {
     name: "threads",
-    load: async () => (await get("/threads")).threads,
+    load: async () => (await operations.threads.list()).threads,
     draw: (all) =>
       all.length
         ? h(
@@ -197,7 +198,7 @@ function thread(body, id, records) {
   if (!records) return threadView(place, id);
   return staleList(place, {
     name: `thread ${id}`,
-    load: () => get(`/threads/${encodeURIComponent(id)}`),
+    load: () => operations.threads.show({ thread: id }),
     draw: ({ events }) =>
       h(
         "ol",

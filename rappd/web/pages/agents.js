@@ -16,6 +16,7 @@ import { viewLinks } from "../components/layout/view-links.js";
 import { memoryView } from "../components/memory/memory-view.js";
 import { rapplicationPage } from "../components/agents/rapplication-card.js";
 import { quarantinedFiles } from "../components/agents/quarantined-files.js";
+import * as operations from "../lib/operations.js";
 import { go } from "../lib/router.js";
 import { failedFilesView } from "../components/agents/failed-files.js";
 
@@ -51,7 +52,7 @@ export function mount(main, { tryIt }) {
   const list = staleList(place, {
     name: "agents",
     load: async () => {
-      const [agents, rapps] = await Promise.all([get("/agents"), get("/rapps").catch(noRapps)]);
+      const [agents, rapps] = await Promise.all([get("/agents"), operations.rapps.list().catch(noRapps)]);
       const held = await quarantinedFiles(agents.files);
       const drafts = daemon.operator ? allDrafts().map(({ key, file }) => ({ key, file })) : [];
       return { files: agents.files, rapps: rapps.rapps ?? [], held, drafts };

@@ -17,7 +17,7 @@ from fixtures.twin_farm import AGENT, Farm, closed
 
 from rappd.features.features import all_operations
 from rappd.features.operation import OWNER
-from rappd.http.loopback import agent_files, chat, models, voice_routes
+from rappd.http.loopback import agent_files, chat, login, voice_routes
 from rappd.http.twin_listeners import PORTS
 
 
@@ -97,7 +97,7 @@ def test_operators_session_opens_nothing_at_a_twins_port(farm: Farm) -> None:
     page = OperatorPage(daemon)
     assert page.get(f"/twins/{key}/agents/source/kettle_agent.py").status == 200
     body = {"name": "Pot", "agent": "Kettle"}
-    for table in (agent_files, models, voice_routes):
+    for table in (agent_files, login, voice_routes):
         for route in table.routes:
             if not isinstance(route, web.RouteDef) or not getattr(route.handler, "operator_only", False):
                 continue

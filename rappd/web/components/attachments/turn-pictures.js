@@ -1,7 +1,8 @@
 /** Pictures of turns: in memory, in this browser's own database, or recorded by the daemon. */
 
-import { Problem, get } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
+import * as operations from "../../lib/operations.js";
 
 export const MOST_PICTURES = 4;
 const MOST_TURNS = 60; // of which this browser keeps the pictures; the daemon has them all
@@ -61,7 +62,7 @@ async function kept({ id, at }) {
 async function recorded({ id, thread }) {
   if (!thread || !daemon.operator) return null;
   try {
-    return (await get(`/threads/${encodeURIComponent(thread)}/pictures/${encodeURIComponent(id)}`)).pictures ?? null;
+    return (await operations.threads.pictures({ thread, turn: id })).pictures ?? null;
   } catch (found) {
     if (found instanceof Problem) return null;
     throw found;

@@ -1,10 +1,10 @@
 /** Conversations that this machine recorded: the list, the search, and opening one. For the operator. */
 
-import { get, post } from "../../lib/api.js";
 import { conversationWith, newConversations } from "../chat/conversation.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { moment } from "../../lib/format.js";
+import * as operations from "../../lib/operations.js";
 import { resume } from "../chat/turn-request.js";
 
 const HOST = "brainstem"; // the brainstem's name in the record
@@ -14,8 +14,6 @@ const SOON_MS = 400;
 
 /** The key of the chat target of a row: "" for the brainstem. */
 export const keyOf = (row) => (row.with === HOST ? "" : row.with);
-
-const path = (id, rest = "") => `/conversations/${encodeURIComponent(id)}${rest}`;
 
 class Conversations extends EventTarget {
   rows = [];
@@ -43,7 +41,7 @@ class Conversations extends EventTarget {
     if (!daemon.operator) return;
     const limit = Math.min(MOST, Math.max(PAGE, this.rows.length));
     await calmly(async () => {
-      const { conversations = [], next = null } = await get(`/conversations?limit=${limit}`);
+      const { conversations = [], next = null } = await operations.conversations.list({ limit });
       const older = this.rows.length > limit ? this.rows.slice(limit) : [];
       this.#take([...conversations, ...older], older.length ? this.next : next);
     });
@@ -53,7 +51,7 @@ class Conversations extends EventTarget {
   async more() {
     if (!this.next) return;
     await calmly(async () => {
-      const { conversations = [], next = null } = await get(`/conversations?before=${this.next}`);
+      const { conversations = [], next = null } = await operations.conversations.list({ before: this.next });
       const had = new Set(this.rows.map(({ id }) => id));
       this.#take([...this.rows, ...conversations.filter(({ id }) => !had.has(id))], next);
     });
@@ -67,20 +65,20 @@ class Conversations extends EventTarget {
 
   /** Gives it another title. Raises `Problem`. */
   async rename(id, title) {
-    await post(path(id, "/rename"), { title });
+    await operations.conversations.rename({ thread: id, title });
     await this.refresh();
   }
 
   /** Takes it off the list. Raises `Problem`. */
   async remove(id) {
-    await post(path(id, "/remove"));
+    await operations.conversations.remove({ thread: id });
     this.#take(this.rows.filter((row) => row.id !== id), this.next);
     await this.refresh();
   }
 
   /** Puts it back. Raises `Problem`. */
   async restore(id) {
-    await post(path(id, "/restore"));
+    await operations.conversations.restore({ thread: id });
     await this.refresh();
   }
 
@@ -100,12 +98,11 @@ class Conversations extends EventTarget {
 export const conversations = new Conversations();
 
 /** Conversations that were taken off the list. Raises `Problem`. */
-export const removed = async () => (await get(`/conversations?removed=1&limit=${MOST}`)).conversations ?? [];
+export const removed = async () => (await operations.conversations.list({ removed: true, limit: MOST })).conversations ?? [];
 
 /** Sentences that were found: `{found, words, next}`. Raises `Problem`. */
 export function search(words, below = null) {
-  const query = new URLSearchParams({ words, ...(below && { below }) });
-  return get(`/conversations/search?${query}`);
+  return operations.conversations.search({ words, ...(below && { below }) });
 }
 
 let asked = 0; // conversations that were to be opened
@@ -117,7 +114,7 @@ let asked = 0; // conversations that were to be opened
 export async function openConversation(id, at = "") {
   const mine = (asked += 1);
   const before = newConversations();
-  const found = await get(path(id, at && `?at=${encodeURIComponent(at)}`));
+  const found = await operations.conversations.show({ thread: id, ...(at && { at }) });
   if (mine !== asked || before !== newConversations()) return null;
   const row = found.conversation;
   const conversation = conversationWith(keyOf(row));
@@ -137,7 +134,7 @@ export async function loadEarlier(conversation) {
   const id = conversation.thread || conversations.rowOf(conversation)?.id;
   const first = conversation.turns[0];
   if (!id || !first || !conversation.earlier) return;
-  const { turns, earlier } = await get(path(id, `?before=${encodeURIComponent(first.id)}`));
+  const { turns, earlier } = await operations.conversations.show({ thread: id, before: first.id });
   if (conversation.turns[0] !== first) return; // another one was opened meanwhile
   conversation.prepend({ turns: turns.map((turn) => turnOf(turn, id)), earlier });
 }

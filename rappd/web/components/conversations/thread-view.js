@@ -2,7 +2,7 @@
 
 import { callView } from "../chat/tool-call.js";
 import { fill, h } from "../../lib/dom.js";
-import { get } from "../../lib/api.js";
+import { threads } from "../../lib/operations.js";
 import { NOBODY_SPECIAL, speakerName } from "./speaker-name.js";
 import { staleList } from "../ui/stale-list.js";
 import { attemptIn } from "../ui/problem.js";
@@ -12,10 +12,9 @@ import { clock, day } from "../../lib/format.js";
 
 /** Shows the thread `id` in `place`. `close()` when done. */
 export function threadView(place, id) {
-  const path = `/threads/${encodeURIComponent(id)}/turns`;
   return staleList(place, {
     name: `turns of ${id}`,
-    load: () => get(path),
+    load: () => threads.turns({ thread: id }),
     draw: ({ thread = {}, turns = [], before = null }) => {
       const problem = h("div", {});
       const list = h("ol", { class: "turns recorded" }, items(turns, thread.id));
@@ -23,7 +22,7 @@ export function threadView(place, id) {
       let from = before;
       earlier.addEventListener("click", () =>
         attemptIn(problem, async () => {
-          const found = await get(`${path}?before=${from}`);
+          const found = await threads.turns({ thread: id, before: from });
           list.prepend(...items(found.turns, thread.id));
           from = found.before;
           earlier.hidden = !from;

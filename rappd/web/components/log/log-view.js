@@ -1,6 +1,7 @@
 /** The daemon's log as it is written: followed, by level, searched. For operators. */
 
-import { get, saveAs } from "../../lib/api.js";
+import { saveAs } from "../../lib/api.js";
+import { settings } from "../../lib/operations.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
@@ -70,7 +71,7 @@ export function logView(body) {
     clearTimeout(timer);
     if (!document.hidden && (follow.checked || !mark)) {
       await attemptIn(errorPlace, async () => {
-        const found = await get(`/log?limit=${FIRST_LINES}&after=${encodeURIComponent(mark)}`);
+        const found = await settings.log({ limit: FIRST_LINES, after: mark });
         if (closed) return;
         mark = found.mark ?? "";
         take(found.lines);

@@ -1,8 +1,9 @@
 /** The list of models of the server in use, to choose for a conversation, for its twin, or for everybody. */
 
-import { Problem, get, post } from "../../lib/api.js";
+import { Problem, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { openDialog } from "../ui/dialog.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
@@ -33,7 +34,7 @@ async function show(body, close, conversation) {
   let listed;
   let choices;
   try {
-    [listed, choices] = await Promise.all([get("/models"), conversation && learnModel(conversation)]);
+    [listed, choices] = await Promise.all([operations.models.list(), conversation && learnModel(conversation)]);
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
     fill(body, problemView(found));
@@ -134,7 +135,7 @@ function scopesOf(conversation) {
     name: "everybody",
     words: `Everybody who asks ${daemon.name}`,
     answers: (model) => `${model} answers from now on.`,
-    choose: (model) => post("/models/set", { model }),
+    choose: (model) => operations.models.set({ model }),
   };
   if (!conversation) return [everybody];
   const { key, session, name } = conversation;
@@ -150,7 +151,7 @@ function scopesOf(conversation) {
         name: "twin",
         words: `${name}, in every conversation`,
         answers: (model) => `${model} answers for ${name} from now on.`,
-        choose: (model) => post(`${routesOf(key)}/model`, { model }),
+        choose: (model) => operations.models.forTwin({ twin: key, model }),
       },
     everybody,
   ].filter(Boolean);

@@ -1,10 +1,11 @@
 /** Downloading a model by Ollama: a button with the model's name, then a bar that can be cancelled. Never by itself. */
 
-import { get, post, postWithEvents } from "../../lib/api.js";
+import { postWithEvents } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes, duration } from "../../lib/format.js";
 import { announce } from "../../lib/live-region.js";
+import * as operations from "../../lib/operations.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 
 const TELL_MS = 3000;
@@ -25,7 +26,7 @@ export function modelDownload({ model = "", server = "", arrived = () => undefin
   const begin = async (name) => {
     if (running || !name) return;
     running = true;
-    const view = downloadBar(name, () => attemptIn(problems, () => post("/models/download/cancel", { model: name })));
+    const view = downloadBar(name, () => attemptIn(problems, () => operations.models.cancelDownload({ model: name })));
     const problems = h("div", {});
     offer.hidden = true;
     fill(place, view.element, problems);
@@ -55,7 +56,7 @@ export function modelDownload({ model = "", server = "", arrived = () => undefin
 }
 
 /** Downloads under way that another window began: names of models. */
-export const downloadsUnderWay = async () => (await get("/models/downloads")).downloads.map(({ model }) => model);
+export const downloadsUnderWay = async () => (await operations.models.downloads()).downloads.map(({ model }) => model);
 
 function downloadBar(name, cancel) {
   const bar = h("progress", { "aria-label": `Downloading ${name}` });

@@ -1,7 +1,7 @@
 /** Cards of model servers that are typed in: any OpenAI-compatible one, and Azure. They are tested before they are used. */
 
-import { post } from "../../lib/api.js";
 import { fill, h, withCode } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { field } from "../ui/form-dialog.js";
 import { attemptIn } from "../ui/problem.js";
 import { cardFrame } from "./card-frame.js";
@@ -80,7 +80,7 @@ function serverCard({ kind, title, sentence, fields }) {
     fill(outcome, h("p", { class: "soft" }, "Asking it one question…"));
     test.disabled = true;
     let found = null;
-    await attemptIn(errorPlace, async () => (found = await post("/models/test", order())));
+    await attemptIn(errorPlace, async () => (found = await operations.models.test(order())));
     test.disabled = false;
     if (mine !== trial) return;
     fill(outcome, found && outcomeOf(found, propose));

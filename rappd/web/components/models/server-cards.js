@@ -1,9 +1,9 @@
 /** Sources of answers, as cards: this computer, another server, Azure, Copilot, or no model at all. */
 
-import { get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
+import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { copilotCard } from "./copilot-card.js";
 import { localCard } from "./local-card.js";
@@ -53,7 +53,7 @@ export function serverCards() {
   const refresh = () =>
     attemptIn(errorPlace, async () => {
       const look = ++looks;
-      const servers = await get("/models/servers");
+      const servers = await operations.models.servers();
       if (closed || look !== looks) return; // a later look knows better
       without.hidden = servers.use === "none";
       for (const card of cards) card.update(servers);

@@ -1,6 +1,7 @@
 /** State of the neighborhood: its machines, their health, the snapshots, and the work that is under way. */
 
-import { get, post, postWithEvents, Problem } from "../../lib/api.js";
+import { postWithEvents, Problem } from "../../lib/api.js";
+import * as operations from "../../lib/operations.js";
 
 const POLL_MS = 1000;
 const FRESH_MS = 60_000;
@@ -21,7 +22,7 @@ class Neighborhood extends EventTarget {
 
   /** Reads the machines and the snapshots; asks no machine. Raises `Problem`. */
   async look() {
-    const { members, snapshots, schedule, work } = await get("/neighborhood");
+    const { members, snapshots, schedule, work } = await operations.snapshots.overview();
     Object.assign(this, { members, snapshots, schedule });
     if (!this.#own) this.#take(work);
     return { members, snapshots };
@@ -33,7 +34,7 @@ class Neighborhood extends EventTarget {
     this.probing = true;
     this.#say();
     try {
-      const { members } = await post("/neighborhood/probe");
+      const { members } = await operations.snapshots.probe();
       this.members = members;
       this.probes = new Map(members.map((row) => [row.name, row.probe]));
       this.#probedAt = performance.now();
@@ -56,7 +57,7 @@ class Neighborhood extends EventTarget {
 
   /** Cancels a snapshot; its stream says what came of it. Raises `Problem`. */
   cancel() {
-    return post("/neighborhood/cancel", { work: this.work?.id ?? "" });
+    return operations.snapshots.cancel({ work: this.work?.id ?? "" });
   }
 
   /** Work that somebody else began is asked for until it ends; then `ended` is said. */
@@ -71,7 +72,7 @@ class Neighborhood extends EventTarget {
 
   async #ask() {
     try {
-      const { work } = await get("/neighborhood/work");
+      const { work } = await operations.snapshots.work();
       if (!this.#own) this.#take(work);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;

@@ -1,12 +1,13 @@
 /** Restoring a snapshot: its plan, here and on each other machine; the approval of exactly that; and how far it is. */
 
-import { Problem, post } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { bytes, count } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { stripControl } from "../machines/labels.js";
 import { problemView } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { announce } from "../../lib/live-region.js";
+import * as operations from "../../lib/operations.js";
 import { twins } from "../twins/twins-state.js";
 import { sign, when } from "./labels.js";
 import { neighborhood } from "./neighborhood-state.js";
@@ -57,7 +58,7 @@ export function openRestore(row, changed) {
     fill(errorPlace, h("p", { class: "soft" }, "Reading the snapshot and asking the machines…"));
     const wanted = JSON.stringify(options);
     try {
-      const found = await post("/neighborhood/plan", { snapshot: row.path, options });
+      const found = await operations.snapshots.plan({ snapshot: row.path, options });
       if (wanted !== JSON.stringify(options)) return; // chosen anew meanwhile
       plan.now = found.plan;
     } catch (found) {

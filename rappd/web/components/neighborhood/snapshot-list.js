@@ -1,11 +1,11 @@
 /** The snapshots, the newest first: what each holds, whether it can be restored, and two side by side. */
 
-import { post } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { differences, summary } from "../eggs/egg-diff.js";
 import { stripControl } from "../machines/labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
+import * as operations from "../../lib/operations.js";
 import { drillState, sign, sizes, when } from "./labels.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { openRestore } from "./restore-dialog.js";
@@ -67,7 +67,7 @@ function comparison(snapshots) {
   const [before, after] = [pick("Before", 1), pick("After", 0)];
   const compare = () =>
     attemptIn(errorPlace, async () => {
-      const { diff } = await post("/neighborhood/diff", { before: before.value, after: after.value });
+      const { diff } = await operations.snapshots.diff({ before: before.value, after: after.value });
       fill(result, differences(diff));
       announce(summary(diff));
     });

@@ -1,10 +1,10 @@
 /** Calls that this page made to other machines: running, waiting, or answered. */
 
-import { Problem, get } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { nameOf, selectorOf } from "../machines/labels.js";
 import { daemonEvents } from "../../lib/event-stream.js";
-import { calls } from "../../lib/operations.js";
+import { calls, threads } from "../../lib/operations.js";
 
 const KEEP = 50;
 const PATIENCE = 30; // seconds until an answer is no longer waited for here; it comes by itself then
@@ -82,7 +82,7 @@ class PeerCalls extends EventTarget {
   async #catchUp() {
     for (const { thread } of this.rows.filter(({ state }) => ["queued", "accepted"].includes(state))) {
       try {
-        for (const event of (await get(`/threads/${encodeURIComponent(thread)}`)).events) this.#heard(event);
+        for (const event of (await threads.show({ thread })).events) this.#heard(event);
       } catch (found) {
         if (!(found instanceof Problem)) throw found; // it is looked for again
       }

@@ -1,8 +1,8 @@
 /** Asks the operator whether a model server that was found on this computer may answer. */
 
-import { get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { store, stored } from "../../lib/storage.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
@@ -46,7 +46,7 @@ export function localModelOffer(element) {
       ),
     );
   const use = async (offered) => {
-    const worked = await attemptIn(errorPlace, () => post("/models/local", { server: offered.server }));
+    const worked = await attemptIn(errorPlace, () => operations.models.useLocal({ server: offered.server }));
     if (!worked) return;
     draw(null);
     toast(`${called(offered)} answers from now on.`);
@@ -63,7 +63,7 @@ export function localModelOffer(element) {
     if (!daemon.operator || !daemon.awake) draw(null);
     else if (!document.hidden) {
       try {
-        draw(await get("/models/local"));
+        draw(await operations.models.local());
       } catch (found) {
         if (found.code === undefined) throw found; // what stands there stays
       }

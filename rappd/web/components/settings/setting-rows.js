@@ -1,9 +1,9 @@
 /** Every setting of the daemon by name: its value, where that comes from, and a way to change it. */
 
-import { get, post } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
@@ -34,7 +34,7 @@ export function allSettings() {
   const page = { opened: new Set(), drafts: new Map() }; // what outlives a redrawing
   const list = staleList(place, {
     name: "settings",
-    load: async () => (await get("/settings")).settings,
+    load: async () => (await operations.settings.list()).settings,
     draw: (settings) => {
       requestAnimationFrame(show);
       return groups(settings, page, list);
@@ -97,7 +97,7 @@ function row(setting, page, list) {
     h("code", { class: "raw-name" }, setting.choices?.length ? `${setting.name} = ${setting.value}` : setting.name),
   );
   const change = async (value) => {
-    const worked = await attemptIn(errorPlace, () => post("/settings", { name: setting.name, value }));
+    const worked = await attemptIn(errorPlace, () => operations.settings.set({ name: setting.name, value }));
     if (!worked) return false;
     const before = String(setting.value ?? "");
     const actions = setting.secret
@@ -106,7 +106,7 @@ function row(setting, page, list) {
           {
             label: "Undo",
             run: () =>
-              attemptIn(errorPlace, () => post("/settings", { name: setting.name, value: before })).then(
+              attemptIn(errorPlace, () => operations.settings.set({ name: setting.name, value: before })).then(
                 list.refresh,
               ),
           },

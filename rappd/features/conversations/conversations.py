@@ -47,7 +47,7 @@ BEFORE_WANTED = 5
 _EXCERPTS = 3
 
 
-class ConversationOperations:
+class Conversations:
     """``caller`` is the user whose conversations these are. Raises ``ReportableError``."""
 
     def __init__(self, store: Store, caller: str) -> None:

@@ -1,0 +1,1 @@
+"""Conversations: the list beside the chat, what was said in each, titles, and the search."""

@@ -1,0 +1,88 @@
+"""The owner's operations on conversations: list, search, show, rename, take off the list and put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.envelope import is_uuid
+from rappd.dispatch.turns import Turns
+from rappd.errors import UsageProblemError
+from rappd.features.conversations.conversations import Conversations
+from rappd.features.operation import OWNER, operation
+from rappd.store.store import Store
+
+_MOST = 200
+
+
+class ConversationOperations:
+    """``user_guid``: whose they are; without it, those of who talks without one, as the page does."""
+
+    def __init__(self, store: Store, turns: Turns) -> None:
+        self._store, self._turns = store, turns
+
+    @operation("conversations.list", "GET", "/conversations", right=OWNER)
+    async def listing(
+        self, removed: bool = False, limit: int = 50, before: str = "", user_guid: str = ""
+    ) -> dict[str, Any]:
+        """Conversations, the latest first; `?removed=1` those taken off the list, `?before=` the `next` of the page before."""
+        return await self._of(user_guid).latest(
+            removed=removed, limit=_bounded(limit), before=_cursor(before)
+        )
+
+    @operation("conversations.search", "GET", "/conversations/search", right=OWNER)
+    async def search(
+        self, words: str = "", limit: int = 20, below: int | None = None, user_guid: str = ""
+    ) -> dict[str, Any]:
+        """Conversations in which something with all of `?words=` was said, with excerpts; `?below=` looks further back."""
+        return await self._of(user_guid).search(words, limit=_bounded(limit), below=below)
+
+    @operation("conversations.show", "GET", "/conversations/{thread}", right=OWNER)
+    async def show(
+        self, thread: str, limit: int = 50, before: str = "", at: str = "", user_guid: str = ""
+    ) -> dict[str, Any]:
+        """The last turns of a conversation; `?before=` those before a turn, `?at=` those of the course that has a turn."""
+        found = await self._of(user_guid).show(
+            thread, limit=_bounded(limit), before=_turn("before", before), at=_turn("at", at)
+        )
+        for turn in found["turns"]:
+            is_open = turn["state"] == "open"
+            turn["running"] = is_open and self._turns.running(turn["from"], turn["id"]) is not None
+        return found
+
+    @operation("conversations.rename", "POST", "/conversations/{thread}/rename", right=OWNER)
+    async def rename(self, thread: str, title: str, user_guid: str = "") -> dict[str, Any]:
+        """Gives it the title `title`; "" gives back the words that it began with."""
+        return await self._of(user_guid).rename(thread, title)
+
+    @operation("conversations.remove", "POST", "/conversations/{thread}/remove", right=OWNER)
+    async def remove(self, thread: str, user_guid: str = "") -> dict[str, Any]:
+        """Takes it off the list and out of searches. What was said stays in the event log."""
+        return await self._of(user_guid).remove(thread)
+
+    @operation("conversations.restore", "POST", "/conversations/{thread}/restore", right=OWNER)
+    async def restore(self, thread: str, user_guid: str = "") -> dict[str, Any]:
+        """Puts it back into the list."""
+        return await self._of(user_guid).restore(thread)
+
+    def _of(self, user_guid: str) -> Conversations:
+        return Conversations(self._store, user_guid or DEFAULT_USER_GUID)
+
+
+def _bounded(limit: int) -> int:
+    return max(1, min(limit, _MOST))
+
+
+def _turn(name: str, id: str) -> str:
+    if id and not is_uuid(id):
+        raise UsageProblemError(f"{name} must be the id of a turn", do="Send a turn's id, or leave it out.")
+    return id.lower()
+
+
+def _cursor(text: str) -> tuple[int, str] | None:
+    moment, _, id = text.partition(".")
+    if not text:
+        return None
+    if not (moment.isdecimal() and len(moment) < 19 and is_uuid(id)):
+        raise UsageProblemError("before is no place in the list", do="Send the `next` of the answer before.")
+    return int(moment), id

@@ -1,0 +1,1 @@
+"""Rapplications: agents with pages of their own."""

@@ -1,0 +1,1 @@
+"""Settings in force, and the log, for the page."""

@@ -1,0 +1,66 @@
+"""The owner's operations on settings and the log: secrets are told only as set or not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from rappd.daemon.home import Home
+from rappd.daemon.live_settings import LiveSettings
+from rappd.daemon.log import since, without
+from rappd.features.operation import OWNER, Text, operation
+from rappd.settings.load import Value
+from rappd.settings.wording import WORDING
+
+_MOST_LINES = 5000
+
+
+class SettingOperations:
+    """The settings of one home, and its log."""
+
+    def __init__(self, home: Home, live: LiveSettings) -> None:
+        self._home, self._live = home, live
+
+    @operation("settings.list", "GET", "/settings", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """Every setting, its value and where it came from; secrets only as set or not."""
+        return {"settings": [setting_row(value) for value in self._live.current.all()]}
+
+    @operation("settings.set", "POST", "/settings", right=OWNER)
+    async def set(self, name: Text, value: str) -> dict[str, Any]:
+        """Writes one setting down; live ones take effect at once."""
+        await self._live.set(name, value)
+        return {"status": "ok", "setting": setting_row(self._live.current.value(name))}
+
+    @operation("settings.reload", "POST", "/settings/reload", right=OWNER)
+    async def reload(self) -> dict[str, Any]:
+        """Reads the settings files anew."""
+        await self._live.reload()
+        return {"status": "ok"}
+
+    @operation("settings.log", "GET", "/log", right=OWNER)
+    async def log(self, limit: int = 300, after: str = "") -> dict[str, Any]:
+        """The end of the log, or with `after` (the `mark` of an earlier answer) the lines since; without secrets."""
+        secrets = [value.text.strip() for value in self._live.current.all() if value.setting.secret]
+        lines, mark = await asyncio.to_thread(since, self._home.log, after, min(max(limit, 0), _MOST_LINES))
+        return {"lines": await asyncio.to_thread(without, lines, secrets), "mark": mark}
+
+
+def setting_row(value: Value) -> dict[str, Any]:
+    """A setting as pages and `config show --json` have it."""
+    setting = value.setting
+    shown = ("set" if value.text else "") if setting.secret else value.text
+    return {
+        "name": setting.name,
+        "title": WORDING[setting.name].title,
+        "about": WORDING[setting.name].about,
+        "value": shown,
+        "from": value.source,
+        "variable": setting.variable,
+        "kind": setting.kind,
+        "choices": list(setting.choices),
+        "choice_words": dict(WORDING[setting.name].choices),
+        "secret": setting.secret,
+        "live": setting.live,
+        "help": setting.help,
+    }
