@@ -30,6 +30,7 @@ import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.features.features import all_operations
+from rappd.features.operation import Operation
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
@@ -370,6 +371,11 @@ def _plain(path: str) -> str:
     return re.sub(r"\{(\w+):[^}]*\}", r"{\1}", path)
 
 
+def _asked(one: Operation) -> str:
+    """The path that callers fill; "@" begins one that may be a twin's."""
+    return f"{'@' if one.of_tenant else ''}{_plain(one.path)}"
+
+
 def _line(about: str) -> str:
     return " ".join(about.partition("\n\n")[0].split())
 
@@ -395,7 +401,7 @@ def operations_js() -> str:
     parts = []
     for noun, found in groupby(all_operations(), key=lambda one: one.noun):
         rows = [
-            f'  /** {_line(one.about)} */\n  {_camel(one.name)}: asks("{one.method}", "{_plain(one.path)}"),\n'
+            f'  /** {_line(one.about)} */\n  {_camel(one.name)}: asks("{one.method}", "{_asked(one)}"),\n'
             for one in found
         ]
         parts.append(f"export const {noun} = {{\n{''.join(rows)}}};\n")
@@ -404,10 +410,14 @@ def operations_js() -> str:
 
 import {{ ask }} from "./api.js";
 
-/** A function that takes an operation's arguments by name; `options` are those of `ask`. */
+/**
+ * A function that takes an operation's arguments by name; `options` are those of `ask`. A path with "@" is the
+ * brainstem's, or that of the `twin` that is given.
+ */
 const asks = (method, path) => (given = {{}}, options = {{}}) => {{
-  const rest = {{ ...given }};
-  const filled = path.replace(/\\{{(\\w+)\\}}/g, (_, name) => {{
+  const {{ ...rest }} = given;
+  if (!rest.twin) delete rest.twin;
+  const filled = path.replace("@", rest.twin ? "/twins/{{twin}}" : "").replace(/\\{{(\\w+)\\}}/g, (_, name) => {{
     delete rest[name];
     return encodeURIComponent(given[name]);
   }});
@@ -421,7 +431,7 @@ const asks = (method, path) => (given = {{}}, options = {{}}) => {{
 
 def operation_paths() -> str:
     """operation_paths.py: method and path of each operation, for the command line."""
-    rows = [f'    "{one.name}": ("{one.method}", "{_plain(one.path)}"),\n' for one in all_operations()]
+    rows = [f'    "{one.name}": ("{one.method}", "{_asked(one)}"),\n' for one in all_operations()]
     about = '"""Method and path of each operation. Made by docs/make_reference.py from the code."""'
     return f"{about}\n\nOPERATION_PATHS = {{\n{''.join(rows)}}}\n"
 

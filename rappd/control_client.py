@@ -93,6 +93,9 @@ class ControlClient:
         """Asks for an operation by its name, as ``docs/routes.md`` has it; an argument that is None is left out."""
         method, path = OPERATION_PATHS[name]
         rest = {key: value for key, value in given.items() if value is not None}
+        if path.startswith("@"):  # of the brainstem, or of a twin
+            path = f"{'/twins/{twin}' if rest.get('twin') else ''}{path[1:]}"
+            rest = {key: value for key, value in rest.items() if key != "twin" or value}
         for key in re.findall(r"\{(\w+)\}", path):
             path = path.replace(f"{{{key}}}", quote(str(rest.pop(key)), safe="", errors="replace") or "%20")
         if method in ("POST", "PUT"):

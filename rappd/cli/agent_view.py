@@ -31,11 +31,11 @@ _FIX = "fix and save; it reloads by itself"
 _SHARED = "(serves everybody in one process)"
 
 
-def agent_rows(home: ControlClient, base_path: str = "") -> list[dict[str, Any]]:
-    """One row per agent, and one per file that yields none. ``base_path``: the path of a twin, "" for the brainstem."""
+def agent_rows(home: ControlClient, twin: str = "") -> list[dict[str, Any]]:
+    """One row per agent, and one per file that yields none. ``twin``: whose; "" for the brainstem."""
     with progress() as line:
         line("Reading agent files…")
-        return [card for file in home.get(f"{base_path}/agents")["files"] for card in file["cards"]]
+        return [card for file in home.do("agents.list", twin=twin)["files"] for card in file["cards"]]
 
 
 def show_rows(rows: list[dict[str, Any]]) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -79,7 +78,7 @@ def remove(name: str, as_json: bool) -> None:
     here = Home.here()
     home = HomeClient(here)
     file = file_in(host_workspace(here, Settings.load(here)).agents, name) or file_of(agent_rows(home), name)
-    _report(home.delete(f"/agents/{quote(file)}"), as_json)
+    _report(home.do("agents.remove", filename=file), as_json)
 
 
 @agents.command()
@@ -87,7 +86,7 @@ def remove(name: str, as_json: bool) -> None:
 @_JSON
 def undo(token: str, as_json: bool) -> None:
     """Bring a removed file back; TOKEN is the code printed when you removed it."""
-    _report(HomeClient(Home.here()).post("/agents/undo", {"undo": token}), as_json)
+    _report(HomeClient(Home.here()).do("agents.undo", undo=token), as_json)
 
 
 @agents.command()
@@ -100,7 +99,7 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
 
     home = Home.here()
     filename, source = scaffold(name, " ".join(description))
-    found = HomeClient(home).post("/agents/new", {"filename": filename, "source": source})
+    found = HomeClient(home).do("agents.new", filename=filename, source=source)
     found["path"] = str(host_workspace(home, Settings.load(home)).agents / found["file"])
     _report(found, as_json)
     if not as_json:
@@ -134,7 +133,7 @@ def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
     with progress() as line:
         line(f"{name}…")
         try:
-            found = daemon.post("/agents/run", body)
+            found = daemon.do("agents.run", **body)
         except ResponseError as problem:
             if problem.code != "not_found":
                 raise

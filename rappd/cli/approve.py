@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 import click
 
@@ -27,11 +26,6 @@ class _Whose(NamedTuple):
     key: str
     name: str
     workspace: Workspace
-
-    @property
-    def base_path(self) -> str:
-        """The path before ``/agents``."""
-        return f"/twins/{quote(self.key)}" if self.key else ""
 
     @property
     def option(self) -> str:
@@ -58,8 +52,8 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
     whose = _whose(home, twin)
     approving = _approving(home, whose, names)
     done = [
-        HomeClient(home).post(
-            f"{whose.base_path}/agents/approve", {"filename": path, "sha256": held.sha256 if held else ""}
+        HomeClient(home).do(
+            "agents.approve", twin=whose.key, filename=path, sha256=held.sha256 if held else ""
         )
         for path, held in approving
     ]
@@ -87,7 +81,7 @@ def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[
 def _unheld(home: Home, whose: _Whose, name: str) -> str:
     if file := file_in(whose.workspace.agents, name):
         return file
-    return file_of(agent_rows(HomeClient(home), whose.base_path), name)
+    return file_of(agent_rows(HomeClient(home), whose.key), name)
 
 
 def _list(home: Home, twin: str, as_json: bool) -> None:

@@ -74,7 +74,7 @@ def agent_names() -> Iterable[tuple[str, str]]:
     """Agents of a running daemon; while none runs, the files of yours."""
     home = Home.here()
     try:
-        files = ControlClient(home, timeout=_SECONDS).get("/agents")["files"]
+        files = ControlClient(home, timeout=_SECONDS).do("agents.list")["files"]
     except NotRunningError:
         from agents.storage.safe_fs import SafeTree
         from rappd.settings.load import Settings, host_workspace

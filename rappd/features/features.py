@@ -6,6 +6,7 @@ from functools import partial
 
 from rappd.daemon.app import Daemon
 from rappd.daemon.waiting import waiting
+from rappd.features.agents.operations import AgentOperations
 from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
 from rappd.features.conversations.operations import ConversationOperations
@@ -49,6 +50,7 @@ FEATURES: tuple[type, ...] = (
     NoticeOperations,
     ConversationOperations,
     ModelOperations,
+    AgentOperations,
     RappOperations,
     SettingOperations,
     RecordOperations,
@@ -96,6 +98,7 @@ def table_of(daemon: Daemon) -> OperationTable:
             daemon.model_downloads,
             daemon.tenants.layout,
         ),
+        AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
         SettingOperations(daemon.home, daemon.live_settings),
         RecordOperations(daemon.store),

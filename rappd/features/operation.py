@@ -71,6 +71,8 @@ class Operation:
     path: str
     right: Right
     function: Callable[..., Any]
+    of_tenant: bool = False
+    """True for one of the brainstem and of every twin, which is its first argument: ``/agents``, ``/twins/{twin}/agents``."""
 
     @property
     def noun(self) -> str:
@@ -87,7 +89,8 @@ class Operation:
         """The parameters of the method."""
         hints = typing.get_type_hints(self.function, include_extras=True)
         fields: list[Any] = []
-        for one in list(inspect.signature(self.function).parameters.values())[1:]:
+        given = 2 if self.of_tenant else 1  # beside what is sent: the object, and perhaps whose it is
+        for one in list(inspect.signature(self.function).parameters.values())[given:]:
             required = one.default is inspect.Parameter.empty
             fields.append((one.name, hints[one.name], *(() if required else (one.default,))))
         named = "".join(part.title() for part in re.split(r"\W|_", self.name))
@@ -144,11 +147,14 @@ class Operation:
         return UnfitArgumentError(f"{field} must be {word}", do=f'Send {{"{field}": {example}}}.')
 
 
-def operation(name: str, method: Method, path: str, *, right: Right) -> Callable[[_Function], _Function]:
+def operation(
+    name: str, method: Method, path: str, *, right: Right, of_tenant: bool = False
+) -> Callable[[_Function], _Function]:
     """Makes an async method an operation."""
 
     def mark(function: _Function) -> _Function:
-        function.operation = Operation(name, method, path, right, function)  # type: ignore[attr-defined]
+        row = Operation(name, method, path, right, function, of_tenant)
+        function.operation = row  # type: ignore[attr-defined]
         return function
 
     return mark

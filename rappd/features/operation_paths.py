@@ -1,6 +1,17 @@
 """Method and path of each operation. Made by docs/make_reference.py from the code."""
 
 OPERATION_PATHS = {
+    "agents.list": ("GET", "@/agents"),
+    "agents.held": ("GET", "@/agents/held"),
+    "agents.source": ("GET", "@/agents/source/{filename}"),
+    "agents.save": ("PUT", "@/agents/source/{filename}"),
+    "agents.generations": ("GET", "@/agents/generations/{filename}"),
+    "agents.undo": ("POST", "@/agents/undo"),
+    "agents.approve": ("POST", "@/agents/approve"),
+    "agents.refuse": ("POST", "@/agents/refuse"),
+    "agents.new": ("POST", "@/agents/new"),
+    "agents.run": ("POST", "@/agents/run"),
+    "agents.remove": ("DELETE", "@/agents/{filename}"),
     "anchors.show": ("GET", "/anchors"),
     "anchors.ask": ("POST", "/anchors/ask"),
     "anchors.forget": ("POST", "/anchors/forget"),

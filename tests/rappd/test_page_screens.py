@@ -104,7 +104,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         assert desk.post("/chat", {"user_input": text, "session_id": "rain"}, control=True).status == 200
     assert desk.cli("egg", "pack", "Rose").returncode == 0
     desk.owner("POST", "/sessions", {})
-    desk.owner("POST", "/sessions/current/say", {"text": "who waters the roses?", "wait": 10})
+    desk.owner("POST", "/sessions/current/say", {"text": "who waters the roses?", "wait": True})
     pi.stop()
     desk.misses("pi")
     desk.call("pi", text="read the rain gauge", wait=0)

@@ -103,7 +103,9 @@ def chat(name: str, **given: Any) -> None:
     path = f"/twins/{quote(twin['key'])}"
 
     def agents() -> list[str]:
-        cards = [card for file in daemon.get(f"{path}/agents")["files"] for card in file["cards"]]
+        cards = [
+            card for file in daemon.do("agents.list", twin=twin["key"])["files"] for card in file["cards"]
+        ]
         return sorted(card["name"] for card in cards if card["name"] and not card["shadowed_by"])
 
     partner = ChatTarget(twin["name"], path, f"rappd twins chat {typed}", agents)

@@ -33,7 +33,7 @@ from rappd.http.loopback import (
     voice_routes,
     well_known,
 )
-from rappd.http.loopback.operation_routes import routes_of
+from rappd.http.loopback.operation_routes import routes_of, routes_of_twins
 from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
 from rappd.tenants.tenant import Tenant
 
@@ -67,7 +67,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
         tables.append(http_tools)
     for module in tables:
         app.add_routes(module.routes)
-    app.add_routes(routes_of(table))
+    app.add_routes([*routes_of(table), *routes_of_twins(table)])
     app.add_routes(chat_models.conversation_routes)
     app.add_routes(
         under_twins(chat.routes, chat_models.conversation_routes, agent_files.routes, memories.routes)
@@ -81,7 +81,7 @@ def build_for_twin(daemon: Daemon, tenant: Tenant, port: int, table: OperationTa
     app = _empty(daemon, tenant, AllowedHosts(lambda: hosts))
     for module in (chat, health, agent_files, login, voice_routes, services):
         app.add_routes(module.routes)
-    app.add_routes(routes_of(table, below="/models"))
+    app.add_routes([*routes_of(table, below="/models"), *routes_of(table, below="/agents")])
     app.add_routes(chat_models.conversation_routes)
     return app
 

@@ -136,7 +136,10 @@ def _components(app: web.Application) -> dict[str, Any]:
 
 def _describe_row(row: Operation, described: dict[str, Any]) -> None:
     """Adds what the table says of an operation: its name, its arguments and its answer."""
-    described["operationId"] = row.name.replace(".", "_")
+    of_twin = (
+        "_of_twin" if row.of_tenant and described.get("parameters", [{}])[0].get("name") == "twin" else ""
+    )
+    described["operationId"] = row.name.replace(".", "_") + of_twin
     schema, known = msgspec.json.schema_components([row.arguments, row.result], ref_template=_REF)
     described["responses"]["200"]["content"]["application/json"] = {"schema": schema[1]}
     own = known[schema[0]["$ref"].rpartition("/")[2]]

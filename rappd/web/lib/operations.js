@@ -2,16 +2,45 @@
 
 import { ask } from "./api.js";
 
-/** A function that takes an operation's arguments by name; `options` are those of `ask`. */
+/**
+ * A function that takes an operation's arguments by name; `options` are those of `ask`. A path with "@" is the
+ * brainstem's, or that of the `twin` that is given.
+ */
 const asks = (method, path) => (given = {}, options = {}) => {
-  const rest = { ...given };
-  const filled = path.replace(/\{(\w+)\}/g, (_, name) => {
+  const { ...rest } = given;
+  if (!rest.twin) delete rest.twin;
+  const filled = path.replace("@", rest.twin ? "/twins/{twin}" : "").replace(/\{(\w+)\}/g, (_, name) => {
     delete rest[name];
     return encodeURIComponent(given[name]);
   });
   if (method === "POST" || method === "PUT") return ask(filled, { ...options, method, json: rest });
   const query = new URLSearchParams(rest).toString();
   return ask(query ? `${filled}?${query}` : filled, { ...options, method });
+};
+
+export const agents = {
+  /** Agent files and the agents they hold; `cards` tells what a screen needs about each. */
+  list: asks("GET", "@/agents"),
+  /** Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`. */
+  held: asks("GET", "@/agents/held"),
+  /** An agent file's text; `fault` what is wrong with it, `read_only` why it cannot be edited. */
+  source: asks("GET", "@/agents/source/{filename}"),
+  /** Saves an edited file: `source`, and `base`, the SHA-256 of what was read, else 409. With `keep` faulty text, too; it does not run. */
+  save: asks("PUT", "@/agents/source/{filename}"),
+  /** Earlier versions of an agent file, oldest first; with `generation`, the text of that one as `source`. */
+  generations: asks("GET", "@/agents/generations/{filename}"),
+  /** Brings a removed file back. */
+  undo: asks("POST", "@/agents/undo"),
+  /** Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others. */
+  approve: asks("POST", "@/agents/approve"),
+  /** Takes a quarantined file out of its place; the answer's `undo` brings it back, quarantined as before. */
+  refuse: asks("POST", "@/agents/refuse"),
+  /** Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in. */
+  new: asks("POST", "@/agents/new"),
+  /** Runs one agent with given arguments, as a recorded call. */
+  run: asks("POST", "@/agents/run"),
+  /** Takes an agent file out of service; the answer's `undo` brings it back. */
+  remove: asks("DELETE", "@/agents/{filename}"),
 };
 
 export const anchors = {

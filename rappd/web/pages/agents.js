@@ -1,6 +1,5 @@
 /** Agents: the owner's own and those that came with rappd; one of them in the editor; and what is remembered. */
 
-import { get } from "../lib/api.js";
 import { agentDetail } from "../components/agents/agent-detail.js";
 import { agentLists, allCards, isReady } from "../components/agents/agent-lists.js";
 import { staleList } from "../components/ui/stale-list.js";
@@ -52,7 +51,7 @@ export function mount(main, { tryIt }) {
   const list = staleList(place, {
     name: "agents",
     load: async () => {
-      const [agents, rapps] = await Promise.all([get("/agents"), operations.rapps.list().catch(noRapps)]);
+      const [agents, rapps] = await Promise.all([operations.agents.list(), operations.rapps.list().catch(noRapps)]);
       const held = await quarantinedFiles(agents.files);
       const drafts = daemon.operator ? allDrafts().map(({ key, file }) => ({ key, file })) : [];
       return { files: agents.files, rapps: rapps.rapps ?? [], held, drafts };

@@ -1,11 +1,12 @@
 /** One agent: its name, one sentence, where it came from, and what can be done with it. */
 
-import { download, remove } from "../../lib/api.js";
+import { download } from "../../lib/api.js";
 import { openHere } from "../cartridges/cartridge-opening.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { firstSentence } from "../../lib/format.js";
 import { agentsChanged, undo } from "./agent-import.js";
+import * as operations from "../../lib/operations.js";
 import { editPath } from "../../lib/router.js";
 import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
@@ -63,7 +64,7 @@ export function origin(file, card) {
 
 /** Removes the agent's file; for ten seconds that can be undone. */
 export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
-  const answer = await remove(`${routesOf(key)}/agents/${encodeURIComponent(file.filename)}`);
+  const answer = await operations.agents.remove({ twin: key, filename: file.filename });
   const names = file.agents.length ? file.agents.join(" and ") : file.filename;
   agentsChanged.dispatchEvent(new Event("change"));
   toast(`${names} removed.`, {

@@ -1,11 +1,11 @@
 /** Everything about one agent: the full description, what it takes, its source. */
 
-import { get } from "../../lib/api.js";
 import { origin } from "./agent-card.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
+import * as operations from "../../lib/operations.js";
 import { editPath } from "../../lib/router.js";
 import { runForm } from "./run-form.js";
 import { listing } from "./source-dialog.js";
@@ -15,7 +15,7 @@ export function agentDetail(file, card) {
   const errorPlace = h("div", {});
   const read = () =>
     attemptIn(errorPlace, async () => {
-      const { source } = await get(`/agents/source/${encodeURIComponent(file.filename)}`);
+      const { source } = await operations.agents.source({ filename: file.filename });
       openDialog({
         title: file.filename,
         wide: true,

@@ -1,10 +1,11 @@
 /** Imports agent files that were dropped or chosen, one by one. */
 
-import { Problem, ask, post } from "../../lib/api.js";
+import { Problem, ask } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
 import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
+import * as operations from "../../lib/operations.js";
 import { editPath } from "../../lib/router.js";
 import { failedFiles } from "./failed-files.js";
 import { routesOf } from "../twins/twins-state.js";
@@ -59,7 +60,7 @@ export async function importFiles(files, tryIt, key = "") {
 /** Undoes what a token stands for; a failure stays on the page. */
 export async function undo(token, file, key = "") {
   try {
-    await post(`${routesOf(key)}/agents/undo`, { undo: token });
+    await operations.agents.undo({ twin: key, undo: token });
     announce("Undone.");
   } catch (found) {
     if (!(found instanceof Problem)) throw found;

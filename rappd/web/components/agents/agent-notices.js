@@ -1,7 +1,7 @@
 /** Notices of agents that were loaded or failed to load, and of failures that the daemon reports later. */
 
-import { get } from "../../lib/api.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import * as operations from "../../lib/operations.js";
 import { toast } from "../ui/toast.js";
 import { agentsChanged } from "./agent-import.js";
 import { failedFiles } from "./failed-files.js";
@@ -27,7 +27,7 @@ async function loaded({ message, try: example }, tryIt) {
   toast(message, { actions: example ? [{ label: "Try", run: () => tryIt(example) }] : [] });
   if (!failedFiles.list.length) return;
   try {
-    failedFiles.mended(message, (await get("/agents")).files);
+    failedFiles.mended(message, (await operations.agents.list()).files);
   } catch (found) {
     if (found.code === undefined) throw found; // the failure stays until it is dismissed
   }

@@ -1,11 +1,10 @@
 /** A new agent: a name and a sentence become a file that runs, opened in the editor. */
 
-import { post } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 import { field, formDialog } from "../ui/form-dialog.js";
-import { routesOf } from "../twins/twins-state.js";
 import { agentsChanged } from "./agent-import.js";
 
 /** The button, for the brainstem or the twin `key`. */
@@ -32,7 +31,8 @@ export function openNewAgent(key) {
     ),
     fields: [name, description],
     run: async () => {
-      made = await post(`${routesOf(key)}/agents/new`, {
+      made = await operations.agents.new({
+        twin: key,
         name: name.input.value,
         description: description.input.value,
       });

@@ -1,16 +1,16 @@
 /** Quarantined files without an agent, and so without a card of their own: services, senses, a `.env`. */
 
-import { get, Problem } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { openSource } from "./source-dialog.js";
-import { routesOf } from "../twins/twins-state.js";
 
 /** The quarantined files of the brainstem, or of the twin `key`, that `files` does not list. */
 export async function quarantinedFiles(files, key = "") {
   if (!daemon.operator) return [];
   try {
-    const { held = [] } = await get(`${routesOf(key)}/agents/held`);
+    const { held = [] } = await operations.agents.held({ twin: key });
     const listed = new Set(files.map(({ filename }) => `agents/${filename}`));
     return held.filter(({ path }) => !listed.has(path));
   } catch (found) {

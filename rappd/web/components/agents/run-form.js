@@ -1,11 +1,10 @@
 /** A form made of an agent's parameters, to run it by itself. */
 
-import { post } from "../../lib/api.js";
 import { duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { field } from "../ui/form-dialog.js";
 import { attemptIn } from "../ui/problem.js";
-import { routesOf } from "../twins/twins-state.js";
 
 const LONG = /text|content|message|body|source|code|html|markdown|prompt|description|note/i;
 
@@ -35,7 +34,7 @@ export function runForm(card, key = "") {
     let ran = null;
     await attemptIn(errorPlace, async () => {
       const args = Object.fromEntries(inputs.flatMap((one) => one.value()));
-      ran = (await post(`${routesOf(key)}/agents/run`, { agent: card.name, args })) ?? null;
+      ran = (await operations.agents.run({ twin: key, agent: card.name, args })) ?? null;
     });
     button.disabled = false;
     fill(outcome, ran && result(ran));

@@ -1,13 +1,12 @@
 /** The source of a file that does not run, and the decision where it waits for approval (`card.held`). */
 
-import { get, post } from "../../lib/api.js";
 import { h, withCode } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { agentsChanged } from "./agent-import.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
 import { failedFiles } from "./failed-files.js";
-import { routesOf } from "../twins/twins-state.js";
 
 const ENV = "This file is kept, not used. Once approved, every agent here gets its variables.";
 const CODE = "This file is kept, not run. Once approved it runs whenever it is asked.";
@@ -15,7 +14,7 @@ const CODE = "This file is kept, not run. Once approved it runs whenever it is a
 /** Fetches the source and opens the dialog; failures to fetch go into `errorPlace`, on the card. */
 export function openSource(file, card, errorPlace, key = "") {
   return attemptIn(errorPlace, async () => {
-    const { source, sha256 } = await get(`${routesOf(key)}/agents/source/${encodeURIComponent(file.filename)}`);
+    const { source, sha256 } = await operations.agents.source({ twin: key, filename: file.filename });
     openDialog({
       title: file.filename,
       wide: true,
@@ -31,7 +30,7 @@ function content(file, card, source, close, key) {
     approve.disabled = true;
     let answer = {};
     const done = await attemptIn(errorPlace, async () => {
-      answer = await post(`${routesOf(key)}/agents/approve`, { filename: file.filename, sha256: file.sha256 });
+      answer = await operations.agents.approve({ twin: key, filename: file.filename, sha256: file.sha256 });
     });
     approve.disabled = false;
     if (!done) return;

@@ -1,10 +1,10 @@
 /** Chat view: the chat target, the turns, and the message box. */
 
-import { get } from "../../lib/api.js";
 import { composer } from "./composer.js";
 import { conversationWith } from "./conversation.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { autoscroll } from "../../lib/autoscroll.js";
 import { agentsChanged } from "../agents/agent-import.js";
@@ -14,7 +14,7 @@ import { failedFilesView } from "../agents/failed-files.js";
 import { modelPicker } from "../models/model-picker.js";
 import { sessionBanner } from "../sessions/session-banner.js";
 import { send } from "./turn-request.js";
-import { routesOf, twins } from "../twins/twins-state.js";
+import { twins } from "../twins/twins-state.js";
 
 /** Sentences that work in any home, with a model or without. */
 const ALWAYS = ["what can you do?", "what day is it in 10 days?", "remember that my car is red"];
@@ -77,7 +77,7 @@ export function chatView(main, key) {
   };
   const learn = async () => {
     try {
-      tries = examples((await get(`${routesOf(key)}/agents`)).files ?? []);
+      tries = examples((await operations.agents.list({ twin: key })).files ?? []);
     } catch (found) {
       if (found.code === undefined) throw found; // the three that always work stay
     }

@@ -1,14 +1,14 @@
 /** One agent file in the editor: its text, saving, testing, running, and its earlier versions. */
 
-import { Problem, ask, get } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
+import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { failedFiles } from "../agents/failed-files.js";
 import { operatorNotice } from "../layout/operator-notice.js";
-import { routesOf } from "../twins/twins-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { codeEditor } from "./code-editor.js";
@@ -31,7 +31,7 @@ export function agentEditor(place, file, key = "") {
 class AgentEditorView {
   #file;
   #key;
-  #path;
+  #which; // the file, as operations take it
   #base = ""; // SHA-256 of what is on the disk, as far as known; "" for nothing
   #saved = ""; // that text, as the editor gives it back
   #readOnly = "";
@@ -49,7 +49,7 @@ class AgentEditorView {
 
   constructor(place, file, key) {
     [this.#place, this.#file, this.#key] = [place, file, key];
-    this.#path = `${routesOf(key)}/agents/source/${encodeURIComponent(file)}`;
+    this.#which = { twin: key, filename: file };
     this.#draw();
   }
 
@@ -59,7 +59,7 @@ class AgentEditorView {
     let found = null;
     let problem = null;
     try {
-      found = await get(this.#path);
+      found = await operations.agents.source(this.#which);
     } catch (failure) {
       if (!(failure instanceof Problem)) throw failure;
       problem = failure;
@@ -129,7 +129,7 @@ class AgentEditorView {
 
   #sayReadOnly(found) {
     const copy = async () => {
-      const made = await ask(this.#path, { method: "PUT", json: { source: found.source, base: "" } });
+      const made = await operations.agents.save({ ...this.#which, source: found.source, base: "" });
       agentsChanged.dispatchEvent(new Event("change"));
       toast(`${made.file} is yours to change.`);
       this.#code.close();
@@ -224,7 +224,7 @@ class AgentEditorView {
     this.#saving = true;
     this.#tellState("Saving…");
     try {
-      const answer = await ask(this.#path, { method: "PUT", json: { source, base: this.#base, keep } });
+      const answer = await operations.agents.save({ ...this.#which, source, base: this.#base, keep });
       this.#base = answer.sha256;
       this.#saved = source;
       this.#keep();
@@ -298,7 +298,7 @@ class AgentEditorView {
     if (this.#saving || this.#closed || !daemon.awake) return;
     let found = null;
     try {
-      found = await get(this.#path);
+      found = await operations.agents.source(this.#which);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       return; // saving says what is wrong
@@ -326,7 +326,7 @@ class AgentEditorView {
     fill(this.#outcome, errorPlace);
     await attemptIn(errorPlace, () =>
       openVersions({
-        routes: routesOf(this.#key),
+        twin: this.#key,
         file: this.#file,
         readOnly: Boolean(this.#readOnly),
         present: () => this.#code.text(),

@@ -1,7 +1,8 @@
 /** Trying an agent file out: the contract tests over a text, and the forms that run its agents. */
 
-import { get, post } from "../../lib/api.js";
+import { post } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { runForm } from "../agents/run-form.js";
 import { routesOf } from "../twins/twins-state.js";
 import { attemptIn } from "../ui/problem.js";
@@ -27,7 +28,7 @@ export async function showRun(place, { key, file }) {
   const errorPlace = h("div", {});
   let cards = [];
   await attemptIn(errorPlace, async () => {
-    const { files } = await get(`${routesOf(key)}/agents`);
+    const { files } = await operations.agents.list({ twin: key });
     cards = files.filter(({ filename }) => filename === file).flatMap((one) => one.cards);
   });
   const forms = cards

@@ -1,9 +1,9 @@
 /** Earlier versions of an agent file: seen beside the present text, and taken into the editor. */
 
-import { get } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { clock, onDay } from "../../lib/format.js";
 import { lineDiff } from "../../lib/line-diff.js";
+import * as operations from "../../lib/operations.js";
 import { openDialog } from "../ui/dialog.js";
 import { sides } from "../ui/diff-view.js";
 import { attemptIn } from "../ui/problem.js";
@@ -11,9 +11,9 @@ import { attemptIn } from "../ui/problem.js";
 const REASONS = { edited: "before a change here", imported: "before a file replaced it", new: "at first" };
 
 /** Opens the list of versions of `file`; `present()` is the text in the editor, `take(text)` puts another there. */
-export async function openVersions({ routes, file, readOnly, present, take }) {
-  const path = `${routes}/agents/generations/${encodeURIComponent(file)}`;
-  const { generations } = await get(path);
+export async function openVersions({ twin, file, readOnly, present, take }) {
+  const which = { twin, filename: file };
+  const { generations } = await operations.agents.generations(which);
   openDialog({
     title: `Earlier versions of ${file}`,
     wide: true,
@@ -22,7 +22,7 @@ export async function openVersions({ routes, file, readOnly, present, take }) {
       const shown = h("div", {});
       const look = (number) => async () => {
         await attemptIn(errorPlace, async () => {
-          const { source } = await get(`${path}?generation=${number}`);
+          const { source } = await operations.agents.generations({ ...which, generation: number });
           shown.replaceChildren(...comparison(number, source, close));
           shown.querySelector("button, [tabindex]")?.focus();
         });

@@ -1,6 +1,5 @@
 /** One peer by itself: asking it, its agents, what it may do here, and ending the trust. */
 
-import { get } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { firstSentence, onDay } from "../../lib/format.js";
 import { daemon } from "../../lib/daemon-state.js";
@@ -21,7 +20,7 @@ import { machines } from "../machines/machines-state.js";
 import { askPeer } from "./peer-ask.js";
 import { peerScopes } from "./peer-scopes.js";
 import { attemptIn } from "../ui/problem.js";
-import { peers } from "../../lib/operations.js";
+import { agents, peers } from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 
@@ -65,7 +64,7 @@ export function peerPage(place, fingerprint) {
   const list = staleList(body, {
     name: `peer ${fingerprint}`,
     load: async () => {
-      const [{ peer }, { files = [] }] = await Promise.all([peers.show({ peer: fingerprint }), get("/agents")]);
+      const [{ peer }, { files = [] }] = await Promise.all([peers.show({ peer: fingerprint }), agents.list()]);
       known = peer;
       drawHead();
       const {

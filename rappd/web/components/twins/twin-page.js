@@ -1,6 +1,5 @@
 /** One twin by itself: its soul, its agents, where it comes from, and what can be done with it. */
 
-import { get } from "../../lib/api.js";
 import { agentCard } from "../agents/agent-card.js";
 import { staleList } from "../ui/stale-list.js";
 import { count, onDay } from "../../lib/format.js";
@@ -18,11 +17,10 @@ import { bringBack } from "./archived-twins.js";
 import { openSoul } from "./soul-dialog.js";
 import { twinActions } from "./twin-card.js";
 import { facts, state } from "./labels.js";
-import { routesOf, twins } from "./twins-state.js";
+import { twins } from "./twins-state.js";
 
 /** Fills `place` with the twin `key`; `close()` when done. */
 export function twinPage(place, key, tryIt) {
-  const path = routesOf(key);
   const head = h("div", { class: "twin-head" });
   const errorPlace = h("div", {});
   const egg = eggLine(key);
@@ -50,7 +48,7 @@ export function twinPage(place, key, tryIt) {
       ]);
       drawLife(twin); // it changes as time goes, the rest does not
       delete twin.buddy;
-      const files = twin.state === "archived" ? [] : ((await get(`${path}/agents`)).files ?? []);
+      const files = twin.state === "archived" ? [] : ((await operations.agents.list({ twin: key })).files ?? []);
       const held = twin.state === "archived" ? [] : await quarantinedFiles(files, key);
       return { twin, kin, files, held };
     },

@@ -1,12 +1,11 @@
 /** The answers to each kind of matter that waits: the dialogs and requests that exist for it elsewhere, from one place. */
 
-import { post, remove } from "../../lib/api.js";
+import { remove } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
-import { pairings } from "../../lib/operations.js";
+import { agents, pairings } from "../../lib/operations.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { routesOf } from "../twins/twins-state.js";
 import { formDialog } from "../ui/form-dialog.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
@@ -87,10 +86,10 @@ async function readWorkflow({ path, twin }, problem) {
 }
 
 async function refuse(row) {
-  const routes = routesOf(row.twin);
-  const { message, undo } = await post(`${routes}/agents/refuse`, { filename: row.path });
+  const { twin } = row;
+  const { message, undo } = await agents.refuse({ twin, filename: row.path });
   const back = async () => {
-    await post(`${routes}/agents/undo`, { undo });
+    await agents.undo({ twin, undo });
     changed();
   };
   changed();

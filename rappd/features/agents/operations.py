@@ -1,0 +1,113 @@
+"""Operations on agents of the brainstem, or of a ``twin``: list, read, edit, approve, run and remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agents.contract.scaffold import scaffold
+from agents.storage.safe_fs import in_file_pool
+from rappd.daemon.rate_limit import RateLimit
+from rappd.features.operation import ANYBODY, OWNER, MissingArgumentError, Text, operation
+from rappd.tenants.agent_summary import listing
+from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant_config import LIBRARY
+
+
+class AgentOperations:
+    """``filename``: an agent file's path below its folder; often an agent's name will do."""
+
+    def __init__(
+        self, ssh_keys: Callable[[], bool], imports: RateLimit, approved: Callable[[], None]
+    ) -> None:
+        """``ssh_keys``: whether agents reach keys of SSH; looks at the disk. ``approved`` is told that something was."""
+        self._ssh_keys, self._imports, self._approved = ssh_keys, imports, approved
+
+    @operation("agents.list", "GET", "/agents", right=ANYBODY, of_tenant=True)
+    async def listing(self, tenant: Tenant) -> dict[str, Any]:
+        """Agent files and the agents they hold; `cards` tells what a screen needs about each.
+
+        `ssh_keys` at a card: this agent, which did not come with rappd, can use your SSH keys.
+        """
+        ssh_keys = await in_file_pool(self._ssh_keys)
+        files: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in listing(tenant.registry):
+            file = files.setdefault(
+                (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
+            )
+            if row["name"]:
+                file["agents"].append(row["name"])
+            file["cards"].append({**row, "ssh_keys": ssh_keys and row["origin"] != LIBRARY})
+        return {"files": list(files.values())}
+
+    @operation("agents.held", "GET", "/agents/held", right=OWNER, of_tenant=True)
+    async def held(self, tenant: Tenant) -> dict[str, Any]:
+        """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
+        return {"held": await tenant.admin.held()}
+
+    @operation("agents.source", "GET", "/agents/source/{filename:.+}", right=OWNER, of_tenant=True)
+    async def source(self, tenant: Tenant, filename: str) -> dict[str, Any]:
+        """An agent file's text; `fault` what is wrong with it, `read_only` why it cannot be edited."""
+        return await tenant.admin.source(filename, with_values=True)
+
+    @operation("agents.save", "PUT", "/agents/source/{filename:.+}", right=OWNER, of_tenant=True)
+    async def save(
+        self, tenant: Tenant, filename: str, source: Text, base: str = "", keep: bool = False
+    ) -> dict[str, Any]:
+        """Saves an edited file: `source`, and `base`, the SHA-256 of what was read, else 409. With `keep` faulty text, too; it does not run."""
+        self._imports.take()
+        return await tenant.admin.editor.save(filename, source.encode(), base=base, keep_faulty=keep)
+
+    @operation("agents.generations", "GET", "/agents/generations/{filename:.+}", right=OWNER, of_tenant=True)
+    async def generations(
+        self, tenant: Tenant, filename: str, generation: int | None = None
+    ) -> dict[str, Any]:
+        """Earlier versions of an agent file, oldest first; with `generation`, the text of that one as `source`."""
+        editor = tenant.admin.editor
+        if generation is not None:
+            source = await editor.generation(filename, generation)
+            return {"generation": generation, "source": source}
+        return {"generations": await editor.generations(filename)}
+
+    @operation("agents.undo", "POST", "/agents/undo", right=OWNER, of_tenant=True)
+    async def undo(self, tenant: Tenant, undo: Text) -> dict[str, Any]:
+        """Brings a removed file back."""
+        return await tenant.admin.undo(undo)
+
+    @operation("agents.approve", "POST", "/agents/approve", right=OWNER, of_tenant=True)
+    async def approve(self, tenant: Tenant, filename: Text, sha256: str = "") -> dict[str, Any]:
+        """Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others."""
+        done = await tenant.admin.approve(filename, sha256)
+        self._approved()
+        return done
+
+    @operation("agents.refuse", "POST", "/agents/refuse", right=OWNER, of_tenant=True)
+    async def refuse(self, tenant: Tenant, filename: Text) -> dict[str, Any]:
+        """Takes a quarantined file out of its place; the answer's `undo` brings it back, quarantined as before."""
+        return await tenant.admin.refuse(filename)
+
+    @operation("agents.new", "POST", "/agents/new", right=OWNER, of_tenant=True)
+    async def new(
+        self, tenant: Tenant, name: str = "", description: str = "", filename: str = "", source: str = ""
+    ) -> dict[str, Any]:
+        """Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in."""
+        if name:
+            filename, source = scaffold(name, description)
+        if not (filename and source):
+            raise MissingArgumentError(
+                f"{'source' if filename else 'filename'} is required", do='Send {"name": "…"}.'
+            )
+        write: Awaitable[dict[str, Any]] = tenant.admin.write(
+            filename, source.encode(), reason="new", replace=False, by_operator=True
+        )
+        return await write
+
+    @operation("agents.run", "POST", "/agents/run", right=OWNER, of_tenant=True)
+    async def run(self, tenant: Tenant, agent: Text, args: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Runs one agent with given arguments, as a recorded call."""
+        return await tenant.run_agent(agent, args or {})
+
+    @operation("agents.remove", "DELETE", "/agents/{filename:.+}", right=OWNER, of_tenant=True)
+    async def remove(self, tenant: Tenant, filename: str) -> dict[str, Any]:
+        """Takes an agent file out of service; the answer's `undo` brings it back."""
+        return await tenant.admin.remove(filename)
