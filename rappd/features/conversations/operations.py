@@ -35,6 +35,8 @@ class ConversationOperations:
         self, words: str = "", limit: int = 20, below: int | None = None, user_guid: str = ""
     ) -> dict[str, Any]:
         """Conversations in which something with all of `?words=` was said, with excerpts; `?below=` looks further back."""
+        if below is not None and below < 0:
+            raise UsageProblemError("below must be a number", do="Send the `next` of the answer before.")
         return await self._of(user_guid).search(words, limit=_bounded(limit), below=below)
 
     @operation("conversations.show", "GET", "/conversations/{thread}", right=OWNER)
