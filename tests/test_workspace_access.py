@@ -160,7 +160,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "reads or writes a file that the operator named": (
         "agents/rapps/rapplication.py",  # a zip
-        "rappd/cli/agents.py",
+        "rappd/features/agents/cli.py",
         "rappd/cli/backup.py",
         "rappd/cli/egg_merge.py",
         "rappd/cli/pictures.py",

@@ -145,7 +145,9 @@ def test_peer_asleep_is_asked_three_times_and_the_rest_is_taken(neighborhood: Ne
 def test_second_snapshot_at_once_is_refused(neighborhood: Neighborhood) -> None:
     host = neighborhood.hosts[0]
     host.slow_down(4)
-    (host.home / f"twins/{KEY}/large.bin").write_bytes(os.urandom(6_000_000))  # longer than a command needs to begin
+    (host.home / f"twins/{KEY}/large.bin").write_bytes(
+        os.urandom(6_000_000)
+    )  # longer than a command needs to begin
     first = neighborhood.desk.start(
         neighborhood.command("snapshot", "--json"),
         environment=neighborhood.environment,

@@ -9,13 +9,13 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.models_connect import connect, no_such_model
-from rappd.cli.models_download import download
 from rappd.cli.names import twin_names
 from rappd.cli.start_screen import local_models, thinking
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.models.connect_cli import connect, no_such_model
+from rappd.features.models.download_cli import download
 from rappd.features.twins.client import in_path
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -9,17 +9,6 @@ from typing import Any
 
 import click
 
-from rappd.cli.agent_view import (
-    agent_rows,
-    failed,
-    file_in,
-    file_of,
-    no_agent,
-    run_tests,
-    show_rows,
-    show_tests,
-)
-from rappd.cli.approve import approve
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import (
     arrow,
@@ -38,6 +27,17 @@ from rappd.cli.progress import progress
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.agents.approve_cli import approve
+from rappd.features.agents.text import (
+    agent_rows,
+    failed,
+    file_in,
+    file_of,
+    no_agent,
+    run_tests,
+    show_rows,
+    show_tests,
+)
 from rappd.settings.load import Settings, host_workspace
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rappd.cli.agent_view import agent_rows, file_in, file_of
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
+from rappd.features.agents.text import agent_rows, file_in, file_of
 
 if TYPE_CHECKING:
     from rappd.tenants.quarantine import QuarantinedFile
