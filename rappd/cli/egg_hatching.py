@@ -153,7 +153,7 @@ def hatchings(as_json: bool) -> None:
 def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
     """Undo a HATCHING: what it replaced comes back, what it brought goes."""
     home = HomeClient(Home.here(), timeout=3600)
-    found = home.post("/eggs/rollback", {"receipt": hatching, "even_if_changed": even_if_changed})
+    found = home.do("eggs.rollback", receipt=hatching, even_if_changed=even_if_changed)
     if as_json:
         print_json(found)
         return

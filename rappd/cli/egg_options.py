@@ -61,7 +61,7 @@ def _arrived(start: str) -> Path | None:
     from rappd.control_client import ControlClient
 
     try:
-        rows = ControlClient(Home.here()).get("/eggs/arrived")["arrived"]
+        rows = ControlClient(Home.here()).do("eggs.arrived")["arrived"]
     except ReportableError:
         return None
     found = [Path(row["path"]) for row in rows if row["id"].startswith(start)]

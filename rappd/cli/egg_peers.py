@@ -56,7 +56,7 @@ def send_egg(file: Path, peer: str, *, as_json: bool) -> None:
     with progress() as line:
         line(f"Sending {file.name} to {peer}…")
         body = {"path": str(file.absolute()), "peer": peer}
-        found = ControlClient(Home.here(), timeout=_SECONDS).post("/eggs/send", body)
+        found = ControlClient(Home.here(), timeout=_SECONDS).do("eggs.send", **body)
     if as_json:
         print_json(found)
         return
@@ -82,13 +82,13 @@ def arrived(discard: str, as_json: bool) -> None:
     """Eggs that other machines sent and nobody hatched yet."""
     daemon = ControlClient(Home.here())
     if discard:
-        found = daemon.delete(f"/eggs/arrived/{discard}")
+        found = daemon.do("eggs.throw_away", id=discard)
         if as_json:
             print_json(found)
         else:
             print_out(f"{status_mark('good')} {strip_control(found['discarded']['name'])} is gone.")
         return
-    found = daemon.get("/eggs/arrived")
+    found = daemon.do("eggs.arrived")
     if as_json:
         print_json(found)
         return

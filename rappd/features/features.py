@@ -11,6 +11,7 @@ from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
+from rappd.features.eggs.operations import OwnersEggs
 from rappd.features.fleet.operations import FleetOperations
 from rappd.features.models.operations import ModelOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
@@ -55,6 +56,7 @@ FEATURES: tuple[type, ...] = (
     SettingOperations,
     RecordOperations,
     DaemonSnapshots,
+    OwnersEggs,
 )
 
 
@@ -103,4 +105,5 @@ def table_of(daemon: Daemon) -> OperationTable:
         SettingOperations(daemon.home, daemon.live_settings),
         RecordOperations(daemon.store),
         daemon.snapshots,
+        OwnersEggs(daemon.eggs, daemon.egg_transfer, daemon.tenants.layout),
     )

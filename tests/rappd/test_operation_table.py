@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from fixtures.running_daemon import RunningDaemon
+from fixtures.running_daemon import REPO, RunningDaemon
 
 from envelopes.errors import ReportableError
 from rappd.features.features import all_operations
@@ -109,3 +109,11 @@ def test_names_of_operations_are_used_as_they_are(make_daemon: Callable[..., Run
     assert json.loads(home.cli("outbox", "list", "--json").stdout) == {"outbox": []}
     lost = home.cli("peers", "show", "some/where?else")
     assert (lost.returncode, lost.stderr.splitlines()[0]) == (4, '✗ No peer "some/where?else"')
+
+
+def test_routes_by_hand_become_fewer() -> None:
+    """Those left stream, take or give files, or speak for programs; a new one is an operation, or says here why not."""
+    by_hand = sum(
+        path.read_text().count("\n@operator_only\n") for path in (REPO / "rappd" / "http").rglob("*.py")
+    )
+    assert by_hand <= 36

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import re
 import secrets
 import time
 from pathlib import Path
@@ -15,9 +14,9 @@ from urllib.parse import quote
 from aiohttp import web
 
 from envelopes.events import Emit
-from rappd.daemon.app import Daemon
 from rappd.daemon.request_signatures import Signature
 from rappd.errors import NotFoundError
+from rappd.features.eggs.operations import which_egg
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import long_operations
 from rappd.http.loopback.long_operations import answering, progress_to
@@ -27,16 +26,13 @@ from rappd.http.request_body import InvalidBodyError, json_object, text_field
 from rappd.http.responses import ok
 from rappd.operations.daemon_eggs import whole_path
 from rappd.operations.egg_packing import PackRequest
-from rappd.operations.packed_eggs import packed_eggs
 from rappd.operations.uploaded_eggs import new_file
 from twins.installer.errors import from_disk
 from twins.work_progress import Cancellation
-from twins.workspace.workspace import TwinLayout
 
 routes = web.RouteTableDef()
 
 MAX_BYTES = 8 << 30
-_ID = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
 _LINK_SECONDS = 3600
 _LINK_KEY = secrets.token_bytes(32)
@@ -73,18 +69,6 @@ async def lay_down(request: web.Request) -> web.StreamResponse:
     return await answering(request, work)
 
 
-@routes.post("/eggs/plan")
-@operator_only
-async def plan(request: web.Request) -> web.Response:
-    """The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`.
-
-    A file given by its path is copied first; the answer's `id` is the copy that was planned.
-    """
-    body = await json_object(request)
-    daemon = request.app[DAEMON]
-    return ok(await daemon.eggs.plan(_egg(daemon, body), _overwrite(body)))
-
-
 @routes.post("/eggs/look")
 @operator_only
 async def look(request: web.Request) -> web.StreamResponse:
@@ -108,7 +92,7 @@ async def hatch(request: web.Request) -> web.StreamResponse:
     """
     body = await json_object(request)
     daemon = request.app[DAEMON]
-    path = _egg(daemon, body)
+    path = which_egg(daemon.eggs, body.get("id"), body.get("path"))
     source = str(body.get("source") or "")[:200]
     approved = str(body.get("approved") or "")
 
@@ -175,14 +159,6 @@ async def pack(request: web.Request) -> web.StreamResponse:
     return await answering(request, work, id=_work(body), stop=cancellation.cancel)
 
 
-@routes.get("/eggs/laid")
-@operator_only
-async def packed_here(request: web.Request) -> web.Response:
-    """Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside."""
-    places = TwinLayout(request.app[DAEMON].home.root)
-    return ok({"eggs": await asyncio.to_thread(packed_eggs, places)})
-
-
 @routes.get("/eggs/laid/{folder}/{name}")
 @operator_only
 async def laid(request: web.Request) -> web.StreamResponse:
@@ -210,108 +186,6 @@ async def dragged_out(request: web.Request) -> web.StreamResponse:
         window=_LINK_SECONDS * 1000,
     )
     return await _download(request)
-
-
-@routes.post("/eggs/diff")
-@operator_only
-async def diff(request: web.Request) -> web.Response:
-    """The differences between two eggs: `before` and `after`, each `{id}` or `{path}`."""
-    body = await json_object(request)
-    daemon = request.app[DAEMON]
-    before, after = body.get("before"), body.get("after")
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        raise InvalidBodyError(
-            "before and after are required", do='Send {"before": {"id": …}, "after": {"id": …}}.'
-        )
-    return ok(await asyncio.to_thread(daemon.eggs.verbs.diff, _egg(daemon, before), _egg(daemon, after)))
-
-
-@routes.get("/eggs/hatchings")
-@operator_only
-async def hatchings(request: web.Request) -> web.Response:
-    """Every hatching that has a receipt, the latest first."""
-    return ok(await asyncio.to_thread(request.app[DAEMON].eggs.verbs.receipts))
-
-
-@routes.post("/eggs/rollback")
-@operator_only
-async def rollback(request: web.Request) -> web.Response:
-    """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since."""
-    body = await json_object(request)
-    forced = body.get("even_if_changed") is True
-    return ok(await request.app[DAEMON].eggs.rollback(text_field(body, "receipt"), even_if_changed=forced))
-
-
-@routes.get("/eggs/signers")
-@operator_only
-async def signers(request: web.Request) -> web.Response:
-    """The senders whose eggs run their code without asking, and this machine's own key."""
-    return ok(await asyncio.to_thread(request.app[DAEMON].eggs.verbs.list_signers))
-
-
-@routes.post("/eggs/signers")
-@operator_only
-async def trust(request: web.Request) -> web.Response:
-    """Trusts the key with `fingerprint`, called `name`."""
-    body = await json_object(request)
-    verbs = request.app[DAEMON].eggs.verbs
-    fingerprint, name = text_field(body, "fingerprint"), text_field(body, "name")
-    return ok(await asyncio.to_thread(verbs.trust_signer, fingerprint, name))
-
-
-@routes.delete("/eggs/signers/{fingerprint}")
-@operator_only
-async def revoke(request: web.Request) -> web.Response:
-    """Ends the trust in a key."""
-    verbs = request.app[DAEMON].eggs.verbs
-    return ok(await asyncio.to_thread(verbs.revoke_signer, request.match_info["fingerprint"]))
-
-
-@routes.post("/eggs/send")
-@operator_only
-async def send(request: web.Request) -> web.Response:
-    """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner.
-
-    Is the peer away, it waits in the outbox (`state` `queued`).
-    """
-    body = await json_object(request)
-    daemon = request.app[DAEMON]
-    return ok(await daemon.egg_transfer.send(_egg(daemon, body), text_field(body, "peer")))
-
-
-@routes.get("/eggs/arrived")
-@operator_only
-async def arrived(request: web.Request) -> web.Response:
-    """Eggs that other machines sent, and nobody hatched yet."""
-    return ok(await request.app[DAEMON].egg_transfer.arrived())
-
-
-@routes.delete("/eggs/arrived/{id}")
-@operator_only
-async def throw_away(request: web.Request) -> web.Response:
-    """Throws away an egg that another machine sent."""
-    return ok(await request.app[DAEMON].egg_transfer.discard(request.match_info["id"]))
-
-
-@routes.delete("/eggs/{id}")
-@operator_only
-async def discard(request: web.Request) -> web.Response:
-    """Throws away an egg that waits here unhatched, unless another tab looks at it."""
-    waiting = request.app[DAEMON].eggs.waiting
-    path = await asyncio.to_thread(waiting.find, request.match_info["id"])
-    await asyncio.to_thread(waiting.let_go, path)
-    return ok({"status": "ok"})
-
-
-def _egg(daemon: Daemon, body: dict[str, Any]) -> Path:
-    ident, path = body.get("id"), body.get("path")
-    if isinstance(ident, str) and _ID.fullmatch(ident):
-        return daemon.eggs.waiting.find(ident)
-    if isinstance(path, str) and path:
-        return whole_path(path)
-    raise InvalidBodyError(
-        "Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.'
-    )
 
 
 def _work(body: dict[str, Any]) -> str:

@@ -115,6 +115,33 @@ export const devices = {
   revoke: asks("DELETE", "/devices/{device}"),
 };
 
+export const eggs = {
+  /** The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`. */
+  plan: asks("POST", "/eggs/plan"),
+  /** Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside. */
+  laid: asks("GET", "/eggs/laid"),
+  /** The differences between two eggs: `before` and `after`, each `{id}` or `{path}`. */
+  diff: asks("POST", "/eggs/diff"),
+  /** Every hatching that has a receipt, the latest first. */
+  hatchings: asks("GET", "/eggs/hatchings"),
+  /** Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since. */
+  rollback: asks("POST", "/eggs/rollback"),
+  /** The senders whose eggs run their code without asking, and this machine's own key. */
+  signers: asks("GET", "/eggs/signers"),
+  /** Trusts the key with `fingerprint`, called `name`. */
+  trust: asks("POST", "/eggs/signers"),
+  /** Ends the trust in a key. */
+  revoke: asks("DELETE", "/eggs/signers/{fingerprint}"),
+  /** Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner. */
+  send: asks("POST", "/eggs/send"),
+  /** Eggs that other machines sent, and nobody hatched yet. */
+  arrived: asks("GET", "/eggs/arrived"),
+  /** Throws away an egg that another machine sent. */
+  throwAway: asks("DELETE", "/eggs/arrived/{id}"),
+  /** Throws away an egg that waits here unhatched, unless another tab looks at it. */
+  discard: asks("DELETE", "/eggs/{id}"),
+};
+
 export const fleet = {
   /** Every machine of the roster, asked now, this one first; `?timeout=` seconds for each. */
   status: asks("GET", "/fleet"),

@@ -1,6 +1,6 @@
 /** Two eggs side by side: what differs, file by file. */
 
-import { Problem, post, postWithProgress, remove } from "../../lib/api.js";
+import { Problem, postWithProgress } from "../../lib/api.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
 import { chooseEgg } from "./egg-import.js";
 import { uploadEgg, withSignatures } from "./egg-upload.js";
@@ -8,6 +8,7 @@ import { fill, h, visuallyHidden } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
 import { announce } from "../../lib/live-region.js";
+import * as operations from "../../lib/operations.js";
 import { sides } from "../ui/diff-view.js";
 import { twins } from "../twins/twins-state.js";
 
@@ -19,7 +20,7 @@ export function eggDiff() {
     fill(result);
     if (!before.egg || !after.egg) return fill(errorPlace);
     const json = { before: before.egg, after: after.egg };
-    await attemptIn(errorPlace, async () => draw((await post("/eggs/diff", json)).diff));
+    await attemptIn(errorPlace, async () => draw((await operations.eggs.diff(json)).diff));
   };
   const before = slot("Before", compare);
   const after = slot("After", compare);
@@ -215,7 +216,7 @@ async function unlessCancelled(work) {
 /** Discards an uploaded egg; otherwise the daemon does so after a day. */
 async function forget(id) {
   try {
-    await remove(`/eggs/${id}`);
+    await operations.eggs.discard({ id });
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
   }

@@ -1,6 +1,6 @@
 /** Twins › Eggs: those that are here, what was hatched, whose eggs are trusted, and two eggs side by side. */
 
-import { download, get } from "../../lib/api.js";
+import { download } from "../../lib/api.js";
 import { attemptIn } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
@@ -8,6 +8,7 @@ import { canSend, openSending } from "../outbox/egg-sending.js";
 import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
 import { breakable, fill, h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { kindOf } from "./labels.js";
 import { hatchings, undoHatching } from "./hatch-notice.js";
 import { signersList } from "./signers.js";
@@ -28,13 +29,13 @@ export function eggsView(place) {
   const lists = [
     staleList(here, {
       name: "hatchings",
-      load: async () => (await get("/eggs/hatchings")).hatchings ?? [],
+      load: async () => (await operations.eggs.hatchings()).hatchings ?? [],
       draw: rowsOf(hatchingRow, "Nothing was hatched yet. Drop an egg anywhere here."),
     }),
     signersList(signers),
     staleList(packed, {
       name: "packed-eggs",
-      load: async () => (await get("/eggs/laid")).eggs ?? [],
+      load: async () => (await operations.eggs.laid()).eggs ?? [],
       draw: rowsOf(packedRow, "No egg was packed here yet. “Pack” on a twin's card makes one."),
     }),
   ];

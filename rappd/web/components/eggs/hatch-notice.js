@@ -1,10 +1,11 @@
 /** After a hatching: a notice with undo. */
 
-import { Problem, post } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { h, withCode } from "../../lib/dom.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { attemptIn } from "../ui/problem.js";
+import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { openDialog } from "../ui/dialog.js";
 import { toast } from "../ui/toast.js";
@@ -51,7 +52,7 @@ export function undoHatching(receipt, name) {
 }
 
 async function rollBack(receipt, name, evenIfChanged) {
-  const { rolled_back: done } = await post("/eggs/rollback", { receipt, even_if_changed: evenIfChanged });
+  const { rolled_back: done } = await operations.eggs.rollback({ receipt, even_if_changed: evenIfChanged });
   changed();
   const aside = done.aside ? ` What had changed lies in \`${done.aside}\`.` : "";
   toast(done.already ? `${name} was taken back before.` : `${name} is as it was before.${aside}`);

@@ -1,6 +1,6 @@
 /** Plan dialog: the egg's origin and integrity, the effect of hatching it, and the approval of exactly that. */
 
-import { Problem, post, postWithProgress, remove } from "../../lib/api.js";
+import { Problem, post, postWithProgress } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { openFiles } from "../cartridges/cartridge-opening.js";
 import { fill, h } from "../../lib/dom.js";
@@ -10,6 +10,7 @@ import { isHere, overwriteChoices, planRows, spokenRows } from "./plan-rows.js";
 import { planHead } from "./plan-head.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
+import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { announce } from "../../lib/live-region.js";
 import { openDialog } from "../ui/dialog.js";
@@ -125,7 +126,7 @@ export function openPlan(file, decided, signature) {
     const again = async (why = "") => {
       const focused = document.activeElement?.id;
       try {
-        ({ plan } = await post("/eggs/plan", { id: ident, overwrite: [...chosen] }));
+        ({ plan } = await operations.eggs.plan({ id: ident, overwrite: [...chosen] }));
       } catch (found) {
         if (!(found instanceof Problem)) throw found;
         fill(errorPlace, problemView(found));
@@ -218,7 +219,7 @@ const closing = (close, words, ...others) =>
 /** Discards an uploaded egg; otherwise the daemon does so after a day. */
 async function discard(id) {
   try {
-    await remove(`/eggs/${id}`);
+    await operations.eggs.discard({ id });
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
   }

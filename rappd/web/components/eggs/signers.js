@@ -1,6 +1,5 @@
 /** Trusted senders: keys whose eggs may run their code without review. */
 
-import { get, post, remove } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { field } from "../ui/form-dialog.js";
 import { onDay } from "../../lib/format.js";
@@ -8,6 +7,7 @@ import { fill, h } from "../../lib/dom.js";
 import { stripControl } from "../machines/labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
+import * as operations from "../../lib/operations.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 
@@ -35,7 +35,7 @@ export function trustForm(fingerprint, trusted) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const json = { fingerprint, name: name.input.value };
-    const done = await attemptIn(errorPlace, async () => toast((await post("/eggs/signers", json)).message));
+    const done = await attemptIn(errorPlace, async () => toast((await operations.eggs.trust(json)).message));
     if (done) trusted();
   });
   return h("details", { class: "fold" }, h("summary", {}, "I know who this egg is from"), form);
@@ -55,7 +55,7 @@ export function trustPeer(name, fingerprint, trusted = () => undefined) {
   );
   button.addEventListener("click", async () => {
     const told = await attemptIn(errorPlace, async () => {
-      const { message } = await post("/eggs/signers", { fingerprint, name });
+      const { message } = await operations.eggs.trust({ fingerprint, name });
       fill(place, h("p", {}, h("span", { class: "sign good" }, "✓ "), message));
       announce(message);
     });
@@ -68,7 +68,7 @@ export function trustPeer(name, fingerprint, trusted = () => undefined) {
 export function signersList(place) {
   const list = staleList(place, {
     name: "signers",
-    load: () => get("/eggs/signers"),
+    load: () => operations.eggs.signers(),
     draw: ({ signers = [], own = "" }) => [
       h(
         "ul",
@@ -95,14 +95,13 @@ export function signersList(place) {
 
 function signerRow({ fingerprint, name, since }, list) {
   const errorPlace = h("div", {});
-  const path = `/eggs/signers/${fingerprint}`;
   const trust = async () => {
-    await post("/eggs/signers", { fingerprint, name });
+    await operations.eggs.trust({ fingerprint, name });
     list.refresh();
   };
   const revoke = () =>
     attemptIn(errorPlace, async () => {
-      toast((await remove(path)).message, { actions: [{ label: "Undo", run: () => orShowFailure(trust) }] });
+      toast((await operations.eggs.revoke({ fingerprint })).message, { actions: [{ label: "Undo", run: () => orShowFailure(trust) }] });
       list.refresh();
     });
   return h(

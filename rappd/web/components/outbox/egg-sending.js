@@ -1,7 +1,7 @@
 /** Sending an egg to a paired machine, where it waits for its owner. */
 
-import { post } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
+import * as operations from "../../lib/operations.js";
 import { stripControl } from "../machines/labels.js";
 import { machines } from "../machines/machines-state.js";
 import { field, formDialog } from "../ui/form-dialog.js";
@@ -34,7 +34,7 @@ export function openSending(name, pathFor, { asItIs = false } = {}) {
     ),
     run: async () => {
       const peer = all[to.input.selectedIndex].fingerprint;
-      const { sent } = await post("/eggs/send", { path: await pathFor(), peer });
+      const { sent } = await operations.eggs.send({ path: await pathFor(), peer });
       toast(told(sent));
     },
   });

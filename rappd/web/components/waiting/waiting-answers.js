@@ -1,9 +1,8 @@
 /** The answers to each kind of matter that waits: the dialogs and requests that exist for it elsewhere, from one place. */
 
-import { remove } from "../../lib/api.js";
 import { h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
-import { agents, pairings } from "../../lib/operations.js";
+import { agents, eggs, pairings } from "../../lib/operations.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { formDialog } from "../ui/form-dialog.js";
@@ -130,7 +129,7 @@ function throwAway({ id, name, size }) {
     fields: [],
     before: h("p", {}, `${bytes(size)}. Nothing of it is in use, and it is gone then.`),
     run: async () => {
-      await remove(`/eggs/arrived/${encodeURIComponent(id)}`);
+      await eggs.throwAway({ id });
       await waiting.touch();
       toast(`${name} was thrown away.`);
     },

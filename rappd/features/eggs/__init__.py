@@ -1,0 +1,1 @@
+"""Eggs: what was packed, hatched, sent and received, and whose are trusted."""
