@@ -327,7 +327,8 @@ def routes() -> str:
 The loopback listener listens on `127.0.0.1` (port 7071, or the setting `port`). The control socket `rappd.sock`
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
-describes the same at `/openapi.json`.
+describes the same at `/openapi.json`, with what each operation takes. Arguments are fields of the body, or for GET and
+DELETE of the query; null counts as left out.
 
 What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with
 all that lies below them answer for a twin, by its name or its rappid. A booted twin's own port (7081 to
