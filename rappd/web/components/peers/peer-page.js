@@ -20,7 +20,7 @@ import { machines } from "../machines/machines-state.js";
 import { askPeer } from "./peer-ask.js";
 import { peerScopes } from "./peer-scopes.js";
 import { attemptIn } from "../ui/problem.js";
-import { agents, peers } from "../../lib/operations.js";
+import { agents as ownAgents, peers } from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 
@@ -64,7 +64,7 @@ export function peerPage(place, fingerprint) {
   const list = staleList(body, {
     name: `peer ${fingerprint}`,
     load: async () => {
-      const [{ peer }, { files = [] }] = await Promise.all([peers.show({ peer: fingerprint }), agents.list()]);
+      const [{ peer }, { files = [] }] = await Promise.all([peers.show({ peer: fingerprint }), ownAgents.list()]);
       known = peer;
       drawHead();
       const {
