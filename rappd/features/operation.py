@@ -139,11 +139,10 @@ class Operation:
             return UnfitArgumentError(
                 f"{field} is one of: {listed}", do=f'Send {{"{field}": "{choices[0]}"}}.'
             )
-        expected = re.findall(r"Expected `([^`|]*)", said)
-        word, example = _WORDS.get(expected[0].strip() if expected else "", ("something else", "…"))
-        if at[2]:
-            of = _PLURALS.get(expected[0].strip(), "others") if expected else "others"
-            word, example = f"a list of {of}", '["…"]'
+        inner = re.search(r"Expected `(\w+)", said) if at[2] else None
+        word, example = _WORDS[_kind(typing.get_type_hints(self.arguments)[field])]
+        if inner:
+            word, example = f"a list of {_PLURALS.get(inner[1], 'others')}", '["…"]'
         return UnfitArgumentError(f"{field} must be {word}", do=f'Send {{"{field}": {example}}}.')
 
 
@@ -178,6 +177,15 @@ class OperationTable:
 
     def __iter__(self) -> Iterator[tuple[Operation, Callable[..., Any]]]:
         return iter(self._rows.values())
+
+
+def _kind(hint: Any) -> str:
+    """The kind of a type, as ``_WORDS`` has it; of alternatives, of the first."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return _kind(next(one for one in typing.get_args(hint) if one is not type(None)))
+    return {str: "str", bool: "bool", int: "int", float: "float", list: "array"}.get(
+        typing.get_origin(hint) or hint, "object"
+    )
 
 
 def _choices(hint: Any) -> list[str]:

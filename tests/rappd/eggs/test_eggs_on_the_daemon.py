@@ -59,7 +59,9 @@ def test_a_twin_goes_on_mid_thought_on_another_home(make_place: Callable[..., Pl
     assert kitchen.verified()
 
 
-def test_conversations_go_on_that_were_hatched_without_a_daemon(make_place: Callable[..., Place], tmp_path: Path) -> None:
+def test_conversations_go_on_that_were_hatched_without_a_daemon(
+    make_place: Callable[..., Place], tmp_path: Path
+) -> None:
     desk, kitchen = make_place("desk"), make_place("kitchen")
     key = desk.new("Rose")
     desk.says_to(key, "The tomatoes are dry.")
