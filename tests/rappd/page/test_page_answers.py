@@ -108,6 +108,7 @@ async def test_foot_of_an_answer_names_the_agents_or_says_none(site: Any) -> Non
     site.daemon.script["both"] = site.answer("Rain.", agents_used=["Weather", "Clock"])
     site.daemon.script["offline"] = site.answer("(no model) Hello.")
     async with site.opened() as page:
-        for sentence in ("alone", "both", "offline"):
-            await site.ask(page, sentence)
+        for sentence, said in (("alone", "Hello."), ("both", "Rain."), ("offline", "(no model) Hello.")):
+            await site.ask(page, sentence)  # the next one only then: it is typed over what waits in the field
+            await expect(page.get_by_text(said, exact=True).last).to_be_visible()
         await expect(page.locator(".agents-used")).to_have_text(["No agent was used", "Used Weather, Clock"])
