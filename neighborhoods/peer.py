@@ -20,7 +20,7 @@ class Peer(msgspec.Struct, frozen=True):
 
     ``certificate`` is the pinned TLS leaf (DER), ``sealing_key`` its recipient for sealed eggs, ``scopes``
     the capabilities it has here, ``offered`` whether its agents are tools of the brainstem here,
-    ``address`` the ``host:port`` that last led to it. Moments are microseconds since 1970, 0 for never.
+    ``note`` a line of the owner's about it, ``address`` the ``host:port`` that last led to it. Moments are microseconds since 1970, 0 for never.
     """
 
     fingerprint: str
@@ -35,6 +35,7 @@ class Peer(msgspec.Struct, frozen=True):
     address: str = ""
     seen_at: int = 0
     offered: bool = False
+    note: str = ""
 
     @property
     def short(self) -> str:

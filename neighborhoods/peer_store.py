@@ -143,6 +143,11 @@ class PeerStore:
                 raise PeerConflictError(f"Another peer is called {wanted}.", do="Choose another name.")
             return await self._keep(replace(peer, name=wanted))
 
+    async def set_note(self, selector: str, note: str) -> Peer:
+        """Keeps a line about a peer; it is told to nobody."""
+        async with self._changing:
+            return await self._keep(replace(self.find(selector), note=note))
+
     async def set_scopes(self, selector: str, scopes: tuple[str, ...]) -> Peer:
         """Sets what a peer may do here, from its very next request on."""
         async with self._changing:

@@ -90,6 +90,7 @@ OPERATION_PATHS = {
     "peers.forget": ("POST", "/peers/forget"),
     "peers.show": ("GET", "/peers/{peer}"),
     "peers.rename": ("POST", "/peers/{peer}/rename"),
+    "peers.note": ("POST", "/peers/{peer}/note"),
     "peers.scopes": ("POST", "/peers/{peer}/scopes"),
     "peers.offer": ("POST", "/peers/{peer}/offer"),
     "peers.revoke": ("POST", "/peers/{peer}/revoke"),

@@ -53,6 +53,7 @@ def stored_peer_row(peer: Peer, waiting: int, reached: str = "") -> dict[str, An
         "scopes": list(peer.scopes),
         "offered": peer.offered,
         "called": peer.called,
+        "note": peer.note,
         "paired_at": _seconds(peer.paired_at),
         "seen_at": _seconds(peer.seen_at),
     }

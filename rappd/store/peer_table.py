@@ -10,12 +10,12 @@ from rappd.store.operations import Row, SqlStatement
 from rappd.store.store import Store
 
 _PEERS = """SELECT fingerprint, name, whose, public_key, certificate, sealing_key, scopes, paired_at,
-    called, address, seen_at, offered FROM peers ORDER BY name, fingerprint"""
+    called, address, seen_at, offered, note FROM peers ORDER BY name, fingerprint"""
 NAMES = "SELECT fingerprint, name FROM peers"
 """Selects the name of every peer by its fingerprint."""
 # A change to a pairing that was ended meanwhile must not bring it back; only pairing anew does.
 _SAVE = """INSERT OR REPLACE INTO peers(fingerprint, name, whose, public_key, certificate, sealing_key,
-    scopes, paired_at, called, address, seen_at, offered) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12
+    scopes, paired_at, called, address, seen_at, offered, note) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13
     WHERE NOT EXISTS (SELECT 1 FROM revoked_peers WHERE fingerprint = ?1 AND at > ?8)"""
 _TRUSTED_AGAIN = "DELETE FROM revoked_peers WHERE fingerprint = ? AND at <= ?"
 _REVOKE = """INSERT INTO revoked_peers(fingerprint, at) VALUES(?, ?)
@@ -44,7 +44,7 @@ class PeerTable:
         values = (
             peer.fingerprint, peer.name, peer.whose, peer.public_key, peer.certificate, peer.sealing_key,
             orjson.dumps(peer.scopes).decode(), peer.paired_at, peer.called, peer.address, peer.seen_at,
-            int(peer.offered),
+            int(peer.offered), peer.note,
         )  # fmt: skip
         lifted = SqlStatement(_TRUSTED_AGAIN, (peer.fingerprint, peer.paired_at))
         await self._store.change(SqlStatement(_SAVE, values, lifted))

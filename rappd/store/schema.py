@@ -238,6 +238,8 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE threads ADD COLUMN parent TEXT",
         "ALTER TABLE threads ADD COLUMN path TEXT",
     ),
+    # A line that the owner wrote about a machine.
+    ("ALTER TABLE peers ADD COLUMN note TEXT NOT NULL DEFAULT ''",),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -177,7 +177,8 @@ def test_home_without_anchors_gets_its_first_at_start(make_daemon: Make) -> None
     ) as db:  # as versions without anchors left it
         for table in ("database_id", "timers", "notices", "conversations", "twin_models"):
             db.execute(f"DROP TABLE {table}")
-        for column in ("events DROP COLUMN parent", "threads DROP COLUMN parent", "threads DROP COLUMN path"):
+        added = ("events DROP COLUMN parent", "threads DROP COLUMN parent", "threads DROP COLUMN path")
+        for column in (*added, "peers DROP COLUMN note"):
             db.execute(f"ALTER TABLE {column}")
         db.execute("DROP TABLE anchored")
         db.execute("DROP TABLE late_titles")

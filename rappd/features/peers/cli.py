@@ -77,6 +77,17 @@ def rename(peer: str, new_name: str, as_json: bool) -> None:
 
 @peers.command()
 @_PEER
+@click.argument("text", nargs=-1)
+@_JSON
+def note(peer: str, text: tuple[str, ...], as_json: bool) -> None:
+    """Keep a line of TEXT about a peer; without TEXT, forget it. Nobody is told."""
+    found = ControlClient(Home.here()).do("peers.note", peer=peer, text=" ".join(text))
+    done = f"Kept about {found['peer']['name']}: {found['peer']['note']}" if text else "The note is gone."
+    _done(found, done, as_json)
+
+
+@peers.command()
+@_PEER
 @click.argument("given", nargs=-1, metavar="[CAPABILITY]... | mine | friend")
 @click.option("--add", "how", flag_value="add", help="Share these, too.")
 @click.option("--remove", "how", flag_value="remove", help="Share these no longer.")

@@ -13,6 +13,7 @@ from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, Discovered
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError
 from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
+from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
 from rappd.federation.peer_view import (
     asking_row,
@@ -26,6 +27,7 @@ from rappd.federation.service import FederationService
 
 STATE_WAIT = 20.0
 _OPEN_SECONDS = 2.0
+_LONGEST_NOTE = 200
 
 
 Row = dict[str, Any]
@@ -237,6 +239,17 @@ class PeerOperations:
         """Calls a peer `name` here."""
         m = await self._ready()
         return {"peer": peer_row(m, await m.peer_store.rename(peer, name), 0)}
+
+    @operation("peers.note", "POST", "/peers/{peer}/note", right=OWNER)
+    async def note(self, peer: str, text: str = "") -> OnePeer:
+        """Keeps a line of `text` about a peer; "" forgets it. Nobody is told."""
+        m = await self._ready()
+        line = " ".join(text.split())
+        if len(line) > _LONGEST_NOTE:
+            raise UsageProblemError(
+                f"The note has {len(line)} characters, {_LONGEST_NOTE} fit.", do="Shorten it."
+            )
+        return {"peer": peer_row(m, await m.peer_store.set_note(peer, line), 0)}
 
     @operation("peers.scopes", "POST", "/peers/{peer}/scopes", right=OWNER)
     async def scopes(self, peer: str, scopes: list[str]) -> OnePeer:

@@ -86,6 +86,7 @@ def show_peer(row: Row) -> None:
     own = "" if row["called"] == row["name"] else f"{row['called']}, by itself"
     for label, value in (
         ("Called", own),
+        ("Note", row["note"]),
         ("Key", row["fingerprint"]),
         ("Address", ", ".join(filter(None, (row["address"], row["reached"])))),
         ("Paired", _day(row["paired_at"])),

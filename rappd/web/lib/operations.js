@@ -242,6 +242,8 @@ export const peers = {
   show: asks("GET", "/peers/{peer}"),
   /** Calls a peer `name` here. */
   rename: asks("POST", "/peers/{peer}/rename"),
+  /** Keeps a line of `text` about a peer; "" forgets it. Nobody is told. */
+  note: asks("POST", "/peers/{peer}/note"),
   /** Sets what a peer may do here: `scopes`, a list of capabilities. */
   scopes: asks("POST", "/peers/{peer}/scopes"),
   /** Sets if the brainstem here may use a peer's agents: `on`. */

@@ -36,6 +36,7 @@ PAIRED = ROWS | {
     "scopes",
     "offered",
     "called",
+    "note",
     "paired_at",
     "seen_at",
 }
@@ -216,6 +217,17 @@ def test_show_tells_all_of_one_by_its_name_or_key(both: Both) -> None:
     assert error(desk, "show", "pie", exits=4) == {
         "error": 'No peer "pie".', "do": "did you mean pi?", "code": "no_peer",
     }  # fmt: skip
+
+
+def test_a_note_is_kept_shown_and_forgotten(both: Both) -> None:
+    desk, _ = both
+    kept = desk.cli("peers", "note", "pi", "in", "the\nshed")
+    assert kept.stdout == "✓ Kept about pi: in the shed\n"
+    assert "Note      in the shed" in desk.cli("peers", "show", "pi").stdout
+    assert error(desk, "note", "pi", "x" * 201, exits=2)["error"] == "The note has 201 characters, 200 fit."
+    assert told(desk, "show", "pi")["peer"]["note"] == "in the shed"
+    assert desk.cli("peers", "note", "pi").stdout == "✓ The note is gone.\n"
+    assert told(desk, "show", "pi")["peer"]["note"] == ""
 
 
 def test_rename_is_only_what_it_is_called_here(both: Both) -> None:

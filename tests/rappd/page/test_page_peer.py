@@ -196,3 +196,16 @@ async def test_peer_card_names_its_address_source(site: Any, rung: str, words: s
     sent(site, "GET", "/peers", 200, listing(paired("pi", PI, reached=rung)))
     async with site.opened("#/machines") as page:
         await expect(page.locator(f"[data-key='{PI}'] .soft").last).to_contain_text(words)
+
+
+async def test_a_line_about_a_peer_is_kept(site: Any) -> None:
+    peer_shown(site, paired("pi", PI, note="in the shed"))
+    sent(site, "POST", f"/peers/{PI}/note", 200, {"peer": paired("pi", PI, note="in the attic")})
+    async with site.opened(f"#/machines/peer/{PI}") as page:
+        await expect(page.locator("#main .about")).to_contain_text("in the shed")
+        await page.get_by_role("button", name="Note", exact=True).click()
+        dialog = page.get_by_role("dialog", name="Note")
+        await dialog.get_by_label("Note", exact=True).fill("in the attic")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+    assert bodies(site, f"/peers/{PI}/note") == [{"text": "in the attic"}]

@@ -90,10 +90,15 @@ def as_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractConte
         with monkeypatch.context() as patch:
             patch.setattr(schema, "_MIGRATIONS", schema._MIGRATIONS[:number])
             patch.setattr(schema, "VERSION", number)
-            patch.setattr(transactions, "_INSERT", _WithoutParents())
+            if number < _PARENTS:
+                patch.setattr(transactions, "_INSERT", _WithoutParents())
             yield
 
     return version
+
+
+_PARENTS = 14
+"""The version of the schema from which on events have parents."""
 
 
 class _WithoutParents:

@@ -63,6 +63,20 @@ export function openRenamePeer(peer, renamed) {
   });
 }
 
+/** A line about a peer; `noted()` when it is kept. */
+export function openNote(peer, noted) {
+  const text = field("Note", { value: peer.note ?? "", maxlength: 200, help: "For you alone. The other machine is not told." });
+  formDialog({
+    title: "Note",
+    verb: "Save",
+    fields: [text],
+    run: async () => {
+      noted((await peers.note({ peer: peer.fingerprint, text: text.input.value })).peer);
+      machines.touch();
+    },
+  });
+}
+
 /** Asks, then ends the trust; `revoked()` when it is so. */
 export function openRevoke(peer, revoked) {
   const dialog = formDialog({

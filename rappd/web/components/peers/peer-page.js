@@ -15,7 +15,7 @@ import {
   troubleOf,
   wayOut,
 } from "../machines/labels.js";
-import { openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
+import { openNote, openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
 import { machines } from "../machines/machines-state.js";
 import { askPeer } from "./peer-ask.js";
 import { peerScopes } from "./peer-scopes.js";
@@ -50,6 +50,7 @@ export function peerPage(place, fingerprint) {
           { type: "button", class: "secondary", onclick: () => openRenamePeer(row(), again) },
           "Rename",
         ),
+        h("button", { type: "button", class: "secondary", onclick: () => openNote(row(), again) }, "Note"),
       ),
     ),
     errorPlace,
@@ -219,6 +220,7 @@ const inBrief = (text) => {
 
 function aboutPart(peer) {
   const rows = [
+    ["Note", peer.note],
     ["By itself", peer.called && peer.called !== peer.name && h("bdi", {}, nameOf({ name: peer.called }))],
     ["Whose", peer.whose === "mine" ? "yours" : "a friend's"],
     ["Paired", peer.paired_at && onDay(peer.paired_at * 1000)],
