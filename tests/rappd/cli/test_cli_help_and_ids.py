@@ -65,7 +65,7 @@ def test_egg_commands_take_the_id_that_arrived_prints(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"id": "81aa-1", "path": "/eggs/a.egg"}, {"id": "81ab-2", "path": "/eggs/b.egg"}]
-    monkeypatch.setattr(ControlClient, "get", lambda *_: {"arrived": rows})
+    monkeypatch.setattr(ControlClient, "do", lambda *_, **__: {"arrived": rows})
 
     def converted(text: str) -> Path:
         taken: list[Path] = []
