@@ -168,7 +168,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/threads/cli.py",
         "rappd/features/twins/souls_cli.py",
         "rappd/features/workflows/cli.py",
-        "rappd/operations/cartridges.py",
+        "rappd/features/cartridges/of_files.py",
         "rappd/operations/egg_merge.py",
         "twins/cartridges/cartridge_io.py",
     ),

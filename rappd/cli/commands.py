@@ -40,7 +40,10 @@ COMMANDS = {
         "All machines: back up, plan, hatch; shared places.",
     ),
     "fleet": ("rappd.features.fleet.cli:fleet", "All your machines at once: status, archive_estate."),
-    "cartridge": ("rappd.cli.cartridge:cartridge", "Run agents that are files; freeze them, carry them on."),
+    "cartridge": (
+        "rappd.features.cartridges.cli:cartridge",
+        "Run agents that are files; freeze them, carry them on.",
+    ),
     "demo": ("rappd.cli.demo:demo", "Watch three machines meet, help, and lose nothing."),
     "threads": (
         "rappd.features.threads.cli:threads",

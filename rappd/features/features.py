@@ -9,6 +9,7 @@ from rappd.daemon.waiting import waiting
 from rappd.features.agents.operations import AgentOperations
 from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
+from rappd.features.cartridges.operations import CartridgeOperations
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
 from rappd.features.eggs.operations import OwnersEggs
@@ -23,6 +24,7 @@ from rappd.features.peers.operations import PeerOperations
 from rappd.features.rapps.operations import RappOperations
 from rappd.features.sessions.operations import SessionOperations
 from rappd.features.settings.operations import SettingOperations
+from rappd.features.sources.operations import SourceOperations
 from rappd.features.threads.operations import AnchorOperations, RecordOperations
 from rappd.features.tokens.operations import TokenOperations
 from rappd.features.twins.buddies import BuddyOperations
@@ -53,6 +55,8 @@ FEATURES: tuple[type, ...] = (
     ModelOperations,
     AgentOperations,
     RappOperations,
+    SourceOperations,
+    CartridgeOperations,
     SettingOperations,
     RecordOperations,
     DaemonSnapshots,
@@ -102,6 +106,8 @@ def table_of(daemon: Daemon) -> OperationTable:
         ),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
+        SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),
+        CartridgeOperations(daemon.home, daemon.host.workspace),
         SettingOperations(daemon.home, daemon.live_settings),
         RecordOperations(daemon.store),
         daemon.snapshots,

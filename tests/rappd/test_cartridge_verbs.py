@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
-from rappd.operations.cartridges import SHAPES, CartridgeOperations
+from rappd.features.cartridges.of_files import SHAPES, CartridgeFiles
 from tests.twins.cartridges.living_documents import buddies, objects, seeds, specs, texts, values
 from twins.cartridges.cartridge_io import load
 from twins.cartridges.field_specs import STAGES
@@ -52,7 +52,7 @@ class Desk:
         self.folder = folder
         self.path = folder / "some.file"
         self.out = folder / "out.file"
-        self.verbs = CartridgeOperations(Home(folder / "home"), now=NOON)
+        self.verbs = CartridgeFiles(Home(folder / "home"), now=NOON)
 
     def lay(self, document: Any) -> bytes:
         """Writes the file anew; nothing lies beside it."""

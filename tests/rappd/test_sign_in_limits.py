@@ -110,7 +110,10 @@ def test_operator_may_sign_in_20_times_and_import_120_times_a_minute(
         (("/agents/import", "/rapps/install", "/repos/connect"), 120),
     ):
         asked = itertools.islice(itertools.cycle(paths), most + 6)
-        late = [daemon.post(path, {"id": "nothing"}, control=True).status == 429 for path in asked]
+        late = [
+            daemon.post(path, {"id": "nothing", "url": "nothing"}, control=True).status == 429
+            for path in asked
+        ]
         assert late == [False] * most + [True] * 6
 
 

@@ -68,6 +68,15 @@ export const calls = {
   broadcast: asks("POST", "/call/broadcast"),
 };
 
+export const cartridges = {
+  /** The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in `problem`. */
+  list: asks("GET", "/cartridges"),
+  /** The `text` of one, and who signed it; `twin` is the key of the twin whose it is. */
+  read: asks("GET", "/cartridges/{file}"),
+  /** The signer of a file, by its `sha256` and the text of the `signature` that came with it. */
+  signer: asks("POST", "/cartridges/signer"),
+};
+
 export const checkpoints = {
   /** Keeps a twin as it is now, with all that was said; a `note` may be given. It may be running meanwhile. */
   make: asks("POST", "/twins/{twin}/checkpoints"),
@@ -325,6 +334,17 @@ export const snapshots = {
   cancel: asks("POST", "/neighborhood/cancel"),
   /** Hatches this machine's part of the snapshot at `path`; twins that are running rest meanwhile. */
   hatchLocal: asks("POST", "/neighborhood/hatch"),
+};
+
+export const sources = {
+  /** The connected sources and what each offers. */
+  list: asks("GET", "/repos"),
+  /** Connects owner/repo, a GitHub address, or a folder or clone on this machine. */
+  connect: asks("POST", "/repos/connect"),
+  /** Forgets a source; its agents go out of service. */
+  disconnect: asks("POST", "/repos/disconnect"),
+  /** Puts one agent of a source into service, or out of it; the sha256 of what was fetched is kept. */
+  toggle: asks("POST", "/repos/toggle"),
 };
 
 export const threads = {

@@ -8,7 +8,7 @@ import { themeChoice } from "../components/layout/theme.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { attemptIn } from "../components/ui/problem.js";
 import { allSettings } from "../components/settings/setting-rows.js";
-import { sources } from "../components/agents/agent-sources.js";
+import { sourceList } from "../components/agents/agent-sources.js";
 import { serverCards } from "../components/models/server-cards.js";
 
 export function mount(main, { pages }) {
@@ -30,7 +30,7 @@ export function mount(main, { pages }) {
           serverCards(),
           modeSwitch("voice"),
           modeSwitch("twin"),
-          sources(),
+          sourceList(),
           allSettings(),
         ]
       : [];

@@ -77,6 +77,23 @@ async def test_things_to_try_work_in_any_home(site: Any) -> None:
         )
 
 
+async def test_source_is_connected_switched_and_disconnected_in_the_page(site: Any) -> None:
+    async with site.opened("#/settings") as page:
+        await page.get_by_label("Connect a source").fill("ada/agents")
+        await page.get_by_role("button", name="Connect", exact=True).click()
+        await expect(page.locator(".toast")).to_contain_text("ada/agents connected.")
+        await page.get_by_text("1 of 1 in use").click()
+        await page.get_by_role("switch", name="Tides").click()
+        await page.get_by_role("button", name="Disconnect owner/repo").click()
+        await expect(page.locator(".toast").last).to_contain_text("owner/repo disconnected.")
+    asked = [site.daemon.requests(f"/repos/{path}") for path in ("connect", "toggle", "disconnect")]
+    assert [body for one in asked for _, body in one] == [
+        {"url": "ada/agents"},
+        {"url": "owner/repo", "agent_id": "t", "enable": False},
+        {"url": "owner/repo"},
+    ]
+
+
 async def test_removing_an_agent_can_be_undone(site: Any) -> None:
     async with site.opened("#/agents") as page:
         await page.click("[aria-label='Remove clock_agent.py']")

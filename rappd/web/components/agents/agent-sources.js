@@ -1,20 +1,20 @@
 /** Sources: repositories that agents come from. */
 
-import { get, post } from "../../lib/api.js";
 import { staleList } from "../ui/stale-list.js";
 import { h } from "../../lib/dom.js";
+import { sources } from "../../lib/operations.js";
 import { agentsChanged } from "./agent-import.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 /** The list of sources with the field that connects one. */
-export function sources() {
+export function sourceList() {
   const errorPlace = h("div", {});
   const place = h("div", {});
   const opened = new Set();
   const list = staleList(place, {
     name: "sources",
-    load: async () => (await get("/repos")).repos,
+    load: async () => (await sources.list()).repos,
     draw: (repos) => repos.map((repo) => sourceView(repo, opened, list)),
   });
   const field = h("input", {
@@ -34,7 +34,7 @@ export function sources() {
     event.preventDefault();
     const url = field.value.trim();
     if (!url) return;
-    if (await attemptIn(errorPlace, () => post("/repos/connect", { url }))) {
+    if (await attemptIn(errorPlace, () => sources.connect({ url }))) {
       field.value = "";
       toast(`${url} connected.`, {
         actions: [{ label: "Undo", run: () => disconnect(url, errorPlace, list) }],
@@ -84,7 +84,7 @@ function agentSwitch(repo, agent, errorPlace, list) {
   field.addEventListener("change", async () => {
     const enable = field.checked;
     const worked = await attemptIn(errorPlace, () =>
-      post("/repos/toggle", { url: repo.url, agent_id: agent.id, enable }),
+      sources.toggle({ url: repo.url, agent_id: agent.id, enable }),
     );
     if (worked) list.refresh();
     else field.checked = !enable;
@@ -99,7 +99,7 @@ function agentSwitch(repo, agent, errorPlace, list) {
 }
 
 async function disconnect(url, errorPlace, list, name = url) {
-  const worked = await attemptIn(errorPlace, () => post("/repos/disconnect", { url }));
+  const worked = await attemptIn(errorPlace, () => sources.disconnect({ url }));
   if (!worked) return;
   list.refresh();
   agentsChanged.dispatchEvent(new Event("change"));
@@ -107,7 +107,7 @@ async function disconnect(url, errorPlace, list, name = url) {
     actions: [
       {
         label: "Undo",
-        run: () => attemptIn(errorPlace, () => post("/repos/connect", { url })).then(list.refresh),
+        run: () => attemptIn(errorPlace, () => sources.connect({ url })).then(list.refresh),
       },
     ],
   });

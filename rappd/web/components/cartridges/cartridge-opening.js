@@ -1,7 +1,8 @@
 /** Opens cartridges: chosen, dropped, taken from the daemon, or kept in this browser. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { Problem, get, post } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
+import { cartridges } from "../../lib/operations.js";
 import { Cartridge } from "./cartridge-state.js";
 import { withSignatures } from "../eggs/egg-upload.js";
 import { store, stored, storedNames } from "../../lib/storage.js";
@@ -58,8 +59,7 @@ export async function openFiles(files) {
 
 /** Opens one in the folder of the agents of the daemon, or of one of its twins, by its key. */
 export async function openHere(name, twin) {
-  const path = name.split("/").map(encodeURIComponent).join("/");
-  const { cartridge } = await get(`/cartridges/${path}?${new URLSearchParams({ twin })}`);
+  const { cartridge } = await cartridges.read({ file: name, twin });
   take(new Cartridge(name, new TextEncoder().encode(cartridge.text), cartridge.signer), cartridge.notes);
 }
 
@@ -94,7 +94,7 @@ function take(cartridge, notes, place = `${KEPT}${Date.now()}`) {
 async function signerOf(name, octets, signature) {
   if (!daemon.operator) return { signer: { unknown: true }, notes: [] }; // only the operator may ask
   try {
-    return await post("/cartridges/signer", { name, sha256: await digest(octets), signature });
+    return await cartridges.signer({ name, sha256: await digest(octets), signature });
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
     return { signer: { unknown: true }, notes: [] };

@@ -1,6 +1,6 @@
 /** Twins › Cartridges: the one that is open, or those that could be. */
 
-import { get } from "../../lib/api.js";
+import { cartridges } from "../../lib/operations.js";
 import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, onDay } from "../../lib/format.js";
 import { cartridgePanel } from "./cartridge-panel.js";
@@ -79,7 +79,7 @@ function cartridgeList(place, errorPlace, take) {
   if (!daemon.operator) return { close: () => undefined };
   const list = staleList(here, {
     name: "cartridges",
-    load: async () => (await get("/cartridges")).cartridges ?? [],
+    load: async () => (await cartridges.list()).cartridges ?? [],
     draw: (all) =>
       all.length
         ? h(

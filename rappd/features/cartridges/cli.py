@@ -15,7 +15,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 
 if TYPE_CHECKING:
-    from rappd.operations.cartridges import CartridgeOperations
+    from rappd.features.cartridges.of_files import CartridgeFiles
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PATH = click.Path(path_type=Path)
@@ -44,12 +44,12 @@ def list_(as_json: bool) -> None:
 
     Those of the brainstem, and of each twin.
     """
-    from rappd.cli.cartridge_view import show_shelf
-    from rappd.operations.cartridge_index import CartridgeIndex
+    from rappd.features.cartridges.shelf import CartridgeShelf
+    from rappd.features.cartridges.text import show_shelf
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
-    found = CartridgeIndex(home, host_workspace(home, Settings.load(home))).listing()
+    found = CartridgeShelf(home, host_workspace(home, Settings.load(home))).listing()
     if as_json:
         print_json(found)
     else:
@@ -155,7 +155,7 @@ def inspect(file: Path, force: bool, as_json: bool) -> None:
 
     Also what it holds and where it was frozen. Nothing runs.
     """
-    from rappd.cli.cartridge_view import show_inspected
+    from rappd.features.cartridges.text import show_inspected
 
     found = _verbs().inspect(file, force=force)
     if as_json:
@@ -171,7 +171,7 @@ def inspect(file: Path, force: bool, as_json: bool) -> None:
 @_JSON
 def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
     """Show the differences between two cartridges, value by value."""
-    from rappd.cli.cartridge_view import show_diff
+    from rappd.features.cartridges.text import show_diff
 
     found = _verbs().diff(before, after, force=force)
     if as_json:
@@ -256,7 +256,7 @@ def export(name: str, to: str, into: Path | None, replace: bool, at: str, as_jso
 
 def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -> int:
     """Shows what came of running; returns the exit code."""
-    from rappd.cli.cartridge_view import exit_code, show_ran
+    from rappd.features.cartridges.text import exit_code, show_ran
 
     if as_json:
         print_json(found)
@@ -266,7 +266,7 @@ def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -
 
 
 def _saved(found: dict[str, Any], as_json: bool) -> None:
-    from rappd.cli.cartridge_view import show_saved
+    from rappd.features.cartridges.text import show_saved
 
     if as_json:
         print_json(found)
@@ -293,10 +293,10 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _verbs(at: str = "") -> CartridgeOperations:
-    from rappd.operations.cartridges import CartridgeOperations
+def _verbs(at: str = "") -> CartridgeFiles:
+    from rappd.features.cartridges.of_files import CartridgeFiles
 
-    return CartridgeOperations(Home.here(), now=_moment(at) if at else None)
+    return CartridgeFiles(Home.here(), now=_moment(at) if at else None)
 
 
 def _moment(text: str) -> datetime:

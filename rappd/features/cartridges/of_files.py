@@ -15,8 +15,8 @@ from typing import Any
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, UsageProblemError
-from rappd.operations.cartridge_json import about_buddy, about_lispy, name_of, whose
-from rappd.operations.cartridge_runner import live, overruled, run_lispy
+from rappd.features.cartridges.running import live, overruled, run_lispy
+from rappd.features.cartridges.views import about_buddy, about_lispy, name_of, whose
 from rappd.operations.signer_trust import standing
 from twins.cartridges import lispy_file
 from twins.cartridges.cartridge_io import load, save
@@ -29,7 +29,7 @@ SHAPES = {"seed": Shape.SEED, "legacy": Shape.BUDDY, "spec": Shape.SPEC}
 """The three shapes of a ``.rappter.egg`` by the names they go by here."""
 
 
-class CartridgeOperations:
+class CartridgeFiles:
     """Verbs over cartridge files. Answers are JSON objects under ``cartridge`` or ``diff``; raises ``ReportableError``.
 
     ``now`` is the moment that counts, so that the same input gives the same file; the clock's without it.

@@ -15,7 +15,7 @@ from agents.storage.safe_fs import SafeTree
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.operations.cartridge_json import name_of
+from rappd.features.cartridges.views import name_of
 from rappd.operations.signer_trust import standing
 from twins.cartridges.cartridge_io import LoadedCartridge, load_with_bytes, loaded, signer_of
 from twins.eggs import integrity
@@ -37,7 +37,7 @@ class _Owner:
     files: SafeTree
 
 
-class CartridgeIndex:
+class CartridgeShelf:
     """LisPy cartridges of the brainstem's workspace ``host`` and those of the home's active twins, and signatures with the home's own key.
 
     Blocks on the disk.

@@ -1,0 +1,1 @@
+"""Cartridges: agents that are one file, run on their own."""

@@ -1,0 +1,48 @@
+"""Operations on LisPy cartridges that lie here, for the page, which runs them itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agents.providers.lazy_imports import load
+from agents.storage.safe_fs import in_file_pool
+from rappd.daemon.home import Home
+from rappd.features.operation import OWNER, Text, operation
+from twins.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rappd.features.cartridges.shelf import CartridgeShelf
+
+_NAME = 200
+
+
+class CartridgeOperations:
+    """Cartridges of the brainstem's workspace ``host`` and of the twins of ``home``."""
+
+    def __init__(self, home: Home, host: Workspace) -> None:
+        self._home, self._host = home, host
+
+    @operation("cartridges.list", "GET", "/cartridges", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in `problem`."""
+        return await in_file_pool((await self._shelf()).listing)
+
+    @operation("cartridges.read", "GET", "/cartridges/{file:.+}", right=OWNER)
+    async def read(self, file: str, twin: str = "") -> dict[str, Any]:
+        """The `text` of one, and who signed it; `twin` is the key of the twin whose it is."""
+        return await in_file_pool((await self._shelf()).read, file, twin)
+
+    @operation("cartridges.signer", "POST", "/cartridges/signer", right=OWNER)
+    async def signer(self, sha256: Text, signature: Text, name: str = "") -> dict[str, Any]:
+        """The signer of a file, by its `sha256` and the text of the `signature` that came with it."""
+        shelf = await self._shelf()
+        return await in_file_pool(shelf.signer, sha256, signature, name=name[:_NAME] or "The file")
+
+    async def sign(self, octets: bytes, name: str) -> dict[str, Any]:
+        """The text of the signature beside a cartridge of these bytes, with this machine's key. Raises ``BadCartridgeError``."""
+        return await in_file_pool((await self._shelf()).sign, octets, name=name[:_NAME])
+
+    async def _shelf(self) -> CartridgeShelf:
+        """The shelf, whose imports are heavy."""
+        shelf: type[CartridgeShelf] = (await load("rappd.features.cartridges.shelf")).CartridgeShelf
+        return shelf(self._home, self._host)

@@ -1,0 +1,1 @@
+"""Sources: folders and repositories that offer agents."""
