@@ -23,6 +23,7 @@ from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.features.rapps.operations import RappOperations
 from rappd.features.sessions.operations import SessionOperations
+from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
 from rappd.features.sources.operations import SourceOperations
 from rappd.features.threads.operations import AnchorOperations, RecordOperations
@@ -48,6 +49,7 @@ FEATURES: tuple[type, ...] = (
     NeighborhoodOperations,
     DeviceOperations,
     SessionOperations,
+    ReplayOperations,
     WorkflowOperations,
     AnchorOperations,
     NoticeOperations,
@@ -93,6 +95,7 @@ def table_of(daemon: Daemon) -> OperationTable:
         ),
         DeviceOperations(tether),
         SessionOperations(tether),
+        ReplayOperations(daemon.eggs.waiting, tether),
         WorkflowOperations(daemon.coordinator, tether),
         AnchorOperations(daemon.anchoring, machines),
         NoticeOperations(daemon.notices, partial(waiting, daemon)),

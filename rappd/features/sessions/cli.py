@@ -180,9 +180,7 @@ def branch(session: str, at_seq: int | None, as_json: bool) -> None:
         from rappd.features.sessions.eggs_cli import taken_in
 
         egg = taken_in(daemon, Path(session))
-        row = daemon.post(
-            f"/sessions/eggs/{egg['id']}/branch", {} if at_seq is None else {"at_event": at_seq}
-        )
+        row = daemon.do("replays.branch", id=egg["id"], at_event=at_seq)
     else:
         row = daemon.do("sessions.branch", id=session, at_seq=at_seq or 0)
     if as_json:

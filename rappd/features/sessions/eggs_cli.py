@@ -49,7 +49,7 @@ def pack_session(
 
 def taken_in(daemon: ControlClient, file: Path) -> dict[str, Any]:
     """Has the daemon check a session egg and keep a copy for a day; the answer tells what is in it."""
-    found: dict[str, Any] = daemon.post("/sessions/eggs", {"path": str(egg_at(file).absolute())})["egg"]
+    found: dict[str, Any] = daemon.do("replays.open", path=str(egg_at(file).absolute()))["egg"]
     return found
 
 

@@ -25,7 +25,7 @@ from rappd.http.loopback import (
     rapps,
     search,
     services,
-    session_eggs,
+    session_frames,
     session_stream,
     snapshots,
     static_files,
@@ -57,7 +57,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
     tables += [cartridges, eggs, snapshots, call_stream, peer_snapshots]
     tables += [
         search,
-        session_eggs,
+        session_frames,
         session_stream,
         well_known,
     ]

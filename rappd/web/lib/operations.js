@@ -272,6 +272,15 @@ export const rapps = {
   uninstall: asks("POST", "/rapps/uninstall"),
 };
 
+export const replays = {
+  /** Checks the session egg at `path` on this machine and keeps a copy for a day, under the answer's `id`. */
+  open: asks("POST", "/sessions/eggs"),
+  /** A session egg that waits here, with its events, and `frame`: the path of the replay's page at `localhost`. */
+  show: asks("GET", "/sessions/eggs/{id}"),
+  /** Starts a session with the egg's events up to the number `at_event` (without it: all), and takes phones there. */
+  branch: asks("POST", "/sessions/eggs/{id}/branch"),
+};
+
 export const schedule = {
   /** The schedule of snapshots: its rule, next moment and last outcome; null when there is none. */
   show: asks("GET", "/neighborhood/schedule"),

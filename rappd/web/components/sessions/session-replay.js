@@ -1,9 +1,9 @@
 /** Replay of a session egg: its page in a frame that reaches nothing, a scrubber, and a way to go on from there. */
 
-import { get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
+import { replays } from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 
@@ -18,7 +18,7 @@ export function sessionReplay(main, id) {
   let close = () => undefined;
   let closed = false;
   fill(main, place);
-  get(`/sessions/eggs/${encodeURIComponent(id)}`).then(
+  replays.show({ id }).then(
     (found) => {
       if (!closed) close = show(place, heading, id, found);
     },
@@ -76,7 +76,7 @@ function show(place, heading, id, { egg, events: found, transcript, foreign, fra
     stop();
     attemptIn(trouble, async () => {
       const { event } = events[Number(range.value)];
-      const session = await post(`/sessions/eggs/${encodeURIComponent(id)}/branch`, { at_event: event });
+      const session = await replays.branch({ id, at_event: event });
       go("chat", "session", session.id);
     });
   });
