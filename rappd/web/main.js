@@ -5,8 +5,7 @@ import { Problem } from "./lib/api.js";
 import { allConversations, conversationWith } from "./components/chat/conversation.js";
 import { closeDetail } from "./components/ui/detail-panel.js";
 import { daemon } from "./lib/daemon-state.js";
-import { fill, h } from "./lib/dom.js";
-import { acceptDrops } from "./lib/drag-drop.js";
+import { fill, h, icon } from "./lib/dom.js";
 import { agentsChanged } from "./components/agents/agent-import.js";
 import { startAgentNotices } from "./components/agents/agent-notices.js";
 import { store, stored } from "./lib/storage.js";
@@ -219,4 +218,32 @@ function keepAboveKeyboard() {
   const fit = () =>
     seen.scale === 1 && document.documentElement.style.setProperty("--view", `${Math.round(seen.height)}px`);
   seen.addEventListener("resize", fit);
+}
+
+/**
+ * `onDrop(target)` gives what a drop on that element would do, `{words, take(files)}`, or null. While a file
+ * hovers over a page that wants it, an overlay says the words; elsewhere a drop does nothing.
+ */
+function acceptDrops(onDrop) {
+  const words = h("span", {});
+  const overlay = h("div", { class: "drop-overlay", hidden: true }, h("p", {}, icon("file"), words));
+  document.body.append(overlay);
+  const carriesFiles = (event) => event.dataTransfer?.types.includes("Files");
+  const over = (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    const here = onDrop(event.target);
+    event.dataTransfer.dropEffect = here ? "copy" : "none";
+    overlay.hidden = !here;
+    if (here) fill(words, here.words);
+  };
+  addEventListener("dragenter", over);
+  addEventListener("dragover", over);
+  addEventListener("dragleave", (event) => event.relatedTarget === null && (overlay.hidden = true));
+  addEventListener("drop", (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    overlay.hidden = true;
+    onDrop(event.target)?.take([...event.dataTransfer.files]);
+  });
 }
