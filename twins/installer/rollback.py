@@ -18,7 +18,7 @@ from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
 from twins.workspace.identity_file import utc
-from twins.workspace.workspace import GOOD_COPIES, exclusive_lock, is_placeholder
+from twins.workspace.workspace import OF_RUNNING, exclusive_lock, is_placeholder
 
 _SHOWN = 3
 
@@ -140,7 +140,8 @@ class _Rollback:
         made = {
             path
             for path in changed - known.keys()
-            if is_placeholder(path, found[path]) or path.startswith(f"{GOOD_COPIES}/")
+            if is_placeholder(path, found[path])
+            or path.startswith(tuple(f"{folder}/" for folder in OF_RUNNING))
         }
         return (changed - made) | (known.keys() - there)
 

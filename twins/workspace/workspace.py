@@ -33,6 +33,10 @@ PLACEHOLDERS: Mapping[str, bytes] = {".env": b"", ".repos.json": b"{}"}
 
 GOOD_COPIES = ".brainstem_data/kept/good"
 """The folder of the last version that worked of each agent file, as a path below a workspace."""
+DEPS = ".deps"
+"""The folder of the packages that agents declared, likewise; installed anew wherever it is missing."""
+OF_RUNNING = (GOOD_COPIES, DEPS)
+"""Folders that the daemon fills when agents run, from their own files and the package index alone."""
 
 
 def is_placeholder(path: str, sha256: str) -> bool:
@@ -92,7 +96,7 @@ class Workspace:
     @property
     def deps(self) -> Path:
         """Python packages that this workspace's agents need."""
-        return self.root / ".deps"
+        return self.root / DEPS
 
     @property
     def rapps(self) -> Path:

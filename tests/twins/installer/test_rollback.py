@@ -66,9 +66,9 @@ def test_a_new_twin_goes_again(home: AHome) -> None:
 def test_a_twin_whose_code_ran_goes_again(home: AHome) -> None:
     importer = home.importer()
     receipt = _hatch(importer)
-    copy = home.twin / ".brainstem_data/kept/good/0123456789abcdef.py"
-    copy.parent.mkdir(parents=True)
-    copy.write_bytes(GARDENER["agents/water_agent.py"])
+    for made in (".brainstem_data/kept/good/0123456789abcdef.py", ".deps/yaml/__init__.py"):
+        (home.twin / made).parent.mkdir(parents=True)
+        (home.twin / made).write_bytes(GARDENER["agents/water_agent.py"])
     importer.rollback(receipt.id, now=LATER)
     assert not home.twin.exists()
 
