@@ -64,7 +64,7 @@ class UnfitArgumentError(ReportableError):
 
 @dataclass(frozen=True)
 class Operation:
-    """One row of the table. ``name`` is its noun and its verb: ``peers.rename``."""
+    """A row of the table. ``name`` is its noun and its verb: ``peers.rename``."""
 
     name: str
     method: Method

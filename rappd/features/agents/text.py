@@ -32,7 +32,7 @@ _SHARED = "(serves everybody in one process)"
 
 
 def agent_rows(home: ControlClient, twin: str = "") -> list[dict[str, Any]]:
-    """One row per agent, and one per file that yields none. ``twin``: whose; "" for the brainstem."""
+    """The table of agents: a row for each, and one for each file that yields none. ``twin``: whose; "" for the brainstem."""
     with progress() as line:
         line("Reading agent files…")
         return [card for file in home.do("agents.list", twin=twin)["files"] for card in file["cards"]]

@@ -50,7 +50,7 @@ class DeviceOperations:
 
     @operation("devices.show", "GET", "/devices/{device}", right=OWNER)
     async def show(self, device: str) -> dict[str, Any]:
-        """One phone."""
+        """Shows a phone."""
         return self._tether.shown(self._tether.devices.find(device))
 
     @operation("devices.change", "POST", "/devices/{device}", right=OWNER)

@@ -51,7 +51,7 @@ Peers = Mapping[str, Mapping[str, Any]]
 
 
 class PlaceOperations:
-    """One home's neighborhoods. Answers are JSON objects; raises ``ReportableError``. Blocks on the disk."""
+    """The neighborhoods of a home. Answers are JSON objects; raises ``ReportableError``. Blocks on the disk."""
 
     def __init__(
         self,

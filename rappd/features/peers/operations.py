@@ -45,7 +45,7 @@ class Peers(TypedDict):
 
 
 class OnePeer(TypedDict):
-    """One machine."""
+    """The answer of ``peers.show``."""
 
     peer: Row
 
@@ -158,7 +158,7 @@ class PeerOperations:
 
     @operation("peers.show", "GET", "/peers/{peer}", right=OWNER)
     async def show(self, peer: str) -> OnePeer:
-        """One peer, and what of it may be used here."""
+        """Shows a peer, and what of it may be used here."""
         if self._machines.rests:
             return {"peer": {**await self._kept_row(peer), "agents_here": [], "twins_here": []}}
         m = await self._ready()

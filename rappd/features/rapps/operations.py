@@ -14,7 +14,7 @@ from rappd.tenants.tenant import Tenant
 
 
 class RappOperations:
-    """``tell`` is told of the agents that came and went; ``port`` is where their pages are."""
+    """``tell`` is called with the agents that came and went; ``port`` is that of their pages."""
 
     def __init__(
         self,

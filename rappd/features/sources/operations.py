@@ -19,7 +19,7 @@ from twins.workspace.sources import Source
 
 
 class SourceOperations:
-    """Sources of the brainstem ``host``; ``tell`` is told of the agents that came and went."""
+    """Sources of the brainstem ``host``; ``tell`` is called with the agents that came and went."""
 
     def __init__(
         self, host: Tenant, settings: Settings, imports: RateLimit, tell: Callable[[list[Change]], None]

@@ -61,7 +61,7 @@ class RecordOperations:
 
     @operation("threads.show", "GET", "/threads/{thread}", right=OWNER)
     async def show(self, thread: str) -> dict[str, Any]:
-        """One conversation's records."""
+        """Shows the records of a conversation."""
         found = await self._store.find_thread(thread)
         events = await self._store.thread_events(found.id)
         return {"thread": thread_row(found), "events": [event_row(event) for event in events]}

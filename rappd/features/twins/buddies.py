@@ -38,7 +38,7 @@ Given = Mapping[str, Any]
 
 
 class BuddyOperations:
-    """One home's buddies. Every verb answers a JSON object and raises ``ReportableError``.
+    """The buddies of a home. Every verb answers a JSON object and raises ``ReportableError``.
 
     ``last_talks``: when each workspace last talked (seconds since 1970). ``renamed(key, name)`` is told of a
     buddy that got its name when it hatched.

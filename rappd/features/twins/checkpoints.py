@@ -28,7 +28,7 @@ Flush = Callable[[], Awaitable[object]]
 
 
 class CheckpointOperations:
-    """One home's checkpoints.
+    """The checkpoints of a home.
 
     Every verb answers a JSON object with ``key``, ``rappid`` and ``name`` of the twin, and raises
     ``ReportableError``.

@@ -27,7 +27,7 @@ from twins.workspace.workspace import TwinLayout
 
 
 class TwinOperations:
-    """One home's twins. Every verb answers a JSON object and raises ``ReportableError``. ``twin``: its name or rappid."""
+    """The twins of a home. Every verb answers a JSON object and raises ``ReportableError``. ``twin``: its name or rappid."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class TwinOperations:
 
     @operation("twins.show", "GET", "/twins/{twin}", right=OWNER)
     async def show(self, twin: str) -> dict[str, Any]:
-        """One twin, active or archived, with its soul and files, and the `model` of its own where it has one."""
+        """Shows a twin, active or archived, with its soul and files, and the `model` of its own where it has one."""
         return {"twin": await self._with_model(await asyncio.to_thread(self._reading.show, twin))}
 
     @operation("twins.new", "POST", "/twins", right=OWNER)

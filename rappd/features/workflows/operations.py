@@ -33,7 +33,7 @@ class WorkflowOperations:
 
     @operation("workflows.show", "GET", "/workflows/{name}", right=OWNER)
     async def show(self, name: str) -> dict[str, Any]:
-        """One workflow with its text."""
+        """Shows a workflow with its text."""
         return (await asyncio.to_thread(self._coordinator.library.find, name)).shown(whole=True)
 
     @operation("workflows.approve", "POST", "/workflows/{name}/approve", right=OWNER)

@@ -114,7 +114,7 @@ export const devices = {
   answer: asks("POST", "/devices/window/answer"),
   /** Takes the code back. */
   closeWindow: asks("DELETE", "/devices/window"),
-  /** One phone. */
+  /** Shows a phone. */
   show: asks("GET", "/devices/{device}"),
   /** Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices` or `user`; what is left out stays. */
   change: asks("POST", "/devices/{device}"),
@@ -247,7 +247,7 @@ export const peers = {
   add: asks("POST", "/peers"),
   /** Takes a written-down `address` out again. */
   forget: asks("POST", "/peers/forget"),
-  /** One peer, and what of it may be used here. */
+  /** Shows a peer, and what of it may be used here. */
   show: asks("GET", "/peers/{peer}"),
   /** Calls a peer `name` here. */
   rename: asks("POST", "/peers/{peer}/rename"),
@@ -361,7 +361,7 @@ export const threads = {
   activity: asks("GET", "/activity"),
   /** Conversations, the latest first. */
   list: asks("GET", "/threads"),
-  /** One conversation's records. */
+  /** Shows the records of a conversation. */
   show: asks("GET", "/threads/{thread}"),
   /** The pictures that went with the sentence of a turn, as they were sent. */
   pictures: asks("GET", "/threads/{thread}/pictures/{turn}"),
@@ -385,7 +385,7 @@ export const tokens = {
 export const twins = {
   /** Active twins, each with the `model` of its own where it has one; `?state=archived` or `purged` lists those. */
   list: asks("GET", "/twins"),
-  /** One twin, active or archived, with its soul and files, and the `model` of its own where it has one. */
+  /** Shows a twin, active or archived, with its soul and files, and the `model` of its own where it has one. */
   show: asks("GET", "/twins/{twin}"),
   /** Mints a twin: `name`, and perhaps `kind` and `soul`. With `unique`, not beside another of that name. */
   new: asks("POST", "/twins"),
@@ -420,7 +420,7 @@ export const workflows = {
   list: asks("GET", "/workflows"),
   /** Pauses, resumes or aborts the run of a `session`; without one, of the session used last. */
   control: asks("POST", "/workflows/{action}"),
-  /** One workflow with its text. */
+  /** Shows a workflow with its text. */
   show: asks("GET", "/workflows/{name}"),
   /** Lets a foreign workflow run, exactly as it was read: the `sha256` that it was shown with. */
   approve: asks("POST", "/workflows/{name}/approve"),
