@@ -186,9 +186,12 @@ class SnapshotFolder:
 
     def find(self, text: str) -> Path:
         """The file that a path, or a snapshot's name, means. Raises ``NoSuchSnapshotError``."""
-        path = Path(text).expanduser()
-        if path.is_file():
-            return path.absolute()
+        try:
+            path = Path(text).expanduser()
+            if path.is_file():
+                return path.absolute()
+        except (OSError, RuntimeError) as error:  # longer than any disk's names, nobody's home
+            raise self.unknown(text) from error
         for record in self.listing():
             if text == record.name and record.is_there:
                 return Path(record.path)

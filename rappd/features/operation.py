@@ -33,6 +33,8 @@ _WORDS = {
     "array": ("a list", '["…"]'),
     "object": ("an object", "{}"),
 }
+_INTEGER_BITS = 63
+"""What SQLite holds, beside the sign."""
 _PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
 
 
@@ -126,7 +128,13 @@ class Operation:
             found = msgspec.convert(present, self.arguments, strict=not as_text)
         except msgspec.ValidationError as error:
             raise self._refusal(str(error)) from error
-        return msgspec.structs.asdict(found)
+        arguments = msgspec.structs.asdict(found)
+        for field, value in arguments.items():
+            if isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
+                raise UnfitArgumentError(
+                    f"{field} is too large a number", do=f'Send {{"{field}": {_WORDS["int"][1]}}}.'
+                )
+        return arguments
 
     def _refusal(self, said: str) -> ReportableError:
         """The error for what msgspec said: the field, and what was expected."""

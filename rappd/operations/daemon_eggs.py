@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 RECEIVED = ".arrived"
 """The folder, among the home's eggs, of those that came from elsewhere and wait."""
 
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # bytes; PATH_MAX and NAME_MAX of limits.h
+
 Tell = Callable[[], Awaitable[None]]
 """Reads the host's agent files again and notifies watchers."""
 
@@ -277,4 +279,8 @@ def whole_path(text: str) -> Path:
         raise UsageProblemError(
             "Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg."
         )
+    if len(str(path).encode(errors="replace")) >= _LONGEST_PATH or any(
+        len(part.encode(errors="replace")) > _LONGEST_NAME for part in path.parts
+    ):
+        raise UsageProblemError("That path is longer than a disk can hold.", do="Give a shorter one.")
     return path

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 import pytest
 from fixtures.running_daemon import REPO, RunningDaemon
@@ -58,6 +59,7 @@ def test_arguments_are_those_of_the_method() -> None:
     [
         ({"name": None}, 400, "name is required", 'Send {"name": "…"}.'),
         ({"name": ""}, 400, "name is required", 'Send {"name": "…"}.'),
+        ({"cups": 1 << 63}, 422, "cups is too large a number", 'Send {"cups": 1}.'),
         ({"name": 7}, 422, "name must be a string", 'Send {"name": "…"}.'),
         ({"cups": "many"}, 422, "cups must be a whole number", 'Send {"cups": 1}.'),
         ({"cups": 1.5}, 422, "cups must be a whole number", 'Send {"cups": 1}.'),
@@ -109,6 +111,37 @@ def test_names_of_operations_are_used_as_they_are(make_daemon: Callable[..., Run
     assert json.loads(home.cli("outbox", "list", "--json").stdout) == {"outbox": []}
     lost = home.cli("peers", "show", "some/where?else")
     assert (lost.returncode, lost.stderr.splitlines()[0]) == (4, '✗ No peer "some/where?else"')
+
+
+ODD = (
+    "\x00",
+    "/" + "a" * 5000,
+    "~nobody",
+    10**30,
+    -1,
+    True,
+    ["x"],
+    {"path": "/" + "a" * 5000},
+    {"id": "\x00"},
+)
+
+
+def test_no_odd_argument_is_a_fault_inside(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    broken = []
+    for one in all_operations():
+        fields = [name for name in one.arguments.__struct_fields__ if name not in one.in_path]
+        usual = {name: 1 if name in ("limit", "days", "wait") else "x" for name in fields}
+        cases = [{**usual, name: odd} for name in fields for odd in ODD]
+        for in_path in ("x", "%00", "a" * 3000) if one.in_path else ("",):
+            path = re.sub(r"\{[^}]*\}", in_path, one.path)
+            for given in cases or [{}]:
+                has_body = one.method in ("POST", "PUT")
+                query = "" if has_body else "?" + urlencode(given)
+                answer = daemon.request(one.method, path + query, given if has_body else None, control=True)
+                if answer.status == 500:
+                    broken.append((one.name, in_path[:4], str(given)[:100]))
+    assert broken == []
 
 
 def test_routes_by_hand_become_fewer() -> None:

@@ -152,7 +152,7 @@ class AgentFiles:
         self._files.write_durably(folder / f"{number:06d}.json", orjson.dumps(record))
 
     def generations(self, filename: str) -> list[Generation]:
-        """Earlier versions, oldest first."""
+        """Earlier versions, oldest first. Raises ``BadFileError`` for what is no agent file's name."""
         found = []
         folder = self._generations(filename)
         for name in self._files.names(folder):
@@ -215,6 +215,7 @@ class AgentFiles:
             folder /= name
 
     def _generations(self, filename: str) -> Path:
+        self._inside(filename)
         return self._workspace.kept / "generations" / filename.replace("/", "__")
 
     def _inside(self, filename: str) -> Path:
