@@ -34,7 +34,7 @@ _WORDS = {
     "object": ("an object", "{}"),
 }
 _INTEGER_BITS = 63
-"""What SQLite holds, beside the sign."""
+"""The size of an integer of SQLite, beside its sign."""
 _PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
 
 

@@ -362,10 +362,10 @@ class Tenant:
 
 
 def reference_to(path: Path) -> dict[str, Any]:
-    """A file as workers are told of it, wherever it lies. Blocks on the disk; raises ``NotFoundError``."""
+    """The reference by which a worker opens a file, wherever it lies. Blocks on the disk; raises ``NotFoundError``."""
     try:
         found = path.stat()
-    except OSError as error:
-        raise NotFoundError(f'No file "{path}".', do="Give the path of an agent file.") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte
+        raise NotFoundError(f'No file "{str(path)[:200]}".', do="Give the path of an agent file.") from error
     stamp = [found.st_mtime_ns, found.st_size, found.st_ino]
     return {"rel": path.name, "path": str(path), "stamp": stamp}

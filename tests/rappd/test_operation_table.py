@@ -142,6 +142,9 @@ def test_no_odd_argument_is_a_fault_inside(make_daemon: Callable[..., RunningDae
                 if answer.status == 500:
                     broken.append((one.name, in_path[:4], str(given)[:100]))
     assert broken == []
+    assert daemon.get("/eggs/laid/%00/x.egg", control=True).status == 404
+    assert daemon.get(f"/eggs/laid/x/{'a' * 3000}.egg", control=True).status == 404
+    assert daemon.post("/agents/test", {"path": "\x00"}, control=True).status == 404
 
 
 def test_routes_by_hand_become_fewer() -> None:

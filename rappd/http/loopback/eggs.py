@@ -200,8 +200,12 @@ def _overwrite(body: dict[str, Any]) -> list[str]:
 
 async def _download(request: web.Request) -> web.FileResponse:
     root = (request.app[DAEMON].home.root / "eggs").resolve()
-    path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
-    if path.parent.parent != root or path.suffix != ".egg" or not path.is_file():
+    try:
+        path = (root / request.match_info["folder"] / request.match_info["name"]).resolve()
+        found = path.parent.parent == root and path.suffix == ".egg" and path.is_file()
+    except (OSError, ValueError):  # a name too long, a zero byte
+        found = False
+    if not found:
         raise NotFoundError("There is no such egg.", do="rappd egg pack")
     return web.FileResponse(
         path,
