@@ -72,6 +72,7 @@ def test_log_that_is_rotated_goes_on(make_daemon: Callable[..., RunningDaemon], 
 
 def test_log_is_for_the_operator_and_any_mark_is_harmless(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon().start()
+    daemon.wait_for_log("Twin is ready")  # the last of its start: the log is written behind the daemon's back
     assert daemon.get("/log?after=1-0").status == 403
     for mark in ("", "x", "1-0", f"-{10**30}", "9" * 5000, "-1--1", "%00-5"):
         found = daemon.get(f"/log?after={mark}", control=True)

@@ -140,6 +140,11 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(paired("shed", SHED, presence="away", waiting=2)))
     sent(site, "GET", "/outbox", 200, {"outbox": rows})
     sent(site, "POST", "/outbox/81aa/retry", 200, {"retried": rows[3]})
+
+    def dropped() -> Any:
+        sent(site, "GET", "/outbox", 200, {"outbox": rows[:3]})
+        return {"dropped": rows[3]}
+
     async with site.opened("#/machines") as page:
         await page.get_by_role("link", name="Outbox 2").click()
         queued = page.locator("[data-id='81aa']")
@@ -154,8 +159,7 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
         sent(site, "DELETE", "/outbox/3", 409, {"error": "That is over already.", "code": "conflict"})
         await page.get_by_role("button", name="Drop long one").click()
         await expect(page.locator("[data-id='3'] .problem")).to_contain_text("That is over already.")
-        sent(site, "DELETE", "/outbox/81aa", 200, {"dropped": rows[3]})
-        sent(site, "GET", "/outbox", 200, {"outbox": rows[:3]})
+        sent(site, "DELETE", "/outbox/81aa", 200, dropped)
         await page.get_by_role("button", name="Drop read the rain gauge").click()
         await expect(queued).to_have_count(0)
         await page.evaluate("location.hash = '#/activity'")
