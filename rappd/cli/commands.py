@@ -36,7 +36,7 @@ COMMANDS = {
     "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
     "estate": ("rappd.cli.estate:estate", "What is yours, by its rappid; as one egg."),
     "neighborhood": (
-        "rappd.cli.neighborhood:neighborhood",
+        "rappd.features.neighborhoods.cli:neighborhood",
         "All machines: back up, plan, hatch; shared places.",
     ),
     "fleet": ("rappd.features.fleet.cli:fleet", "All your machines at once: status, archive_estate."),

@@ -15,10 +15,10 @@ from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched
 from rappd.cli.estate_view import show_hatched_members
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.neighborhood_restore import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
 from rappd.errors import RefusedError
+from rappd.features.snapshots.restore_cli import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 
 if TYPE_CHECKING:
     from rappd.operations.eggs import EggOperations

@@ -21,7 +21,6 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count, phones, tilde
-from rappd.cli.neighborhood_schedule import show_failing
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
     listener_status,
@@ -38,6 +37,7 @@ from rappd.daemon.home import Home
 from rappd.daemon.log import follow as follow_log
 from rappd.daemon.log import tail
 from rappd.errors import NotRunningError, RappdError
+from rappd.features.snapshots.schedule_cli import show_failing
 
 _STOP_SECONDS = 20.0
 _USUAL = ("ready", "no model")

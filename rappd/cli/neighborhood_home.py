@@ -17,13 +17,13 @@ from rappd.errors import NotRunningError
 if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.member_transport import MemberTransport
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
-    from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
+    from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
+    from rappd.features.snapshots.members import NeighborhoodMembers
 
 
 def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
     """The operations on this home's snapshots. Without ``writes`` the home stays as it is."""
-    from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
+    from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
@@ -46,7 +46,7 @@ def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
 
 def members_here() -> NeighborhoodMembers:
     """The roster of this home and the ways to its machines, whether a daemon runs or not."""
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
+    from rappd.features.snapshots.members import NeighborhoodMembers
     from rappd.settings.load import Settings
 
     home = Home.here()

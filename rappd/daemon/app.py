@@ -33,9 +33,14 @@ from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
 from rappd.features.fleet.operations import FleetOperations
+from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
+from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
+from rappd.features.snapshots.host_api import NeighborhoodHostApi
+from rappd.features.snapshots.operations import DaemonSnapshots
+from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
@@ -46,14 +51,9 @@ from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import DaemonEggOperations
-from rappd.operations.daemon_snapshots import DaemonSnapshots
 from rappd.operations.egg_transfer import EggTransferOperations
 from rappd.operations.eggs import EggOperations
 from rappd.operations.estate import EstateOperations
-from rappd.operations.host_operations import HostOperations
-from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
-from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-from rappd.operations.snapshot_schedule import SnapshotSchedule
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers
@@ -77,7 +77,7 @@ from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
+    from rappd.features.snapshots.members import NeighborhoodMembers
     from rappd.tether.phone_waiting import OwnersList
 
 log = logging.getLogger(__name__)
@@ -388,7 +388,7 @@ class Daemon:
 
     async def members(self) -> NeighborhoodMembers:
         """The roster of the neighborhood, read anew."""
-        from rappd.operations.neighborhood_members import NeighborhoodMembers
+        from rappd.features.snapshots.members import NeighborhoodMembers
 
         listing = await self.peers.listing()
         return await asyncio.to_thread(NeighborhoodMembers.of, self.home, self.settings, listing)

@@ -25,6 +25,8 @@ from rappd.features.rapps.operations import RappOperations
 from rappd.features.sessions.operations import SessionOperations
 from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
+from rappd.features.snapshots.operations import DaemonSnapshots
+from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.sources.operations import SourceOperations
 from rappd.features.threads.operations import AnchorOperations, RecordOperations
 from rappd.features.tokens.operations import TokenOperations
@@ -32,8 +34,6 @@ from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.operations import TwinOperations
 from rappd.features.workflows.operations import WorkflowOperations
-from rappd.operations.daemon_snapshots import DaemonSnapshots
-from rappd.operations.snapshot_schedule import SnapshotSchedule
 
 FEATURES: tuple[type, ...] = (
     PeerOperations,

@@ -27,7 +27,7 @@ from neighborhoods.snapshot.member_transport import AGENTS
 from neighborhoods.snapshot.transports.far_rappd import FarRappd
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from rappd.operations.member_eggs import egg_maker
+from rappd.features.snapshots.member_eggs import egg_maker
 from tests.neighborhoods.snapshot.test_github_transport import publish
 from twins.installer.signers import Signers
 

@@ -26,9 +26,9 @@ from twins.lifecycle.selection import Selection
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.roster import Member
+    from rappd.features.snapshots.members import NeighborhoodMembers
     from rappd.features.twins.host_api import TwinHostApi
     from rappd.features.twins.operations import TwinOperations
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
 
 SELF = "self"
 BY = "fleet:archive_estate"
@@ -211,7 +211,7 @@ async def _archive_there(
 
 
 def _no_rappd(member: Member) -> str:
-    from rappd.operations.neighborhood_members import no_way
+    from rappd.features.snapshots.members import no_way
 
     if member.way == "rappd":
         return (

@@ -6,7 +6,7 @@ from typing import Any
 
 from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.roster import Member
-from rappd.operations.neighborhood_members import NeighborhoodMembers, no_way
+from rappd.features.snapshots.members import NeighborhoodMembers, no_way
 
 _LONGEST_DETAIL = 500
 _NOT_RUNNING = 3

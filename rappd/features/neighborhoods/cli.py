@@ -1,7 +1,4 @@
-"""``rappd neighborhood list``, ``create``, ``show``, ``invite``, ``join``, ``leave``, ``publish`` and ``pack``: places.
-
-They work with the daemon down, but for ``publish``.
-"""
+"""``rappd neighborhood``: all machines together, and shared places: ``list``, ``create``, ``show``, ``invite`` and so on."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import Any
 
 import click
 
+from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
 from rappd.cli.egg_options import JSON, egg_at, secrets_listed
 from rappd.cli.formatting import count, tilde
@@ -20,13 +18,26 @@ from rappd.cli.place_home import places_here
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.features.snapshots.cli import diff, drill, snapshot, snapshots
+from rappd.features.snapshots.members_cli import members, probe, send, token
+from rappd.features.snapshots.restore_cli import hatch, plan
+from rappd.features.snapshots.schedule_cli import schedule
 from twins.byte_sizes import format_bytes
 
 _DAYS = 14
 _PUBLISHED = {"neighborhood": "paired members may call it", "public": "every paired machine may call it"}
 
 
-@click.command("list")
+@click.group(cls=SuggestingGroup)
+def neighborhood() -> None:
+    """Back up all your machines into one file and bring them back; share places with others."""
+
+
+for _one in (members, probe, token, snapshot, snapshots, schedule, drill, diff, plan, hatch, send):
+    neighborhood.add_command(_one)
+
+
+@neighborhood.command("list")
 @JSON
 def list_(as_json: bool) -> None:
     """List the shared places (neighborhoods) that you joined, and those that lie here as data."""
@@ -55,7 +66,7 @@ def list_(as_json: bool) -> None:
         print_out(f"{status_mark('bad')} {strip_control(found['trouble'])}")
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("name")
 @click.option("--about", default="", help="A sentence about it.")
 @JSON
@@ -66,7 +77,7 @@ def create(name: str, about: str, as_json: bool) -> None:
         _onward("rappd neighborhood invite", name)
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("name")
 @JSON
 def show(name: str, as_json: bool) -> None:
@@ -101,7 +112,7 @@ def show(name: str, as_json: bool) -> None:
         _onward("rappd agents add", f"{one['folder']}/{one['agents'][0]}")
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("name")
 @click.option(
     "--peer", default="", shell_complete=peer_names, help="Count this paired machine among the members."
@@ -120,7 +131,7 @@ def invite(name: str, peer: str, days: int, output: str, as_json: bool) -> None:
         _onward("rappd egg send", found["invite"]["path"], peer)
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("file")
 @JSON
 def join(file: str, as_json: bool) -> None:
@@ -133,7 +144,7 @@ def join(file: str, as_json: bool) -> None:
         _onward("rappd neighborhood show", found["neighborhood"]["name"])
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("name")
 @JSON
 def leave(name: str, as_json: bool) -> None:
@@ -143,7 +154,7 @@ def leave(name: str, as_json: bool) -> None:
         print_out(f"  Its files lie in {tilde(found['left']['aside'])}")
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("name")
 @click.argument("agent")
 @click.option(
@@ -160,7 +171,7 @@ def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
     _told(daemon.do("neighborhoods.publish", neighborhood=name, agent=agent, scope=scope), as_json)
 
 
-@click.command()
+@neighborhood.command()
 @click.argument("name")
 @click.option(
     "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."

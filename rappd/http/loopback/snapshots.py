@@ -7,11 +7,11 @@ from typing import Any
 from aiohttp import web
 
 from rappd.errors import UsageProblemError
+from rappd.features.snapshots.work import SnapshotWork
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import operator_only
 from rappd.http.request_body import json_object, text_field
-from rappd.operations.snapshot_work import SnapshotWork
 
 routes = web.RouteTableDef()
 

@@ -17,7 +17,7 @@ from neighborhoods.snapshot.errors import (
 from neighborhoods.snapshot.retention import remove_old
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
-from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
+from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
 from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
 from rappd.sessions.schedule.timers import Timers
 from rappd.store.timer_table import TimerRow

@@ -25,7 +25,7 @@ from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.daemon.home import Home, machine_name
-from rappd.operations.member_eggs import egg_maker
+from rappd.features.snapshots.member_eggs import egg_maker
 from rappd.settings.load import Settings
 
 

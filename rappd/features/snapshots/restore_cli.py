@@ -14,10 +14,10 @@ from rappd.cli.console import interactive, print_json, print_out
 from rappd.cli.egg_options import JSON, egg_at
 from rappd.cli.home_client import HomeClient
 from rappd.cli.neighborhood_home import snapshots_here, ways_here
-from rappd.cli.neighborhood_view import show_open_calls, show_restore_plan, show_restored, show_way_on
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.snapshots.text import show_open_calls, show_restore_plan, show_restored, show_way_on
 from twins.errors import UnconfirmedError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def hatch_snapshot(
     file: str, given: dict[str, Any], *, approved: str = "", yes: bool = False, as_json: bool = False
 ) -> int:
     """Brings a snapshot back, after a yes where other machines would be written to. Returns the exit code."""
-    from rappd.operations.snapshot_view import writes_elsewhere
+    from rappd.features.snapshots.snapshot_view import writes_elsewhere
 
     verbs, options = snapshots_here(), _options(given)
     path = _path(verbs.folder.find(file))

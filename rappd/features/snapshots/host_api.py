@@ -13,9 +13,9 @@ from typing import Any
 
 from neighborhoods.snapshot.errors import NoSuchSnapshotError
 from rappd.errors import NotFoundError
-from rappd.operations.daemon_snapshots import DaemonSnapshots, ended_line
-from rappd.operations.snapshot_view import writes_elsewhere
-from rappd.operations.snapshot_work import SnapshotWork
+from rappd.features.snapshots.operations import DaemonSnapshots, ended_line
+from rappd.features.snapshots.snapshot_view import writes_elsewhere
+from rappd.features.snapshots.work import SnapshotWork
 
 WAIT_SECONDS = 15.0
 """Half of what an agent's call may take by default."""

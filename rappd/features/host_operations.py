@@ -9,10 +9,10 @@ from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.fleet.operations import STATUS_SECONDS, FleetOperations
+from rappd.features.snapshots.host_api import NeighborhoodHostApi
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
 from rappd.operations.daemon_eggs import DaemonEggOperations
-from rappd.operations.neighborhood_host_api import NeighborhoodHostApi
 from rappd.tenants.tenants import Tenants
 
 

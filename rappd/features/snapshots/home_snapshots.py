@@ -133,7 +133,7 @@ class NeighborhoodSnapshots:
 
     async def inspect(self, path: Path) -> dict[str, Any]:
         """The machines and twins that a snapshot holds or lacks, who signed it, and its last drill."""
-        from rappd.operations.snapshot_view import snapshot_view
+        from rappd.features.snapshots.snapshot_view import snapshot_view
 
         known = {record.path: record for record in self.folder.listing()}
         return await asyncio.to_thread(snapshot_view, path, known.get(str(path)), self._eggs.signers.name_of)

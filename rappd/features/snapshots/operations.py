@@ -16,10 +16,10 @@ from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
+from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
+from rappd.features.snapshots.work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
 from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import DaemonEggOperations, whole_path
-from rappd.operations.neighborhood_snapshots import NeighborhoodSnapshots
-from rappd.operations.snapshot_work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
 from rappd.tenants.tenants import Tenants
 from twins.work_progress import WorkCancelledError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neighborhoods.snapshot.hatch import LocalResult, RestoreHooks
     from neighborhoods.snapshot.manifest import SnapshotOptions
     from neighborhoods.snapshot.plan import RestoreOptions
-    from rappd.operations.neighborhood_members import NeighborhoodMembers
+    from rappd.features.snapshots.members import NeighborhoodMembers
 
 log = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from rappd.cli.console import (
 from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import ago
 from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
-from rappd.cli.neighborhood_progress import machine_bars
-from rappd.cli.neighborhood_schedule import schedule_here, show_failing
-from rappd.cli.neighborhood_view import show_apart, show_snapshot
 from rappd.cli.tables import table
+from rappd.features.snapshots.bars import machine_bars
+from rappd.features.snapshots.schedule_cli import schedule_here, show_failing
+from rappd.features.snapshots.text import show_apart, show_snapshot
 from twins.byte_sizes import format_bytes
 
 _PARTIAL = 7
@@ -57,7 +57,7 @@ def snapshot(
     Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
     """
     from neighborhoods.snapshot.manifest import MAX_TWIN_BYTES, SnapshotOptions
-    from rappd.operations.neighborhood_members import no_way
+    from rappd.features.snapshots.members import no_way
 
     options = SnapshotOptions(
         include_archived=include_archived,
