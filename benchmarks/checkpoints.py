@@ -14,7 +14,7 @@ from typing import Any
 from envelopes.identity.keys import IdentityKey
 from twins.eggs.frames import Frame
 from twins.eggs.writers.formats import EggMaker
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.checkpoint_restore import plan_restore, restore
 from twins.workspace.checkpoints import Checkpoints
 from twins.workspace.twin import Twin, mint

@@ -19,8 +19,8 @@ from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.inspect import look_at
 from twins.eggs.writers.pack import pack
 from twins.installer.installer import Installer
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 
 _AT = datetime(2026, 11, 22, tzinfo=UTC)
 _ROUNDS = 5

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.fork import fork
 from twins.workspace.lineage import Families
 from twins.workspace.listing import MemoryCounter, find, list_twins

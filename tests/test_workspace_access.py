@@ -94,8 +94,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
         "twins/workspace/agent_files.py",  # the approvals
-        "twins/installer/quarantine.py",
-        "twins/installer/signers.py",
+        "twins/trust/quarantine.py",
+        "twins/trust/signers.py",
         "neighborhoods/snapshot/token_uses.py",  # beside them, in the home
         "agents/storage/atomic_write.py",  # write_atomically itself
     ),
@@ -142,7 +142,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/atomic_file.py",
         "twins/eggs/encryption.py",
         "twins/workspace/checkpoint_restore.py",
-        "twins/installer/code_origins.py",
+        "twins/trust/code_origins.py",
         "twins/fs/file_transaction.py",
         "twins/installer/restored_conversations.py",
         "twins/installer/placement.py",

@@ -42,6 +42,14 @@ class BadFileError(TwinError):
         return {**super().as_json(), **fault}
 
 
+class AmbiguousFileError(TwinError):
+    """A name that fits several files of a workspace."""
+
+    code = "ambiguous"
+    status = 400
+    exit_code = 2
+
+
 class BadRappidError(TwinError):
     """Text that is not a rappid in any form in circulation."""
 

@@ -35,11 +35,11 @@ from twins.installer.errors import DiskFullError
 from twins.installer.installer import Installer
 from twins.installer.placement import to_threads
 from twins.installer.planning import Action
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
 from twins.installer.staging import check_disk_space
 from twins.lifecycle.state_index import list_archived
 from twins.lifecycle.tombstones import ARCHIVED_NAME
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import TwinLayout
 

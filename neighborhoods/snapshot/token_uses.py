@@ -21,7 +21,7 @@ import orjson
 from agents.storage.atomic_write import write_atomically
 from neighborhoods.errors import BadMemberError, MemberRefusedError
 from twins.errors import BadFileError
-from twins.installer.quarantine import CachedFile
+from twins.trust.quarantine import CachedFile
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import exclusive_lock
 

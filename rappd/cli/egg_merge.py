@@ -80,7 +80,7 @@ def _merge_eggs(
     from rappd.settings.load import Settings
     from rappd.version import __version__
     from twins.eggs.writers.formats import EggMaker
-    from twins.installer.signers import Signers
+    from twins.trust.signers import Signers
 
     base, ours, theirs = _three(files)
     home = Home.here()

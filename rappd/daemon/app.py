@@ -72,7 +72,7 @@ from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants, TwinListeners
 from rappd.tether.service import MakeListener, PhoneServices, TetherService
 from rappd.transcript.frames import RestoredConversations
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 

@@ -8,8 +8,8 @@ from typing import Any
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.daemon.local_models import describe_local
-from rappd.tenants.quarantine import held_everywhere
 from twins.errors import BadFileError
+from twins.trust.quarantined_files import held_everywhere
 
 
 async def describe(daemon: Daemon, *, with_link: bool) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from agents.storage.safe_fs import in_file_pool
 from neighborhoods.discovery.announcement import tame
 from rappd.errors import NotFoundError
 from rappd.notices.notices import one_line
-from rappd.tenants.quarantine import held_everywhere
 from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError
+from twins.trust.quarantined_files import held_everywhere
 
 if TYPE_CHECKING:
     from rappd.daemon.app import Daemon

@@ -23,12 +23,12 @@ from rappd.cli.formatting import NOT_AS_ROOT, count, tilde
 from rappd.daemon.local_models import local_urls
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.settings.load import Settings, host_workspace
-from rappd.tenants.quarantine import Quarantine, held_everywhere
 from rappd.tenants.workspace_variables import env_file_state
 from twins.eggs.readers.member_paths import decides
 from twins.installer.planning import Standing
-from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
+from twins.trust.quarantine import QuarantineList
+from twins.trust.quarantined_files import Quarantine, held_everywhere
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout, Workspace
 from twins.workspace.workspace_env import FILE as ENV_FILE

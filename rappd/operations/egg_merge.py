@@ -15,7 +15,7 @@ from twins.eggs.parsed_egg import Destination
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.errors import BadCartridgeError, NoSuchFileError
-from twins.installer.signers import Signers
+from twins.trust.signers import Signers
 from twins.work_progress import Progress
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs.writers.formats import SESSION_FORM, EggFormat, EggMaker, PackedEgg
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.work_progress import SAVE, Progress
 from twins.workspace.listing import find
 from twins.workspace.twin import adopt

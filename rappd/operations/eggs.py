@@ -21,8 +21,8 @@ from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
 from twins.installer.placement import Category, install_target
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import Workspace
 

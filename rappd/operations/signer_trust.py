@@ -15,7 +15,7 @@ def standing(home: Home, fingerprint: str, *, claimed: str = "") -> dict[str, st
     none; ``whose`` mine or friend for a paired machine; ``signed`` the sentence. ``claimed``: what the signed
     file calls its machine, which proves nothing.
     """
-    from twins.installer.signers import Signers
+    from twins.trust.signers import Signers
 
     whose = ""
     if not fingerprint:

@@ -11,13 +11,13 @@ from agents.storage.text_file import shown_python
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
-from rappd.tenants.quarantine import QuarantinedFile, held_files, named
 from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
 from twins.eggs.readers.member_paths import decides, is_workflow
 from twins.errors import BadFileError
-from twins.installer.refused_files import PREFIX as REFUSED
-from twins.installer.refused_files import RefusedFiles
+from twins.trust.quarantined_files import QuarantinedFile, held_files, named
+from twins.trust.refused_files import PREFIX as REFUSED
+from twins.trust.refused_files import RefusedFiles
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked

@@ -32,7 +32,6 @@ from rappd.notices.notices import Notices
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
 from rappd.tenants.model_choices import ModelChoices
-from rappd.tenants.quarantine import Quarantine
 from rappd.tenants.request_handler import TenantRequestHandler
 from rappd.tenants.tenant_config import (
     LIBRARY,
@@ -47,8 +46,9 @@ from rappd.tenants.tenant_config import (
 from rappd.tenants.tenant_context import PeerGateway, Perform, TenantContext
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
-from twins.installer.code_origins import CodeOrigins
-from twins.installer.quarantine import QuarantineList
+from twins.trust.code_origins import CodeOrigins
+from twins.trust.quarantine import QuarantineList
+from twins.trust.quarantined_files import Quarantine
 from twins.workspace.agent_files import AgentFiles, sha256
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import Workspace

@@ -14,9 +14,9 @@ from agents.contract.agent import Folder
 from agents.workers.config import Limits, PoolConfig, ReadOnlyPath
 from agents.workers.sandbox import MOUNT_NAMESPACE
 from rappd.settings.load import Settings, check, worker_environment
-from rappd.tenants.quarantine import Quarantine
 from rappd.tenants.workspace_variables import worker_variables
 from twins.cartridges.buddy_store import is_buddy
+from twins.trust.quarantined_files import Quarantine
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from rappd.tenants.quarantine import Quarantine
 from twins.errors import BadFileError
+from twins.trust.quarantined_files import Quarantine
 from twins.workspace import workspace_env
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace import Workspace

@@ -13,7 +13,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 
 from agents.storage.atomic_write import write_atomically
 from twins.eggs.writers.pack import pack
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.twin import mint
 from twins.workspace.workspace import TwinLayout
 

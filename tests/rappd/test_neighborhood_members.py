@@ -29,7 +29,7 @@ from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from rappd.features.snapshots.member_eggs import egg_maker
 from tests.neighborhoods.snapshot.test_github_transport import publish
-from twins.installer.signers import Signers
+from twins.trust.signers import Signers
 
 RAPPD = Path(sys.executable).with_name("rappd")
 Run = Callable[..., subprocess.CompletedProcess[str]]

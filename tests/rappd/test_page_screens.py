@@ -28,7 +28,7 @@ from fixtures.page_questions import (
 from fixtures.running_daemon import REPO, agent_source
 from playwright.sync_api import Browser, Page, expect
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 pytestmark = [
     pytest.mark.browser,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fixtures.running_daemon import RunningDaemon, agent_source
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 SERVICE = 'name = "oven"\n\n\ndef handle(method, path, body):\n    return {"warm": True}, 200\n'
 

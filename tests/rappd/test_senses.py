@@ -14,7 +14,7 @@ import pytest
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 MOOD = """name = "mood"
 delimiter = "|||MOOD|||"

@@ -14,7 +14,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.test_lost_data import started_with_damaged_page
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 pytestmark = [
     pytest.mark.browser,

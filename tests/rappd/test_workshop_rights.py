@@ -10,7 +10,7 @@ from typing import Any
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.sandboxed_daemon import SandboxedDaemon
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 _ATTACK = """
 import os

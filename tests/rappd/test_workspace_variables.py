@@ -13,9 +13,9 @@ from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 
 from rappd.settings.load import worker_environment
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS
-from rappd.tenants.quarantine import Quarantine
 from rappd.tenants.workspace_variables import env_file_state
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
+from twins.trust.quarantined_files import Quarantine
 from twins.workspace.workspace import Workspace
 from twins.workspace.workspace_env import is_reserved
 

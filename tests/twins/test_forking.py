@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from twins.errors import BadFileError
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.bonds import events
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import BadNameError

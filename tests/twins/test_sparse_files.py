@@ -19,8 +19,8 @@ from twins.eggs.encryption import make_encryption_key, open_file, seal_file
 from twins.eggs.extracting import lay_out
 from twins.eggs.readers.detect import open_egg
 from twins.fs.file_transaction import Location, lay
-from twins.installer.quarantine import QuarantineList
 from twins.merge.egg_merge import merge
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.fork import fork
 from twins.workspace.twin import mint
 from twins.workspace.workspace import TwinLayout

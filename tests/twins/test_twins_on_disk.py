@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinConflictError
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.bonds import events, record_bond, record_event
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import BadNameError, Identity

@@ -30,7 +30,7 @@ from agents.storage.atomic_write import sync_folder, write_atomically
 from agents.storage.safe_walk import FileKind, FoundFile, LinkFreeFolders, split
 from agents.storage.sparse_file import end_sparse, write_sparse
 from twins.installer.errors import PlanChangedError
-from twins.installer.quarantine import QuarantineEntry, QuarantineList
+from twins.trust.quarantine import QuarantineEntry, QuarantineList
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK})
 PREFIX = ".hatch-"

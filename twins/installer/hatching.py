@@ -16,7 +16,6 @@ from twins.fs.file_transaction import Journal, Location, Move, apply_journal, na
 from twins.installer import restored_conversations
 from twins.installer.placement import to_threads
 from twins.installer.planning import Action, Plan, Row
-from twins.installer.quarantine import QuarantineEntry, QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import (
     StagedTree,
@@ -31,6 +30,7 @@ from twins.installer.staging import (
     stage_file,
     stage_parts,
 )
+from twins.trust.quarantine import QuarantineEntry, QuarantineList
 from twins.work_progress import MOVE, SYNC, Cancellation, Progress, WorkCancelledError
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import exclusive_lock

@@ -32,11 +32,11 @@ from twins.installer.placement import (
     to_threads,
 )
 from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
-from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipt, Receipts
 from twins.installer.restored_conversations import deliver, is_settled
 from twins.installer.rollback import RollbackResult, roll_back
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 

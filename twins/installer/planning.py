@@ -30,7 +30,7 @@ from twins.installer.placement import (
     to_threads,
     why_never,
 )
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.workspace_env import decode, parse
 
 _ROOT = Path("/")

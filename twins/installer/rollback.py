@@ -14,9 +14,9 @@ from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.file_transaction import Journal, Location, Move, apply_journal, lay, name_of
 from twins.installer.errors import ChangedSinceError
-from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.identity_file import utc
 from twins.workspace.workspace import OF_RUNNING, exclusive_lock, is_placeholder
 

@@ -30,9 +30,9 @@ from twins.fs.file_transaction import Journal, Location, Move, apply_journal, na
 from twins.fs.untrusted_names import shown, why_not_portable
 from twins.installer.errors import DiskFullError
 from twins.installer.installer import recover_all
-from twins.installer.quarantine import QuarantineList
 from twins.installer.receipts import Receipts
 from twins.installer.staging import abandon, make_staging, new_id, stage_file, stage_parts
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.bonds import FILE as BONDS
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
 from twins.workspace.identity_file import FILE as IDENTITY

@@ -19,7 +19,7 @@ import msgspec
 from agents.storage.safe_walk import LinkFreeFolder, has_other_names
 from agents.storage.sparse_file import end_sparse, is_sparse, read_hole, write_sparse
 from twins.errors import BadFileError
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import MAX_NAME, Identity
 from twins.workspace.listing import scan

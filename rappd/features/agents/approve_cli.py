@@ -15,8 +15,8 @@ from rappd.daemon.home import Home
 from rappd.features.agents.text import agent_rows, file_in, file_of
 
 if TYPE_CHECKING:
-    from rappd.tenants.quarantine import QuarantinedFile
-    from twins.installer.quarantine import QuarantineList
+    from twins.trust.quarantine import QuarantineList
+    from twins.trust.quarantined_files import QuarantinedFile
     from twins.workspace.workspace import Workspace
 
 
@@ -68,7 +68,7 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
 
 def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[str, QuarantinedFile | None]]:
     """Each name's file, and how it is held if it is; all are found before the first is approved."""
-    from rappd.tenants.quarantine import held_files, named
+    from twins.trust.quarantined_files import held_files, named
 
     waiting = held_files(_held(home), whose.workspace)
     found = []
@@ -85,7 +85,7 @@ def _unheld(home: Home, whose: _Whose, name: str) -> str:
 
 
 def _list(home: Home, twin: str, as_json: bool) -> None:
-    from rappd.tenants.quarantine import held_files
+    from twins.trust.quarantined_files import held_files
 
     if twin:
         whose = _whose(home, twin)
@@ -112,7 +112,7 @@ def _row(one: QuarantinedFile) -> dict[str, Any]:
 
 
 def _everywhere(home: Home) -> list[tuple[_Whose, QuarantinedFile]]:
-    from rappd.tenants.quarantine import held_everywhere
+    from twins.trust.quarantined_files import held_everywhere
     from twins.workspace.workspace import TwinLayout
 
     host = _whose(home, "")
@@ -141,6 +141,6 @@ def _whose(home: Home, twin: str) -> _Whose:
 
 
 def _held(home: Home) -> QuarantineList:
-    from twins.installer.quarantine import QuarantineList
+    from twins.trust.quarantine import QuarantineList
 
     return QuarantineList(home.held, home.root)

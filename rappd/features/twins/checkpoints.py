@@ -14,8 +14,8 @@ from rappd.features.twins.supervisor import TwinSupervisor
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker
-from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lookup import find_active
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.checkpoints import Checkpoints
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace

@@ -14,10 +14,10 @@ from rappd.features.twins.supervisor import TwinSupervisor
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.cartridges.buddy_store import BuddyStore
 from twins.errors import TwinConflictError
-from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
+from twins.trust.quarantine import QuarantineList
 from twins.workspace import souls
 from twins.workspace.fork import fork
 from twins.workspace.identity_file import DEFAULT_KIND

@@ -26,7 +26,7 @@ from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
 from rappd.http.responses import plain, problem
 from rappd.transcript.frames import RecordedConversations
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 log = logging.getLogger(__name__)
 

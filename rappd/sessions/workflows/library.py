@@ -18,8 +18,8 @@ from rappd.sessions.workflows.errors import (
     WorkflowStateError,
 )
 from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
-from twins.installer.quarantine import QuarantineList
 from twins.lifecycle.lookup import find_active
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.agent_files import sha256
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout, Workspace

@@ -23,8 +23,8 @@ from neighborhoods.places.place_egg import pack_place
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.writers.formats import EggMaker
 from twins.installer.installer import Installer
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.workspace.rappid import Rappid
 
 AT = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)

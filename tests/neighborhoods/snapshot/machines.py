@@ -30,8 +30,8 @@ from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSo
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from twins.installer.installer import Installer
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.workspace.twin import Twin, adopt, mint
 from twins.workspace.workspace import TwinLayout, Workspace
 

@@ -283,7 +283,7 @@ def test_merge_and_pack_tell_their_phases(egg: Path, tmp_path: Path) -> None:
     from envelopes.identity.keys import IdentityKey
     from rappd.operations.egg_merge import merge_eggs
     from twins.eggs.writers.formats import EggMaker
-    from twins.installer.signers import Signers
+    from twins.trust.signers import Signers
 
     told: list[dict[str, Any]] = []
 

@@ -19,7 +19,7 @@ from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.federation.test_tokens import issued
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 READS = ("/snapshot", "/snapshot/twins", f"/snapshot/twins/{homes.TWIN}", "/snapshot/agents")
 

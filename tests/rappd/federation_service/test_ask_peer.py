@@ -12,7 +12,7 @@ from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.machines import Machine, pair
 from fixtures.running_daemon import agent_source
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 WARM = agent_source(
     "Thermometer", 'return "18.4 degrees"', "Tells how warm it is.", '{"place": {"type": "string"}}'

@@ -11,7 +11,7 @@ import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 SERVICE = 'name = "oven"\n\n\ndef handle(method, path, body):\n    return {"warm": True}, 200\n'
 

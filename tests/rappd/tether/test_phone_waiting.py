@@ -23,7 +23,7 @@ from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.session import Dismiss, Hang, PhoneSession
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 
 def holding(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:

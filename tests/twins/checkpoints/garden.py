@@ -12,8 +12,8 @@ from envelopes.identity.keys import IdentityKey
 from twins.eggs.frames import Frame, chained
 from twins.eggs.writers.formats import EggMaker
 from twins.installer.installer import Installer
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.workspace.checkpoint_restore import RestoreResult, plan_restore, restore
 from twins.workspace.checkpoints import Checkpoint, Checkpoints
 from twins.workspace.twin import Twin, mint

@@ -12,8 +12,8 @@ from typing import Any
 
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 from twins.installer.installer import Installer
-from twins.installer.quarantine import QuarantineList
-from twins.installer.signers import Signers
+from twins.trust.quarantine import QuarantineList
+from twins.trust.signers import Signers
 from twins.workspace.rappid import Rappid
 from twins.workspace.workspace import Workspace
 

@@ -19,7 +19,7 @@ from tests.rappd.sessions.workflows.conftest import THREE, Desk, cues
 from tests.rappd.sessions.workflows.held_model import HeldModel
 from tests.rappd.tether.phone_client import PhoneClient
 from tests.twins.eggs.readers.conftest import Eggs
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 TWO = "two after answer to one"
 THIRD = f"three after answer to {TWO}"

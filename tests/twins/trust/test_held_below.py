@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twins.errors import BadFileError
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 
 def test_everything_below_has_its_real_path(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rappd.errors import AmbiguousError
-from twins.errors import BadFileError
-from twins.installer.quarantine import QuarantineList
+from twins.errors import AmbiguousFileError, BadFileError
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.listing import scan
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace
@@ -92,13 +91,13 @@ def held_everywhere(
 
 
 def named(files: Iterable[QuarantinedFile], name: str) -> QuarantinedFile | None:
-    """The one that ``name`` means; None for none. Raises ``AmbiguousError``."""
+    """The one that ``name`` means; None for none. Raises ``AmbiguousFileError``."""
     files = list(files)
     exact = [one for one in files if name in (one.path, one.path.removeprefix("agents/"))]
     short = [one for one in files if one.file.name in {name + ending for ending in _ENDINGS}]
     meant = exact or short
     if len(meant) > 1:
-        raise AmbiguousError(
+        raise AmbiguousFileError(
             f'"{name[:80]}" fits several files: {", ".join(one.path for one in meant[:4])}.',
             do="Type its folder, too.",
         )

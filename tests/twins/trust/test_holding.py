@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.twins.installer.a_home import MEMORY, NOW, AHome
 from twins.errors import BadFileError
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 
 CODE = b"x = 1\n"
 SHA = hashlib.sha256(CODE).hexdigest()

@@ -13,7 +13,7 @@ import orjson
 from agents.storage.atomic_write import write_atomically
 from twins.errors import BadFileError, NoSuchFileError
 from twins.installer.errors import BadFingerprintError
-from twins.installer.quarantine import CachedFile
+from twins.trust.quarantine import CachedFile
 from twins.workspace.identity_file import proper_name, utc
 from twins.workspace.workspace import exclusive_lock
 

@@ -14,7 +14,7 @@ from envelopes.identity.keys import IdentityKey
 from tests.twins.installer.a_home import KITCHEN, MEMORY, NOW, AHome
 from twins.errors import BadFileError, NoSuchFileError, TwinError
 from twins.installer.errors import BadFingerprintError
-from twins.installer.signers import Signers
+from twins.trust.signers import Signers
 
 
 def test_trust_is_remembered_and_revoked(home: AHome) -> None:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path, PurePosixPath
 
 from twins.errors import BadFileError, NoSuchFileError
-from twins.installer.quarantine import QuarantineList
+from twins.trust.quarantine import QuarantineList
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace import Workspace
 

@@ -1,0 +1,1 @@
+"""The rules of code: the quarantine and its files, trusted signers, the origin of code."""
