@@ -30,7 +30,7 @@ import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.features.features import all_operations
-from rappd.features.operation import Operation
+from rappd.features.operation import Download, Operation
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
@@ -328,7 +328,7 @@ The loopback listener listens on `127.0.0.1` (port 7071, or the setting `port`).
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
 describes the same at `/openapi.json`, with what each operation takes. Arguments are fields of the body, or for GET and
-DELETE of the query; null counts as left out.
+DELETE, and where the body is a file, of the query; null counts as left out.
 
 What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with
 all that lies below them answer for a twin, by its name or its rappid. A booted twin's own port (7081 to
@@ -401,33 +401,56 @@ def operations_js() -> str:
     """operations.js: a function for each operation, for the page."""
     parts = []
     for noun, found in groupby(all_operations(), key=lambda one: one.noun):
-        rows = [
-            f'  /** {_line(one.about)} */\n  {_camel(one.name)}: asks("{one.method}", "{_asked(one)}"),\n'
-            for one in found
-        ]
+        rows = [f"  /** {_line(one.about)} */\n  {_camel(one.name)}: {_form(one)},\n" for one in found]
         parts.append(f"export const {noun} = {{\n{''.join(rows)}}};\n")
     body = "\n".join(parts)
     return f"""/** The daemon's operations, by noun and verb. Made by docs/make_reference.py from the code. */
 
-import {{ ask }} from "./api.js";
+import {{ ask, download, postWithEvents, upload }} from "./api.js";
 
-/**
- * A function that takes an operation's arguments by name; `options` are those of `ask`. A path with "@" is the
- * brainstem's, or that of the `twin` that is given.
- */
-const asks = (method, path) => (given = {{}}, options = {{}}) => {{
+/** The address, and the arguments that do not stand in it. "@" begins one of the brainstem, or of the `twin` that is given. */
+const filled = (path, given) => {{
   const {{ ...rest }} = given;
   if (!rest.twin) delete rest.twin;
-  const filled = path.replace("@", rest.twin ? "/twins/{{twin}}" : "").replace(/\\{{(\\w+)\\}}/g, (_, name) => {{
+  const address = path.replace("@", rest.twin ? "/twins/{{twin}}" : "").replace(/\\{{(\\w+)\\}}/g, (_, name) => {{
     delete rest[name];
     return encodeURIComponent(given[name]);
   }});
-  if (method === "POST" || method === "PUT") return ask(filled, {{ ...options, method, json: rest }});
-  const query = new URLSearchParams(rest).toString();
-  return ask(query ? `${{filled}}?${{query}}` : filled, {{ ...options, method }});
+  return [address, rest];
 }};
 
+const withQuery = ([address, rest]) => {{
+  const query = new URLSearchParams(rest).toString();
+  return query ? `${{address}}?${{query}}` : address;
+}};
+
+/** A function that takes an operation's arguments by name; `options` are those of `ask`. */
+const asks = (method, path) => (given = {{}}, options = {{}}) => {{
+  if (method === "GET" || method === "DELETE") return ask(withQuery(filled(path, given)), {{ ...options, method }});
+  const [address, json] = filled(path, given);
+  return ask(address, {{ ...options, method, json }});
+}};
+
+/** The same for one that takes a while: `told(event)` gets what comes before the answer. */
+const follows = (path) => (given = {{}}, told = () => undefined) => postWithEvents(...filled(path, given), told);
+
+/** The same for one that takes a file; `options` are those of `upload`. */
+const takes = (path) => (given, file, options) => upload(withQuery(filled(path, given)), file, options);
+
+/** The same for one that answers with a file, which is saved under `name`. */
+const saves = (path) => (given, name) => download(withQuery(filled(path, given)), name);
+
 {body}"""
+
+
+def _form(one: Operation) -> str:
+    """The function of operations.js that makes the operation's."""
+    path = f'"{_asked(one)}"'
+    if one.takes_file:
+        return f"takes({path})"
+    if one.is_long:
+        return f"follows({path})"
+    return f"saves({path})" if one.result is Download else f'asks("{one.method}", {path})'
 
 
 def operation_paths() -> str:

@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -91,19 +91,25 @@ class ControlClient:
 
     def do(self, name: str, /, **given: Any) -> dict[str, Any]:
         """Asks for an operation by its name, as ``docs/routes.md`` has it; an argument that is None is left out."""
-        method, path = OPERATION_PATHS[name]
-        rest = {key: value for key, value in given.items() if value is not None}
-        if path.startswith("@"):  # of the brainstem, or of a twin
-            path = f"{'/twins/{twin}' if rest.get('twin') else ''}{path[1:]}"
-            rest = {key: value for key, value in rest.items() if key != "twin" or value}
-        for key in re.findall(r"\{(\w+)\}", path):
-            path = path.replace(f"{{{key}}}", quote(str(rest.pop(key)), safe="", errors="replace") or "%20")
+        method, path, rest = _filled(name, given)
         if method in ("POST", "PUT"):
             return self._ask(method, path, json.dumps(rest).encode())
         asked = urlencode(
             {key: int(value) if value in (True, False) else value for key, value in rest.items()}
         )
         return self._ask(method, f"{path}?{asked}" if asked else path)
+
+    def follow(self, name: str, told: Callable[[dict[str, Any]], object], /, **given: Any) -> dict[str, Any]:
+        """The same for an operation that takes a while; ``told`` gets the events that come before its answer."""
+        _, path, rest = _filled(name, given)
+        for event in self.events(path, rest, accept="text/event-stream"):
+            kind = event.pop("type")
+            if kind == "done":
+                return event
+            if kind == "error":
+                raise ResponseError(event, event.pop("status"))
+            told(event)
+        raise ConnectionLostError
 
     def get(self, path: str) -> dict[str, Any]:
         """GET as JSON."""
@@ -214,6 +220,18 @@ class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, connected: socket.socket, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
         self.sock = connected
+
+
+def _filled(name: str, given: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Method and path of an operation, and the arguments that do not stand in the path."""
+    method, path = OPERATION_PATHS[name]
+    rest = {key: value for key, value in given.items() if value is not None}
+    if path.startswith("@"):  # of the brainstem, or of a twin
+        path = f"{'/twins/{twin}' if rest.get('twin') else ''}{path[1:]}"
+        rest = {key: value for key, value in rest.items() if key != "twin" or value}
+    for key in re.findall(r"\{(\w+)\}", path):
+        path = path.replace(f"{{{key}}}", quote(str(rest.pop(key)), safe="", errors="replace") or "%20")
+    return method, path, rest
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

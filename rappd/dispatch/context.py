@@ -21,7 +21,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
     fingerprint of another machine, ``caps`` what it may do here; None for callers on this machine.
-    ``device`` is the id of a phone.
+    ``device`` is the id of a phone, ``key`` the public key of the operator's session in a browser.
     ``spend`` counts a HELP against a permission with a limited number of uses; it raises ``ReportableError``.
     """
 
@@ -31,6 +31,7 @@ class Caller(msgspec.Struct, frozen=True):
     caps: tuple[str, ...] | None = None
     spend: Spend | None = None
     device: str = ""
+    key: str = ""
 
     @property
     def principal(self) -> Hashable:

@@ -114,5 +114,5 @@ def table_of(daemon: Daemon) -> OperationTable:
         SettingOperations(daemon.home, daemon.live_settings),
         RecordOperations(daemon.store),
         daemon.snapshots,
-        OwnersEggs(daemon.eggs, daemon.egg_transfer, daemon.tenants.layout),
+        OwnersEggs(daemon.eggs, daemon.egg_transfer, daemon.tenants.layout, daemon.dispatcher),
     )

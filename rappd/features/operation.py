@@ -2,7 +2,11 @@
 
 Its arguments are the parameters of the method, its answer is what the method returns; from these and the docstring come
 the route, the checking of requests, ``/openapi.json``, ``docs/routes.md``, the page's ``lib/operations.js`` and the
-command line's ``rappd/cli/operation_paths.py``.
+command line's ``rappd/features/operation_paths.py``.
+
+The types of a method say its form: it takes a file with a parameter of the type ``Upload`` (the body is the file then,
+and the arguments come in the query), answers with a file by returning a ``Download``, and takes a while by returning
+the ``Turn`` that it began (its events are told to callers that accept them). A ``Caller`` is who asks.
 """
 
 from __future__ import annotations
@@ -11,14 +15,17 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from envelopes.errors import ReportableError
+from rappd.dispatch.context import Caller
+from rappd.dispatch.turns import Turn
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -46,6 +53,20 @@ class Right(NamedTuple):
 
 ANYBODY = Right("anybody")
 OWNER = Right("owner")
+
+
+class Upload(NamedTuple):
+    """A file that comes in. Reading raises ``ReportableError`` where it breaks off."""
+
+    pieces: AsyncIterator[bytes]
+    size: int
+    """As it was announced; 0 where it was not."""
+
+
+class Download(NamedTuple):
+    """A file on this machine that goes out, to be saved under its name."""
+
+    path: Path
 
 
 class MissingArgumentError(ReportableError):
@@ -93,10 +114,33 @@ class Operation:
         fields: list[Any] = []
         given = 2 if self.of_tenant else 1  # beside what is sent: the object, and perhaps whose it is
         for one in list(inspect.signature(self.function).parameters.values())[given:]:
+            if one.name in self.of_request:
+                continue
             required = one.default is inspect.Parameter.empty
             fields.append((one.name, hints[one.name], *(() if required else (one.default,))))
         named = "".join(part.title() for part in re.split(r"\W|_", self.name))
         return msgspec.defstruct(named, fields, kw_only=True)
+
+    @cached_property
+    def of_request(self) -> dict[str, type]:
+        """The parameters that are no arguments, by their types: what the listener knows of the request."""
+        hints = typing.get_type_hints(self.function)
+        return {name: hint for name, hint in hints.items() if hint in (Caller, Upload)}
+
+    @property
+    def takes_file(self) -> bool:
+        """True where the body is a file."""
+        return Upload in self.of_request.values()
+
+    @property
+    def has_body(self) -> bool:
+        """True where the arguments are fields of a JSON body; else they come in the query."""
+        return self.method in ("POST", "PUT") and not self.takes_file
+
+    @property
+    def is_long(self) -> bool:
+        """True where the answer takes a while, and progress is told before it."""
+        return self.result is Turn
 
     @cached_property
     def _choices(self) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,6 +17,15 @@ JSON = "application/json"
 def ok(body: dict[str, Any], status: int = 200) -> web.Response:
     """A JSON answer."""
     return web.Response(body=orjson.dumps(body, default=str), status=status, content_type=JSON)
+
+
+def file_answer(path: Path) -> web.FileResponse:
+    """A file, to be saved under its name."""
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f'attachment; filename="{path.name}"',
+    }
+    return web.FileResponse(path, headers=headers)
 
 
 def problem(found: ReportableError) -> web.Response:

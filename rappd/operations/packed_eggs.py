@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
+from rappd.errors import NotFoundError
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout
 
@@ -41,6 +42,19 @@ def packed_eggs(places: TwinLayout) -> list[dict[str, Any]]:
         for at, size, path in found[:MOST]
         for name in [names.get(path.parent.name) or _name_inside(path)]
     ]
+
+
+def laid_egg(places: TwinLayout, folder: str, name: str) -> Path:
+    """The file of an egg that was packed here. Raises ``NotFoundError``."""
+    root = places.eggs.resolve()
+    try:
+        path = (root / folder / name).resolve()
+        found = path.parent.parent == root and path.suffix == ".egg" and path.is_file()
+    except (OSError, ValueError):  # a name too long, a zero byte
+        found = False
+    if not found:
+        raise NotFoundError("There is no such egg.", do="rappd egg pack")
+    return path
 
 
 def egg_file_name(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import shlex
@@ -25,7 +24,7 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
 from rappd.operations.daemon_eggs import RECEIVED, DaemonEggOperations
-from rappd.operations.uploaded_eggs import UploadedEggs, new_file, unsealed
+from rappd.operations.uploaded_eggs import UploadedEggs, receive, unsealed
 from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
 
@@ -244,33 +243,29 @@ class _IncomingTransfer:
 
         Raises ``UsageProblemError`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``NotWritableError``.
         """
-        digest, size = hashlib.sha256(), 0
         loop = asyncio.get_running_loop()
         try:
-            with await asyncio.to_thread(new_file, part) as file:
-                async with asyncio.timeout(SILENT_SECONDS) as self._limit:
-                    async for chunk in body:
-                        size += len(chunk)
-                        if size > MOST_BYTES:
-                            raise UsageProblemError(
-                                f"The egg has more than {MOST_BYTES >> 30} GB.", do="Carry it by hand."
-                            )
-                        digest.update(chunk)
-                        await asyncio.to_thread(file.write, chunk)
-                        self._limit.reschedule(loop.time() + SILENT_SECONDS)
+            async with asyncio.timeout(SILENT_SECONDS) as limit:
+                self._limit = limit
+                digest = await receive(
+                    part,
+                    body,
+                    most=MOST_BYTES,
+                    do="Carry it by hand.",
+                    came=lambda: limit.reschedule(loop.time() + SILENT_SECONDS),
+                )
                 self._limit = None
-                await asyncio.to_thread(_flush, file.fileno(), file.flush)
+                limit.reschedule(None)
+                await asyncio.to_thread(_sync, part)
         except TimeoutError:
             raise UsageProblemError("The egg came no further.", do="Send it again.") from None
         except OSError as error:
-            raise from_disk(error, "The egg", needs=size) from error
+            raise from_disk(error, "The egg") from error
         finally:
             self._limit = None
-        if not size:
-            raise UsageProblemError("No file was sent.", do="The body is the egg.")
-        return digest.hexdigest()
+        return digest
 
 
-def _flush(handle: int, flush: Any) -> None:
-    flush()
-    os.fsync(handle)
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

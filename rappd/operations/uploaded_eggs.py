@@ -6,6 +6,7 @@ changes between the look and the yes.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
@@ -14,12 +15,13 @@ import shutil
 import stat
 import time
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
 
 from rappd.daemon.home import Home
-from rappd.errors import NotFoundError
+from rappd.errors import NotFoundError, UsageProblemError
 from twins.eggs.encryption import is_sealed, open_file
 from twins.errors import BadEggError, BadFileError, NoSuchFileError
 from twins.fs.untrusted_names import why_no_component
@@ -150,6 +152,37 @@ def new_file(path: Path) -> BinaryIO:
     """A new private file to write into."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+async def receive(
+    part: Path,
+    pieces: AsyncIterator[bytes],
+    *,
+    most: int,
+    do: str,
+    size: int = 0,
+    came: Callable[[], object] = lambda: None,
+) -> str:
+    """Writes what comes into a new file and returns its SHA-256; ``came`` is called after each piece.
+
+    ``size`` is what is said to come. Raises ``UsageProblemError`` for more than ``most`` bytes, with ``do``, and for
+    nothing; ``DiskFullError``, ``NotWritableError``.
+    """
+    digest, written = hashlib.sha256(), 0
+    try:
+        with await asyncio.to_thread(new_file, part) as file:
+            async for piece in pieces:
+                written += len(piece)
+                if written > most:
+                    raise UsageProblemError(f"The egg has more than {most >> 30} GB.", do=do)
+                digest.update(piece)
+                await asyncio.to_thread(file.write, piece)
+                came()
+    except OSError as error:
+        raise from_disk(error, "The egg", needs=size or written) from error
+    if not written:
+        raise UsageProblemError("No file was sent.", do="The body is the egg.")
+    return digest.hexdigest()
 
 
 def _copied(path: Path, part: Path) -> str:

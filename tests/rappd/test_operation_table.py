@@ -12,8 +12,10 @@ import pytest
 from fixtures.running_daemon import REPO, RunningDaemon
 
 from envelopes.errors import ReportableError
+from rappd.dispatch.context import Caller
+from rappd.dispatch.turns import Turn
 from rappd.features.features import all_operations
-from rappd.features.operation import OWNER, Text, operation, operations_of
+from rappd.features.operation import OWNER, Download, Text, Upload, operation, operations_of
 
 
 class Kettles:
@@ -77,6 +79,24 @@ def test_unfit_arguments_are_refused_by_name(given: dict[str, Any], status: int,
     assert (refused.value.status, str(refused.value), refused.value.do) == (status, text, do)
 
 
+def test_form_of_an_operation_is_in_the_types_of_its_method() -> None:
+    class Teas:
+        @operation("teas.bring", "POST", "/teas", right=OWNER)
+        async def bring(self, file: Upload, caller: Caller, name: str = "") -> Turn:
+            """Takes a file in."""
+            raise NotImplementedError
+
+        @operation("teas.get", "GET", "/teas/{name}", right=OWNER)
+        async def get(self, name: str) -> Download:
+            """Gives a file out."""
+            raise NotImplementedError
+
+    bring, get = operations_of(Teas)
+    assert bring.arguments.__struct_fields__ == ("name",)
+    assert (bring.takes_file, bring.has_body, bring.is_long) == (True, False, True)
+    assert (get.takes_file, get.has_body, get.is_long, get.result) == (False, False, False, Download)
+
+
 def test_no_operation_is_without_a_right_and_none_is_twice() -> None:
     with pytest.raises(TypeError):
         operation("kettles.fill", "POST", "/kettles/fill")  # type: ignore[call-arg]
@@ -99,6 +119,12 @@ def test_the_daemon_serves_all_of_it_behind_its_rights(
             continue
         refused = daemon.request(one.method, path, {})
         assert (refused.status, refused.json()["code"]) == (403, "not_operator"), one.name
+    taken = described["/eggs"]["post"]
+    assert list(taken["requestBody"]["content"]) == ["application/octet-stream"]
+    assert [one["name"] for one in taken["parameters"]] == ["name", "signature"]
+    assert list(taken["responses"]["200"]["content"]) == ["application/json", "text/event-stream"]
+    given = described["/eggs/laid/{folder}/{name}"]["get"]["responses"]["200"]["content"]
+    assert list(given) == ["application/octet-stream"]
     body = described["/peers/{peer}/rename"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert (list(body["properties"]), body["required"]) == (["name"], ["name"])
     asked = {one["name"]: one["in"] for one in described["/outbox"]["get"]["parameters"]}
@@ -152,4 +178,4 @@ def test_routes_by_hand_become_fewer() -> None:
     by_hand = sum(
         path.read_text().count("\n@operator_only\n") for path in (REPO / "rappd" / "http").rglob("*.py")
     )
-    assert by_hand <= 27
+    assert by_hand <= 21

@@ -10,13 +10,15 @@ import msgspec
 from aiohttp import web
 
 from envelopes.codecs.pictures import MOST_PICTURES
-from rappd.features.operation import Operation
+from rappd.dispatch.turns import Turn
+from rappd.features.operation import Download, Operation
 from rappd.http.responses import ok
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
 
 _REF = "#/components/schemas/{name}"
+_FILE = {"schema": {"type": "string", "format": "binary"}}
 _ERROR = {
     "type": "object",
     "required": ["error", "do", "code"],
@@ -130,8 +132,13 @@ def _rows(app: web.Application) -> list[Operation]:
 
 def _components(app: web.Application) -> dict[str, Any]:
     """The types that arguments and answers of operations are made of."""
-    types = [kind for one in _rows(app) for kind in (one.arguments, one.result)]
+    types = [kind for one in _rows(app) for kind in (one.arguments, _answer(one))]
     return msgspec.json.schema_components(types, ref_template=_REF)[1]
+
+
+def _answer(row: Operation) -> Any:
+    """The type of an answer in JSON: a long operation ends with an object, too."""
+    return dict[str, Any] if row.result in (Turn, Download) else row.result
 
 
 def _describe_row(row: Operation, described: dict[str, Any]) -> None:
@@ -140,12 +147,19 @@ def _describe_row(row: Operation, described: dict[str, Any]) -> None:
         "_of_twin" if row.of_tenant and described.get("parameters", [{}])[0].get("name") == "twin" else ""
     )
     described["operationId"] = row.name.replace(".", "_") + of_twin
-    schema, known = msgspec.json.schema_components([row.arguments, row.result], ref_template=_REF)
-    described["responses"]["200"]["content"]["application/json"] = {"schema": schema[1]}
+    schema, known = msgspec.json.schema_components([row.arguments, _answer(row)], ref_template=_REF)
+    content = described["responses"]["200"]["content"]
+    content["application/json"] = {"schema": schema[1]}
+    if row.is_long:
+        content["text/event-stream"] = {}
+    if row.result is Download:
+        described["responses"]["200"]["content"] = {"application/octet-stream": _FILE}
+    if row.takes_file:
+        described["requestBody"] = {"required": True, "content": {"application/octet-stream": _FILE}}
     own = known[schema[0]["$ref"].rpartition("/")[2]]
     sent = {name: one for name, one in own["properties"].items() if name not in row.in_path}
     needed = [name for name in own["required"] if name in sent]
-    if row.method in ("POST", "PUT"):
+    if row.has_body:
         body = {"type": "object", "properties": sent, "required": needed}
         described["requestBody"] = {
             "required": bool(needed),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 
-from rappd.features.operation import OWNER, Operation, OperationTable
-from rappd.http.loopback.security import for_twin, operator_only, started
-from rappd.http.request_body import json_object
-from rappd.http.responses import ok
+from rappd.dispatch.context import Caller
+from rappd.dispatch.turns import Turn
+from rappd.features.operation import OWNER, Download, Operation, OperationTable, Upload
+from rappd.http.loopback.long_operations import following
+from rappd.http.loopback.security import caller, for_twin, operator_only, started
+from rappd.http.loopback.signed_requests import streams_body
+from rappd.http.request_body import InvalidBodyError, json_object
+from rappd.http.responses import file_answer, ok
+
+_CHUNK = 1 << 20
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -34,18 +40,40 @@ def routes_of_twins(table: OperationTable) -> list[web.RouteDef]:
 
 
 def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
-    has_body = one.method in ("POST", "PUT")
-
     async def answer(request: web.Request) -> web.StreamResponse:
-        sent = await json_object(request) if has_body else {}
-        given = one.read({**request.query, **sent, **request.match_info}, as_text=not has_body)
+        sent = await json_object(request) if one.has_body else {}
+        given = one.read({**request.query, **sent, **request.match_info}, as_text=not one.has_body)
+        given |= {name: _OF_REQUEST[kind](request) for name, kind in one.of_request.items()}
         whose = (await started(request),) if one.of_tenant else ()
-        return ok(await perform(*whose, **given))
+        found = await perform(*whose, **given)
+        if isinstance(found, Turn):
+            return await following(request, found)
+        return file_answer(found.path) if isinstance(found, Download) else ok(found)
 
     answer.__doc__ = one.about
-    handler = operator_only(answer) if one.right is OWNER else answer
+    handler = streams_body(answer) if one.takes_file else answer
+    handler = operator_only(handler) if one.right is OWNER else handler
     handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json
     return handler
+
+
+def _upload(request: web.Request) -> Upload:
+    return Upload(_pieces(request), request.content_length or 0)
+
+
+async def _pieces(request: web.Request) -> AsyncIterator[bytes]:
+    is_empty = True
+    try:
+        async for piece in request.content.iter_chunked(_CHUNK):
+            is_empty = False
+            yield piece
+    except ConnectionError as error:
+        raise InvalidBodyError("The upload broke off; nothing was kept.", do="Send it again.") from error
+    if is_empty:
+        raise InvalidBodyError("No file was sent", do="The body is the file.")
+
+
+_OF_REQUEST: dict[type, Callable[[web.Request], Any]] = {Caller: caller, Upload: _upload}
 
 
 def _of_twin(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:

@@ -94,7 +94,7 @@ def caller(request: web.Request) -> Caller:
     """The caller as this listener knows it."""
     if from_control(request):
         return Caller("control", operator=True)
-    return Caller("loopback", operator=is_operator(request))
+    return Caller("loopback", operator=is_operator(request), key=request.get(OPERATOR_KEY, ""))
 
 
 def is_operator(request: web.Request) -> bool:

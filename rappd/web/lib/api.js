@@ -100,7 +100,7 @@ export const post = (path, json = {}) => ask(path, { method: "POST", json });
 export const remove = (path) => ask(path, { method: "DELETE" });
 
 /**
- * Sends a file as the body of a POST and gives the answer. `moved(phase, done, whole)` tells how far it is:
+ * Sends a file as the body of a POST and gives the answer. `moved({phase, done, whole})` tells how far it is:
  * "upload", then the phases of the daemon; `signal` breaks it off. Raises as `ask` does. (`fetch` cannot tell
  * how far an upload is.)
  */
@@ -124,14 +124,14 @@ async function uploaded(path, file, { moved = () => undefined, signal }) {
     request.setRequestHeader("Content-Type", type);
     if (signed) request.setRequestHeader(SIGNATURE, signed);
     request.setRequestHeader("Accept", "text/event-stream");
-    request.upload.addEventListener("progress", ({ loaded, total }) => moved("upload", loaded, total));
+    request.upload.addEventListener("progress", ({ loaded, total }) => moved({ phase: "upload", done: loaded, whole: total }));
     let read = 0;
     let last = null;
     const readEvents = () => {
       const end = request.responseText.lastIndexOf("\n\n");
       for (const event of end > read ? request.responseText.slice(read, end).split("\n\n") : []) {
         last = event.startsWith("data: ") ? JSON.parse(event.slice(6)) : last;
-        if (last?.type === "progress") moved(last.phase, last.done, last.whole);
+        if (last?.type === "progress") moved(last);
       }
       read = Math.max(read, end + 2);
     };
@@ -157,14 +157,7 @@ export async function download(path, filename) {
   saveAs(await response.blob(), filename);
 }
 
-/**
- * A POST whose answer takes a while; `moved(phase, done, whole)` tells how far it is, as the daemon counts.
- * Raises as `ask` does.
- */
-export const postWithProgress = (path, json, moved) =>
-  postWithEvents(path, json, ({ phase, done, whole }) => moved(phase, done, whole));
-
-/** The same with every event that comes before the answer given to `told(event)`. */
+/** A POST whose answer takes a while: each event before it is given to `told(event)`. Raises as `ask` does. */
 export async function postWithEvents(path, json, told) {
   const response = await send(path, { method: "POST", json, headers: { Accept: "text/event-stream" } });
   if (!response.headers.get("Content-Type")?.startsWith("text/event-stream")) return answerOf(response);

@@ -1,22 +1,38 @@
 /** The daemon's operations, by noun and verb. Made by docs/make_reference.py from the code. */
 
-import { ask } from "./api.js";
+import { ask, download, postWithEvents, upload } from "./api.js";
 
-/**
- * A function that takes an operation's arguments by name; `options` are those of `ask`. A path with "@" is the
- * brainstem's, or that of the `twin` that is given.
- */
-const asks = (method, path) => (given = {}, options = {}) => {
+/** The address, and the arguments that do not stand in it. "@" begins one of the brainstem, or of the `twin` that is given. */
+const filled = (path, given) => {
   const { ...rest } = given;
   if (!rest.twin) delete rest.twin;
-  const filled = path.replace("@", rest.twin ? "/twins/{twin}" : "").replace(/\{(\w+)\}/g, (_, name) => {
+  const address = path.replace("@", rest.twin ? "/twins/{twin}" : "").replace(/\{(\w+)\}/g, (_, name) => {
     delete rest[name];
     return encodeURIComponent(given[name]);
   });
-  if (method === "POST" || method === "PUT") return ask(filled, { ...options, method, json: rest });
-  const query = new URLSearchParams(rest).toString();
-  return ask(query ? `${filled}?${query}` : filled, { ...options, method });
+  return [address, rest];
 };
+
+const withQuery = ([address, rest]) => {
+  const query = new URLSearchParams(rest).toString();
+  return query ? `${address}?${query}` : address;
+};
+
+/** A function that takes an operation's arguments by name; `options` are those of `ask`. */
+const asks = (method, path) => (given = {}, options = {}) => {
+  if (method === "GET" || method === "DELETE") return ask(withQuery(filled(path, given)), { ...options, method });
+  const [address, json] = filled(path, given);
+  return ask(address, { ...options, method, json });
+};
+
+/** The same for one that takes a while: `told(event)` gets what comes before the answer. */
+const follows = (path) => (given = {}, told = () => undefined) => postWithEvents(...filled(path, given), told);
+
+/** The same for one that takes a file; `options` are those of `upload`. */
+const takes = (path) => (given, file, options) => upload(withQuery(filled(path, given)), file, options);
+
+/** The same for one that answers with a file, which is saved under `name`. */
+const saves = (path) => (given, name) => download(withQuery(filled(path, given)), name);
 
 export const agents = {
   /** Agent files and the agents they hold; `cards` tells what a screen needs about each. */
@@ -125,6 +141,18 @@ export const devices = {
 };
 
 export const eggs = {
+  /** Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do. */
+  layDown: takes("/eggs"),
+  /** Looks at an egg on this machine (`path`) as at an uploaded one: `id` of the copy, what it is, and the plan. */
+  look: follows("/eggs/look"),
+  /** Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to. */
+  hatch: follows("/eggs/hatch"),
+  /** Cancels the hatching or packing that was begun with the id `work`, and answers once it has ended. */
+  cancel: asks("POST", "/eggs/cancel"),
+  /** Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`. */
+  pack: follows("/eggs/pack"),
+  /** An egg that was packed here, as a download. */
+  save: saves("/eggs/laid/{folder}/{name}"),
   /** The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`. */
   plan: asks("POST", "/eggs/plan"),
   /** Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside. */

@@ -10,17 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
-from aiohttp import web
 from fixtures.operator_page import BrowserKey, OperatorPage
 from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.twin_workspace import KETTLE, Place, lies
 
 from rappd.errors import NotFoundError
-from rappd.http.app_keys import DAEMON
-from rappd.http.loopback import eggs as eggs_door
+from rappd.features.eggs import links
+from rappd.features.features import all_operations
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 
 
@@ -93,11 +91,7 @@ def test_a_likely_secret_stops_the_packing_and_says_where(two: tuple[Place, Plac
 
 
 def _operators() -> list[tuple[str, str]]:
-    return [
-        (route.method, route.path)
-        for route in eggs_door.routes
-        if isinstance(route, web.RouteDef) and not route.path.startswith("/eggs/out/")
-    ]
+    return [(one.method, one.path) for one in all_operations() if one.noun == "eggs"]
 
 
 @pytest.mark.parametrize(("method", "path"), _operators())
@@ -144,27 +138,11 @@ def test_packed_egg_is_fetched_by_its_link_only(two: tuple[Place, Place]) -> Non
     assert "link" not in desk.post("/eggs/pack", {"twin": desk.new("Dragged again")}), "no page to sign it"
 
 
-async def test_link_of_a_packed_egg_ends_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, _, _, ticket, folder, name = eggs_door._link(Path("/home/eggs/laid/rose/rose.egg"), "key").split("/")
-
-    async def download(request: web.Request) -> web.Response:
-        return web.Response(text="the egg")
-
-    monkeypatch.setattr(eggs_door, "_download", download)
-    monkeypatch.setattr(
-        eggs_door, "Signature", SimpleNamespace(parse=str)
-    )  # the page's, which is another matter
-    asked = cast(
-        web.Request,
-        SimpleNamespace(
-            match_info={"ticket": ticket, "signed": "key.signature", "folder": folder, "name": name},
-            app={DAEMON: SimpleNamespace(request_signatures=SimpleNamespace(check=lambda *a, **k: None))},
-            method="GET", headers={"Host": "127.0.0.1"}, raw_path="",
-        ),
-    )  # fmt: skip
+def test_link_of_a_packed_egg_ends_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, ticket, folder, name = links.link_to(Path("/home/eggs/laid/rose/rose.egg"), "key").split("/")
     began, passed = time.time(), 3590
-    monkeypatch.setattr(eggs_door, "time", SimpleNamespace(time=lambda: began + passed))
-    assert (await eggs_door.dragged_out(asked)).status == 200
+    monkeypatch.setattr(links, "time", SimpleNamespace(time=lambda: began + passed))
+    links.check_ticket(ticket, f"{folder}/{name}", "key")
     passed = 3610
     with pytest.raises(NotFoundError):
-        await eggs_door.dragged_out(asked)
+        links.check_ticket(ticket, f"{folder}/{name}", "key")

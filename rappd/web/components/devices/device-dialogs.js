@@ -110,7 +110,7 @@ async function packed(twin, place) {
   const egg = eggOf(twin.key);
   if (!egg.isFresh(twin)) {
     const line = progressLine(`Packing ${twin.name}…`, { cancel: () => egg.cancel() });
-    const moved = () => egg.far && line.moved(...egg.far);
+    const moved = () => egg.far && line.moved(egg.far);
     fill(place, line.element);
     egg.addEventListener("moved", moved);
     await egg.pack(twin);

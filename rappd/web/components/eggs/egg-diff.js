@@ -1,6 +1,6 @@
 /** Two eggs side by side: what differs, file by file. */
 
-import { Problem, postWithProgress } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
 import { chooseEgg } from "./egg-import.js";
 import { uploadEgg, withSignatures } from "./egg-upload.js";
@@ -110,7 +110,7 @@ function slot(name, changed) {
     const line = progressLine(`Packing ${called}…`);
     fill(body, line.element);
     await hold(async () => {
-      const { packed: done } = await postWithProgress("/eggs/pack", { twin: key }, line.moved);
+      const { packed: done } = await operations.eggs.pack({ twin: key }, line.moved);
       return [{ path: done.path }, called, `as it is now, ${bytes(done.size)}`];
     });
   }

@@ -1,6 +1,6 @@
 /** Uploads an egg with its signature file. */
 
-import { upload } from "../../lib/api.js";
+import { eggs } from "../../lib/operations.js";
 
 const SIGNATURE = ".sig";
 const LONGEST = 2000; // of one file's signature; a longer one is none, and is refused as that
@@ -14,7 +14,6 @@ export function withSignatures(files) {
 
 /** Takes it to the daemon, where it waits unhatched; the answer says what it is, and what it would do. */
 export async function uploadEgg(file, signature, { moved, signal }) {
-  const asked = new URLSearchParams({ name: file.name });
-  if (signature) asked.set("signature", await signature.slice(0, LONGEST).text());
-  return upload(`/eggs?${asked}`, file, { moved, signal });
+  const text = signature && (await signature.slice(0, LONGEST).text());
+  return eggs.layDown({ name: file.name, ...(text && { signature: text }) }, file, { moved, signal });
 }

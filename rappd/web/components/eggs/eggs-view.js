@@ -1,6 +1,5 @@
 /** Twins › Eggs: those that are here, what was hatched, whose eggs are trusted, and two eggs side by side. */
 
-import { download } from "../../lib/api.js";
 import { attemptIn } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
@@ -11,6 +10,7 @@ import { breakable, fill, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { kindOf } from "./labels.js";
 import { hatchings, undoHatching } from "./hatch-notice.js";
+import { saveLaid } from "./packed-egg.js";
 import { signersList } from "./signers.js";
 
 /** Fills `place`. `drops(target)` says what a drop there does; `close()` when done. */
@@ -53,9 +53,8 @@ export function eggsView(place) {
 const group = (title, content, control = null) =>
   h("section", { class: "group" }, h("div", { class: "group-head" }, h("h2", {}, title), control), content);
 
-function packedRow({ file, folder, path, size, at }) {
+function packedRow({ file, path, size, at }) {
   const errorPlace = h("div", {});
-  const address = `/eggs/laid/${[folder, path.split("/").at(-1)].map(encodeURIComponent).join("/")}`;
   const button = (label, onclick) =>
     h("button", { type: "button", class: "quiet", "aria-label": `${label} ${file}`, onclick }, label);
   return h(
@@ -71,7 +70,7 @@ function packedRow({ file, folder, path, size, at }) {
     h(
       "div",
       { class: "row-actions" },
-      button("Save", () => attemptIn(errorPlace, () => download(address, file))),
+      button("Save", () => attemptIn(errorPlace, () => saveLaid(path, file))),
       canSend() && button("Send", () => openSending(file, () => path, { asItIs: true })),
     ),
   );

@@ -5,7 +5,8 @@
  * the drag begins: the first drag of a card packs, the next one carries. Other browsers cannot; they save.
  */
 
-import { Problem, download, post, postWithProgress } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
+import * as operations from "../../lib/operations.js";
 import { signedLink } from "../../lib/operator-key.js";
 import { bytes, clock, count, joinNames } from "../../lib/format.js";
 import { fill, h, icon } from "../../lib/dom.js";
@@ -30,7 +31,7 @@ class Egg extends EventTarget {
   dragLink = ""; // a drag tells the address at once, so it is signed before
   at = 0;
   row = null;
-  far = null; // phase, done, and in all
+  far = null; // the latest event
   work = "";
 
   /** `allow`: ids of likely secrets that may travel. */
@@ -41,7 +42,7 @@ class Egg extends EventTarget {
     this.#set({ state: "packing", name: `${fileName(row.name)}.egg` });
     try {
       const json = { twin: row.key, work: this.work, ...(allow.length > 0 && { allow }) };
-      const answer = await postWithProgress("/eggs/pack", json, (...far) => this.#moved(far));
+      const answer = await operations.eggs.pack(json, (far) => this.#moved(far));
       this.link = answer.link ?? "";
       await this.renewDragLink();
       this.#set({ state: "ready", at: Date.now(), packed: answer.packed });
@@ -58,7 +59,7 @@ class Egg extends EventTarget {
   /** Stops packing; the file that was begun is gone then. */
   async cancel() {
     try {
-      await post("/eggs/cancel", { work: this.work });
+      await operations.eggs.cancel({ work: this.work });
     } catch (found) {
       if (!(found instanceof Problem)) throw found; // it is packed by now, which the line says
     }
@@ -79,9 +80,8 @@ class Egg extends EventTarget {
     if (this.link) this.dragLink = await signedLink(this.link);
   }
 
-  /** The address that fetches it with the operator's signature. */
-  get path() {
-    return `/eggs/laid/${this.packed.path.split("/").slice(-2).map(encodeURIComponent).join("/")}`;
+  save() {
+    return saveLaid(this.packed.path, this.name);
   }
 
   #moved(far) {
@@ -93,6 +93,12 @@ class Egg extends EventTarget {
     Object.assign(this, { far: null }, changes);
     this.dispatchEvent(new Event("change"));
   }
+}
+
+/** Saves an egg that the daemon packed, at `path` among its eggs, under `filename`. */
+export function saveLaid(path, filename) {
+  const [folder, name] = path.split("/").slice(-2);
+  return operations.eggs.save({ folder, name }, filename);
 }
 
 /** The egg of a twin. */
@@ -125,7 +131,7 @@ export function eggLine(key) {
   const egg = eggOf(key);
   const element = h("div", { class: "egg-line", role: "group", "aria-label": "Egg" });
   let line = null;
-  const move = () => egg.far && line?.moved(...egg.far);
+  const move = () => egg.far && line?.moved(egg.far);
   const draw = () => {
     element.hidden = egg.state === "none";
     line = egg.state === "packing" ? progressLine(`Packing ${egg.name}…`, { cancel: () => egg.cancel() }) : null;
@@ -187,7 +193,7 @@ const LINES = {
             type: "button",
             class: "secondary",
             "aria-label": `Save ${egg.name}`,
-            onclick: () => attemptIn(errorPlace, () => download(egg.path, egg.name)),
+            onclick: () => attemptIn(errorPlace, () => egg.save()),
           },
           "Save",
         ),

@@ -1,6 +1,6 @@
 /** Plan dialog: the egg's origin and integrity, the effect of hatching it, and the approval of exactly that. */
 
-import { Problem, post, postWithProgress } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { openFiles } from "../cartridges/cartridge-opening.js";
 import { fill, h } from "../../lib/dom.js";
@@ -49,7 +49,7 @@ export function openPlan(file, decided, signature) {
     try {
       const asked = { moved: line.moved, signal: control.signal };
       const { id, plan, egg } = file.path
-        ? await postWithProgress("/eggs/look", { path: file.path }, line.moved)
+        ? await operations.eggs.look({ path: file.path }, line.moved)
         : await uploadEgg(file, signature, asked);
       ident = id;
       fill(heading, egg.name || file.name);
@@ -144,7 +144,7 @@ export function openPlan(file, decided, signature) {
     const hatch = async (button) => {
       const work = crypto.randomUUID();
       const refused = h("div", {});
-      const cancel = () => attemptIn(refused, () => post("/eggs/cancel", { work })).then(way.settled);
+      const cancel = () => attemptIn(refused, () => operations.eggs.cancel({ work })).then(way.settled);
       const way = progressLine(`Hatching ${count(writes(plan), "file")}…`, { cancel });
       button.disabled = hatching = true;
       foot.hidden = true; // the line has the one Cancel that counts now
@@ -152,7 +152,7 @@ export function openPlan(file, decided, signature) {
       const overwrite = [...chosen];
       const json = { ...(file.path ? { path: file.path } : { id: ident }), approved: plan.digest, overwrite, source: file.name, work };
       try {
-        const answer = await postWithProgress("/eggs/hatch", json, way.moved);
+        const answer = await operations.eggs.hatch(json, way.moved);
         dialog.close();
         if (file.path) discard(ident); // the copy that was looked at; what came is gone by itself
         hatched(answer.hatched);

@@ -1,10 +1,10 @@
 /** A session with phones, live: what everybody said, and a place to write to all. */
 
 import { autoscroll } from "../../lib/autoscroll.js";
-import { download, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import { markdown } from "../chat/markdown.js";
+import { eggs } from "../../lib/operations.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { sessionPeople } from "./session-people.js";
 import { SessionStream } from "./session-stream.js";
@@ -122,9 +122,9 @@ export function sessionView(main, id) {
 
 /** Packs the session and saves the file. */
 async function saveEgg(id) {
-  const { packed } = await post("/eggs/pack", { form: "session", item: id });
+  const { packed } = await eggs.pack({ form: "session", item: id });
   const [folder, name] = packed.path.split("/").slice(-2);
-  await download(`/eggs/laid/${encodeURIComponent(folder)}/${encodeURIComponent(name)}`, name);
+  await eggs.save({ folder, name }, name);
 }
 
 function eventView(event, asked, say) {

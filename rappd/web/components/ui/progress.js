@@ -17,7 +17,7 @@ const PHASES = {
 const COUNTED = ["sync", "move"]; // files, not bytes
 
 /**
- * A line that says `words` and, where one can cancel, how. `moved(phase, done, whole)` tells how far a phase
+ * A line that says `words` and, where one can cancel, how. `moved({phase, done, whole})` tells how far a phase
  * is; before it nobody knows. `say(words)` changes the words, `settled()` takes the button away.
  */
 export function progressLine(words, { cancel = null } = {}) {
@@ -35,7 +35,7 @@ export function progressLine(words, { cancel = null } = {}) {
       bar.setAttribute("aria-label", other);
       bar.removeAttribute("value");
     },
-    moved(phase, done, whole) {
+    moved({ phase, done, whole }) {
       if (phase !== now) began = performance.now();
       now = phase;
       bar.max = Math.max(1, whole);
