@@ -33,8 +33,8 @@ COMMANDS = {
     "call": ("rappd.features.calls.cli:call", "Ask another machine, or one of its agents."),
     "outbox": ("rappd.features.calls.outbox_cli:outbox", "What waits for machines that are away."),
     "token": ("rappd.features.tokens.cli:token", "Let a program call this machine."),
-    "egg": ("rappd.cli.egg:egg", "Pack what lives here into a file; hatch such files."),
-    "estate": ("rappd.cli.estate:estate", "What is yours, by its rappid; as one egg."),
+    "egg": ("rappd.features.eggs.cli:egg", "Pack what lives here into a file; hatch such files."),
+    "estate": ("rappd.features.estate.cli:estate", "What is yours, by its rappid; as one egg."),
     "neighborhood": (
         "rappd.features.neighborhoods.cli:neighborhood",
         "All machines: back up, plan, hatch; shared places.",

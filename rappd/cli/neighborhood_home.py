@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.console import interactive, strip_control
-from rappd.cli.egg_options import verbs_here
 from rappd.cli.home_client import HomeClient
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home, machine_name
 from rappd.errors import NotRunningError
+from rappd.features.eggs.cli_options import verbs_here
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rappd.cli.egg_options import verbs_here
 from rappd.daemon.home import Home, machine_name
+from rappd.features.eggs.cli_options import verbs_here
 
 if TYPE_CHECKING:
+    from rappd.features.estate.operations import EstateOperations
     from rappd.features.neighborhoods.places import PlaceOperations
-    from rappd.operations.estate import EstateOperations
 
 
 def estate_here(*, writes: bool = True) -> EstateOperations:
     """The operations on this home's estate, whether a daemon runs or not."""
-    from rappd.operations.estate import EstateOperations
+    from rappd.features.estate.operations import EstateOperations
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()

@@ -32,6 +32,10 @@ from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
+from rappd.features.eggs.home_eggs import EggOperations
+from rappd.features.eggs.running_twins import DaemonEggOperations
+from rappd.features.eggs.transfer import EggTransferOperations
+from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
 from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
@@ -50,10 +54,6 @@ from rappd.federation.service import FederationService
 from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
-from rappd.operations.daemon_eggs import DaemonEggOperations
-from rappd.operations.egg_transfer import EggTransferOperations
-from rappd.operations.eggs import EggOperations
-from rappd.operations.estate import EstateOperations
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
 from envelopes.errors import ReportableError
-from rappd.operations.eggs import EggOperations
+from rappd.features.eggs.home_eggs import EggOperations
 from rappd.tenants.tenants import Tenants
 from rappd.version import __version__
 from twins.lifecycle.lifecycle import Lifecycle

@@ -8,11 +8,11 @@ from envelopes.envelope import ERROR, HELP, Envelope, new_id
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, RefusedError
+from rappd.features.eggs.running_twins import DaemonEggOperations
 from rappd.features.fleet.operations import STATUS_SECONDS, FleetOperations
 from rappd.features.snapshots.host_api import NeighborhoodHostApi
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
-from rappd.operations.daemon_eggs import DaemonEggOperations
 from rappd.tenants.tenants import Tenants
 
 

@@ -119,7 +119,7 @@ def scopes(
 @_JSON
 def send_egg(device: str, file: Path, as_json: bool) -> None:
     """Put the egg FILE there for a phone; its page shows it at once."""
-    from rappd.cli.egg_options import egg_at
+    from rappd.features.eggs.cli_options import egg_at
 
     found = ControlClient(Home.here()).do(
         "devices.send_egg", device=device, path=str(egg_at(file).absolute())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rappd.errors import UsageProblemError
+from rappd.features.eggs.running_twins import whole_path
 from rappd.features.operation import OWNER, Text, operation
-from rappd.operations.daemon_eggs import whole_path
 from rappd.tether.service import TetherService
 
 

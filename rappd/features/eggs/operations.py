@@ -17,12 +17,12 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
 from rappd.features.eggs.links import link_to
+from rappd.features.eggs.packed_eggs import laid_egg, packed_eggs
+from rappd.features.eggs.packing import PackRequest
+from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
+from rappd.features.eggs.transfer import EggTransferOperations
+from rappd.features.eggs.waiting import receive
 from rappd.features.operation import OWNER, Download, MissingArgumentError, Text, Upload, operation
-from rappd.operations.daemon_eggs import DaemonEggOperations, whole_path
-from rappd.operations.egg_packing import PackRequest
-from rappd.operations.egg_transfer import EggTransferOperations
-from rappd.operations.packed_eggs import laid_egg, packed_eggs
-from rappd.operations.uploaded_eggs import receive
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import TwinLayout
 

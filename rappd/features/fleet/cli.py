@@ -9,13 +9,13 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.eggs.cli_options import JSON
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import JSON, egg_at, secrets_listed
 from rappd.cli.formatting import count, tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
@@ -18,6 +17,7 @@ from rappd.cli.place_home import places_here
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.features.eggs.cli_options import JSON, egg_at, secrets_listed
 from rappd.features.snapshots.cli import diff, drill, snapshot, snapshots
 from rappd.features.snapshots.members_cli import members, probe, send, token
 from rappd.features.snapshots.restore_cli import hatch, plan

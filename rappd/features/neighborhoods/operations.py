@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from neighborhoods.places.memberships import Scope
 from rappd.errors import UsageProblemError
+from rappd.features.eggs.running_twins import whole_path
 from rappd.features.neighborhoods.places import DAYS, PlaceOperations
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.peers.operations import PeerOperations
 from rappd.federation.service import FederationService
-from rappd.operations.daemon_eggs import whole_path
 
 ToTheEnd = Callable[[Coroutine[Any, Any, dict[str, Any]]], Coroutine[Any, Any, dict[str, Any]]]
 """Runs work that goes on to its end when its caller disconnects."""

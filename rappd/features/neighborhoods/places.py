@@ -31,8 +31,8 @@ from neighborhoods.places.place import (
 )
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.operations.eggs import EggOperations
-from rappd.operations.estate import EstateOperations
+from rappd.features.eggs.home_eggs import EggOperations
+from rappd.features.estate.operations import EstateOperations
 from rappd.version import __version__
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
 from twins.eggs.readers.detected_egg import part_of

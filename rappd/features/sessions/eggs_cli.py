@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rappd.cli.console import command, dim, print_json, print_out, print_status, status_mark, strip_control
-from rappd.cli.egg_options import egg_at, secrets_listed, verbs_here
 from rappd.cli.formatting import count, tilde
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
+from rappd.features.eggs.cli_options import egg_at, secrets_listed, verbs_here
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 8
@@ -22,7 +22,7 @@ def pack_session(
     session: str, output: Path | None, *, allow: frozenset[str], overwrite: bool, as_json: bool
 ) -> None:
     """Packs a session, "" or ``current`` for the newest, and says where it lies."""
-    from rappd.operations.egg_packing import PackRequest
+    from rappd.features.eggs.packing import PackRequest
 
     order = PackRequest(
         form="session",

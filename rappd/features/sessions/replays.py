@@ -9,10 +9,10 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rappd.features.eggs.running_twins import whole_path
+from rappd.features.eggs.waiting import UploadedEggs
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.sessions.operations import moved
-from rappd.operations.daemon_eggs import whole_path
-from rappd.operations.uploaded_eggs import UploadedEggs
 from rappd.sessions.speakers import OWNER as OWNER_SPEAKER
 from rappd.tether.service import TetherService
 

@@ -15,10 +15,10 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
-from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import ago
 from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
 from rappd.cli.tables import table
+from rappd.features.eggs.cli_options import JSON
 from rappd.features.snapshots.bars import machine_bars
 from rappd.features.snapshots.schedule_cli import schedule_here, show_failing
 from rappd.features.snapshots.text import show_apart, show_snapshot
@@ -149,7 +149,7 @@ def drill(snapshot: str, as_json: bool) -> int:
 @JSON
 def diff(before: str, after: str, as_json: bool) -> None:
     """Show the differences between two snapshots, by name or file."""
-    from rappd.cli.egg_view import show_differences
+    from rappd.features.eggs.text import show_differences
 
     found = snapshots_here(writes=False).diff(before, after)
     show_differences(found, as_json=as_json)

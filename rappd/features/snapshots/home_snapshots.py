@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from neighborhoods.snapshot.errors import DrillUntriedError, NoSuchSnapshotError
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotFolder, SnapshotRecord
 from rappd.daemon.home import Home
-from rappd.operations.eggs import EggOperations
+from rappd.features.eggs.home_eggs import EggOperations
 from rappd.tenants.autostart import AutostartRegistry
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__

@@ -19,14 +19,14 @@ from rappd.cli.console import (
     strip_control,
     wrapped,
 )
-from rappd.cli.egg_options import JSON
-from rappd.cli.egg_peers import send_egg
 from rappd.cli.formatting import count
 from rappd.cli.names import peer_names
 from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
+from rappd.features.eggs.cli_options import JSON
+from rappd.features.eggs.peers_cli import send_egg
 from twins.byte_sizes import format_bytes
 
 _PARTIAL = 7

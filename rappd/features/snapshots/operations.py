@@ -15,11 +15,11 @@ from neighborhoods.snapshot.errors import SnapshotRunningError
 from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
 from rappd.features.snapshots.work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
 from rappd.notices.notices import Notices
-from rappd.operations.daemon_eggs import DaemonEggOperations, whole_path
 from rappd.tenants.tenants import Tenants
 from twins.work_progress import WorkCancelledError
 

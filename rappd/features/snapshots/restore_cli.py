@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.console import interactive, print_json, print_out
-from rappd.cli.egg_options import JSON, egg_at
 from rappd.cli.home_client import HomeClient
 from rappd.cli.neighborhood_home import snapshots_here, ways_here
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.eggs.cli_options import JSON, egg_at
 from rappd.features.snapshots.text import show_open_calls, show_restore_plan, show_restored, show_way_on
 from twins.errors import UnconfirmedError
 

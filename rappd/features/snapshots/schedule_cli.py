@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import JSON
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
+from rappd.features.eggs.cli_options import JSON
 
 
 @click.command()

@@ -6,9 +6,9 @@ from aiohttp import web
 
 from rappd.daemon.request_signatures import Signature
 from rappd.features.eggs.links import SECONDS, check_ticket
+from rappd.features.eggs.packed_eggs import laid_egg
 from rappd.http.app_keys import DAEMON
 from rappd.http.responses import file_answer
-from rappd.operations.packed_eggs import laid_egg
 
 routes = web.RouteTableDef()
 

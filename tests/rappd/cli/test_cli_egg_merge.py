@@ -12,7 +12,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rappd.operations.egg_merge import merge_documents
+from rappd.features.eggs.merging import merge_documents
 
 
 class Lives:

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from fixtures.loopback_server import LoopbackServer
 
-from rappd.operations.egg_download import EggUnreachableError, fetch_egg
-from rappd.operations.uploaded_eggs import UploadedEggs
+from rappd.features.eggs.download import EggUnreachableError, fetch_egg
+from rappd.features.eggs.waiting import UploadedEggs
 
 
 class _Publisher(LoopbackServer):

@@ -281,7 +281,7 @@ def test_each_phase_grows_to_hundred_per_cent(
 
 def test_merge_and_pack_tell_their_phases(egg: Path, tmp_path: Path) -> None:
     from envelopes.identity.keys import IdentityKey
-    from rappd.operations.egg_merge import merge_eggs
+    from rappd.features.eggs.merging import merge_eggs
     from twins.eggs.writers.formats import EggMaker
     from twins.trust.signers import Signers
 

@@ -25,12 +25,12 @@ from neighborhoods.pairing import code_pairing, initiator, responder
 from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.dispatch import turns
+from rappd.features.eggs import received as received_eggs
 from rappd.federation import inbound
 from rappd.http import admission, request_body
 from rappd.http.federation import eggs, snapshots
 from rappd.http.federation import envelopes as envelope_routes
 from rappd.http.federation import pairing as pairing_routes
-from rappd.operations import received_eggs
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
 # Nothing on the page is unlooked at.

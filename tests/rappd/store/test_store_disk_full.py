@@ -21,9 +21,9 @@ from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
 from rappd.daemon.home import Home
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, StoreError
+from rappd.features.eggs import received as received_eggs
+from rappd.features.eggs.received import ReceivedEggs
 from rappd.notices.notices import Notices
-from rappd.operations import received_eggs
-from rappd.operations.received_eggs import ReceivedEggs
 from rappd.store import connections, writer
 from rappd.store.egg_table import EggTable
 from rappd.store.outbox_table import OutboxTable

@@ -12,16 +12,24 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_err, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_hatching import hatch, hatch_text, hatchings, plan, rollback
-from rappd.cli.egg_merge import merge
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, secrets_listed, verbs_here
-from rappd.cli.egg_peers import arrived, pack_for, send
-from rappd.cli.egg_signers import signers
-from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, tilde
 from rappd.cli.names import twin_names
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.eggs.cli_options import (
+    FILE,
+    JSON,
+    REGISTRY,
+    egg_at,
+    registry_at,
+    secrets_listed,
+    verbs_here,
+)
+from rappd.features.eggs.cli_progress import bar, cancelled_by_interrupt
+from rappd.features.eggs.hatching_cli import hatch, hatch_text, hatchings, plan, rollback
+from rappd.features.eggs.merge_cli import merge
+from rappd.features.eggs.peers_cli import arrived, pack_for, send
+from rappd.features.eggs.signers_cli import signers
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
@@ -74,7 +82,7 @@ def pack(
             as_json=as_json,
         )
         return
-    from rappd.operations.egg_packing import PackRequest
+    from rappd.features.eggs.packing import PackRequest
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
     from twins.work_progress import Cancellation
 
@@ -146,7 +154,7 @@ def verify(file: Path, as_json: bool) -> None:
 @JSON
 def diff(before: Path, after: Path, as_json: bool) -> None:
     """Show the differences between two eggs, file by file."""
-    from rappd.cli.egg_view import show_differences
+    from rappd.features.eggs.text import show_differences
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.diff import compare_eggs
 
@@ -186,7 +194,7 @@ def forge(agents: tuple[str, ...], registry: Path | None, as_json: bool) -> None
 
 
 def _look(file: Path, as_json: bool, *, check: bool) -> None:
-    from rappd.operations.egg_json import seen, signer_view
+    from rappd.features.eggs.views import seen, signer_view
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.inspect import ReportLine, lines, look_at, verdict
 

@@ -21,7 +21,7 @@ from neighborhoods.estate.errors import BadEstateError, NotInEstateError
 from neighborhoods.estate.estate_file import Estate, Part
 from neighborhoods.places.place import places
 from rappd.daemon.home import Home
-from rappd.operations.egg_packing import PackRequest
+from rappd.features.eggs.packing import PackRequest
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs.nested_eggs import FOLDER

@@ -18,11 +18,11 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
-from rappd.cli.egg_options import secrets_listed
-from rappd.cli.egg_work import bar, cancelled_by_interrupt
 from rappd.cli.formatting import count, tilde
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.eggs.cli_options import secrets_listed
+from rappd.features.eggs.cli_progress import bar, cancelled_by_interrupt
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
@@ -76,7 +76,7 @@ def _merge_eggs(
     files: tuple[Path, ...], into: Path, allow: frozenset[str], force: bool, as_json: bool
 ) -> None:
     from rappd.daemon.home import machine_name
-    from rappd.operations.egg_merge import merge_eggs
+    from rappd.features.eggs.merging import merge_eggs
     from rappd.settings.load import Settings
     from rappd.version import __version__
     from twins.eggs.writers.formats import EggMaker
@@ -143,7 +143,7 @@ def _show(done: dict[str, Any], into: Path) -> None:
 
 
 def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
-    from rappd.operations.egg_merge import merge_documents
+    from rappd.features.eggs.merging import merge_documents
 
     document, contradictions = merge_documents(*_three(files))
     for one in contradictions:
@@ -153,7 +153,7 @@ def _merge_documents(files: tuple[Path, ...], into: Path | None, force: bool) ->
 
 
 def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None:
-    from rappd.operations.egg_merge import add_deltas
+    from rappd.features.eggs.merging import add_deltas
 
     if len(files) < 2:
         raise UsageProblemError(

@@ -21,10 +21,10 @@ from envelopes.identity.keys import brainstem_id
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.eggs.running_twins import RECEIVED, DaemonEggOperations
+from rappd.features.eggs.waiting import UploadedEggs, receive, unsealed
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
-from rappd.operations.daemon_eggs import RECEIVED, DaemonEggOperations
-from rappd.operations.uploaded_eggs import UploadedEggs, receive, unsealed
 from rappd.store.egg_table import EggTable
 from twins.installer.errors import from_disk
 

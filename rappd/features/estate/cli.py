@@ -18,13 +18,13 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
 )
-from rappd.cli.egg_hatching import hatch as hatch_egg
-from rappd.cli.egg_options import JSON, secrets_listed, verbs_here
 from rappd.cli.formatting import count, tilde
 from rappd.cli.place_home import estate_here, places_here
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
+from rappd.features.eggs.cli_options import JSON, secrets_listed, verbs_here
+from rappd.features.eggs.hatching_cli import hatch as hatch_egg
 from twins.byte_sizes import format_bytes
 
 

@@ -19,9 +19,9 @@ from rappd.cli.console import (
     strip_control,
     terminal_width,
 )
-from rappd.cli.estate_view import show_planned_members
 from rappd.cli.formatting import count
 from rappd.cli.tables import beginning, cells, middle
+from rappd.features.estate.text import show_planned_members
 from rappd.features.twins.text import handle
 from twins.byte_sizes import format_bytes
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
-from rappd.cli.egg_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
-from rappd.cli.egg_work import bar, cancelled_by_interrupt, hatched
-from rappd.cli.estate_view import show_hatched_members
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
 from rappd.errors import RefusedError
+from rappd.features.eggs.cli_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
+from rappd.features.eggs.cli_progress import bar, cancelled_by_interrupt, hatched
+from rappd.features.estate.text import show_hatched_members
 from rappd.features.snapshots.restore_cli import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 
 if TYPE_CHECKING:
-    from rappd.operations.eggs import EggOperations
+    from rappd.features.eggs.home_eggs import EggOperations
 
 _PARTIAL = 7
 
@@ -43,7 +43,7 @@ _NO_MEMORY = click.option(
 @JSON
 def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
     """Show what hatching FILE, or the egg at a web address, would do here. Nothing of it is written."""
-    from rappd.cli.egg_view import show_plan
+    from rappd.features.eggs.text import show_plan
 
     if egg_is_snapshot(egg_at(file)):
         show_plan_of(str(file), as_written(overwrite, no_memory=no_memory), as_json=as_json)
@@ -78,7 +78,7 @@ def hatch(
     aside. Code that nobody trusted signed waits for your approval: kept, and not run.
     Ctrl-C cancels it, until the files are moved into place.
     """
-    from rappd.cli.egg_view import show_hatched
+    from rappd.features.eggs.text import show_hatched
 
     verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite, no_memory)
     with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
@@ -106,7 +106,7 @@ def hatch(
 @JSON
 def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) -> None:
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
-    from rappd.cli.egg_view import show_hatched
+    from rappd.features.eggs.text import show_hatched
 
     verbs, clone, chosen = verbs_here(), registry_at(registry), _listed(overwrite)
     with cancelled_by_interrupt(as_json=as_json) as cancellation, bar("Hatching agents") as told:
@@ -175,7 +175,7 @@ def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) 
     if not fingerprint:
         yield True
         return
-    from rappd.operations.signer_trust import standing
+    from rappd.features.eggs.signer_trust import standing
 
     signer, host = verbs.signer_of(path)
     if signer != fingerprint:

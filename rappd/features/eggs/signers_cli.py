@@ -7,10 +7,10 @@ import re
 import click
 
 from rappd.cli.console import dim, print_json, print_out, status_mark
-from rappd.cli.egg_options import JSON, verbs_here
 from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
+from rappd.features.eggs.cli_options import JSON, verbs_here
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rappd.daemon.home import Home
-from rappd.operations.signer_trust import standing
+from rappd.features.eggs.signer_trust import standing
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.installer.planning import Plan
 

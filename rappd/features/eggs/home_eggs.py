@@ -12,10 +12,10 @@ from typing import Any
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.operations.egg_json import extracted, host_of, planned, seen
-from rappd.operations.egg_packing import EggPacking, PackRequest
-from rappd.operations.estate_hatching import EstateHatching, touched_twins
-from rappd.operations.signer_trust import paired_machine
+from rappd.features.eggs.packing import EggPacking, PackRequest
+from rappd.features.eggs.signer_trust import paired_machine
+from rappd.features.eggs.views import extracted, host_of, planned, seen
+from rappd.features.estate.hatching import EstateHatching, touched_twins
 from rappd.transcript.frames import ThreadsHeld
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg

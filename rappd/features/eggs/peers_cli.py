@@ -16,7 +16,7 @@ from rappd.errors import NotFoundError
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
-    from rappd.operations.egg_packing import PackRequest
+    from rappd.features.eggs.packing import PackRequest
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SECONDS = 3600.0

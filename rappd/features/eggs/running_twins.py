@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from envelopes.errors import ReportableError
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.operations.egg_download import fetch_egg
-from rappd.operations.egg_packing import PackRequest
-from rappd.operations.eggs import EggOperations
-from rappd.operations.uploaded_eggs import UploadedEggs, unsealed
+from rappd.features.eggs.download import fetch_egg
+from rappd.features.eggs.home_eggs import EggOperations
+from rappd.features.eggs.packing import PackRequest
+from rappd.features.eggs.waiting import UploadedEggs, unsealed
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
 from twins.eggs.parsed_egg import Destination

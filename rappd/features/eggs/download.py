@@ -16,7 +16,7 @@ import orjson
 from agents.providers.json_http import proxy_for
 from agents.providers.urls import on_this_machine
 from rappd.errors import RappdError, UsageProblemError
-from rappd.operations.uploaded_eggs import UploadedEggs, new_file
+from rappd.features.eggs.waiting import UploadedEggs, new_file
 from twins.errors import BadEggError
 from twins.installer.errors import from_disk
 

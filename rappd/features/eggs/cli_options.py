@@ -17,7 +17,7 @@ from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 
 if TYPE_CHECKING:
-    from rappd.operations.eggs import EggOperations
+    from rappd.features.eggs.home_eggs import EggOperations
 
 _SHOWN = 20
 
@@ -48,8 +48,8 @@ def fetched(url: str) -> Path:
     """The egg at a web address, fetched whole. Raises ``EggUnreachableError``, ``BadEggError``."""
     import asyncio
 
-    from rappd.operations.egg_download import fetch_egg
-    from rappd.operations.uploaded_eggs import UploadedEggs
+    from rappd.features.eggs.download import fetch_egg
+    from rappd.features.eggs.waiting import UploadedEggs
 
     with progress() as line:
         line("Fetching the egg…")
@@ -86,7 +86,7 @@ def egg_at(file: Path) -> Path:
             do = f"A short text of agents? rappd egg hatch-text {file}"
             do += "" if _registry_set() else " --registry FOLDER"
         raise NotFoundError(f'No file "{file}".', do=do)
-    from rappd.operations.uploaded_eggs import UploadedEggs, unsealed
+    from rappd.features.eggs.waiting import UploadedEggs, unsealed
 
     home = Home.here()
     return unsealed(file, home, UploadedEggs(home.root / "eggs" / ".waiting"))
@@ -108,7 +108,7 @@ def verbs_here(*, writes: bool = True) -> EggOperations:
     """The verbs on this home's eggs, whether a daemon runs or not. Without ``writes`` not even a key is made."""
     from envelopes.identity.keys import IdentityKey
     from rappd.daemon.home import machine_name
-    from rappd.operations.eggs import EggOperations
+    from rappd.features.eggs.home_eggs import EggOperations
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()

@@ -17,11 +17,11 @@ from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, OutgoingEnvelope
 from rappd.errors import NotFoundError
+from rappd.features.eggs.packing import PackRequest
+from rappd.features.eggs.received import ReceivedEggs
+from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
+from rappd.features.eggs.waiting import SUFFIX, is_sealed_file
 from rappd.federation.service import FederationService
-from rappd.operations.daemon_eggs import DaemonEggOperations, whole_path
-from rappd.operations.egg_packing import PackRequest
-from rappd.operations.received_eggs import ReceivedEggs
-from rappd.operations.uploaded_eggs import SUFFIX, is_sealed_file
 from rappd.store.egg_table import EggTable
 from twins.eggs.encryption import seal_file
 from twins.eggs.integrity import SIGNATURE_SUFFIX

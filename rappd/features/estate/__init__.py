@@ -1,0 +1,1 @@
+"""The estate: what the owner made or belongs to, by rappids."""
