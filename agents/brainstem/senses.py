@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.contract.file_discovery import AgentFile, Stamp, find_sense_files
+from agents.contract.may_run import YOURS, Allowed, Trust
 from agents.errors import AgentError
 from agents.storage.safe_fs import SafeTree
 from envelopes.codecs.chat import ANSWER_KEYS
@@ -164,15 +165,13 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class Senses:
-    """One workspace's folder of senses. ``held(path, sha256)`` says why a file must not be used, "" when it may."""
+    """One workspace's folder of senses."""
 
-    def __init__(
-        self, folder: Path, *, held: Callable[[Path, str], str], files: SafeTree | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, trust: Trust, files: SafeTree | None = None) -> None:
         """``files``: the tree that the folder is in."""
         self._folder = folder
         self._tree = files
-        self._held = held
+        self._trust = trust
         self._files: dict[str, _File] = {}
         self._seen: list[tuple[Slot | None, SenseFault | None]] = []
         self.now = SenseOutput()
@@ -189,10 +188,10 @@ class Senses:
         return self.now
 
     def _usable(self, file: AgentFile, known: _File) -> tuple[Slot | None, SenseFault | None]:
-        if not known.sha256:
+        found = self._trust.may_run(YOURS, file.path, known.sha256)
+        if isinstance(found, Allowed):
             return known.slot, known.fault
-        why = self._held(file.path, known.sha256)
-        return (None, SenseFault(file.rel, why, held=True)) if why else (known.slot, known.fault)
+        return None, SenseFault(file.rel, found.why, held=True)
 
 
 def _read(file: AgentFile, known: _File | None) -> _File:

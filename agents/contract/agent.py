@@ -11,15 +11,12 @@ import orjson
 
 from agents.contract.agent_contract import Description
 from agents.contract.file_discovery import AgentFile
+from agents.contract.may_run import SHIPPED, Allowed, Origin, Quarantined, Verdict
 from agents.providers.provider import Tool
 from agents.storage.safe_fs import SafeTree
 
 Key = tuple[str, str]
 """(origin, path relative to the origin's folder): what a file goes by."""
-
-Origin = str  # "shipped", "yours", or "source owner/repo"
-
-SHIPPED: Origin = "shipped"
 
 RUN_FILES = frozenset({"SwarmFactory"})
 """Shipped agents that execute files of the workspace in their own process."""
@@ -101,15 +98,13 @@ class Agent:
         return self._reference
 
     def _version(self) -> dict[str, Any]:
-        wanted = {
+        return {
             "rel": self.file.rel,
             "path": str(self.file.path),
             "source_path": self.kept,
             "stamp": list(self.file.stamp),
+            "sha256": self.sha256,
         }
-        if self.trusted:
-            wanted["sha256"] = self.sha256  # a stamp can be forged by anyone who may write the file
-        return wanted
 
     def tool(self) -> Tool:
         """The OpenAI tool definition."""
@@ -138,8 +133,12 @@ class FileState(msgspec.Struct):
     lacks: str = (
         ""  # a module that it could not import; it may come, or be approved, without this file changing
     )
-    held: bool = False  # it came from elsewhere and waits for the operator's approval
-    code_origin: str = ""  # as in its agents
+    verdict: Verdict = Allowed()
+
+    @property
+    def held(self) -> bool:
+        """True when it came from elsewhere and waits for the owner's approval."""
+        return isinstance(self.verdict, Quarantined)
 
     @property
     def waits(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,16 @@ from typing import Any
 import msgspec
 
 import agents.library
-from agents.contract.file_discovery import AgentFile
 from agents.runtime.answers import read_description
 
 PATH = Path(agents.library.__path__[0]) / "descriptions.json"
 """The ``describe`` answer of each file by the SHA-256 of its bytes; ``make descriptions`` writes it."""
 
 
-def description_of(file: AgentFile) -> dict[str, Any] | None:
-    """The description of a file of the program itself; None for one that was changed since. Blocks on the disk."""
-    try:
-        content = file.content()
-    except OSError:
-        return None
-    known = _known().get(hashlib.sha256(content).hexdigest())
-    return None if known is None else {**read_description(bytes(known)), "rel": file.rel}
+def description_of(rel: str, sha256: str) -> dict[str, Any] | None:
+    """The description of a file of the program itself with that content; None for one that was changed since."""
+    known = _known().get(sha256)
+    return None if known is None else {**read_description(bytes(known)), "rel": rel}
 
 
 @cache

@@ -19,7 +19,7 @@ from agents.compat import install_shims
 from agents.compat.storage import remember_for
 from agents.contract.agent_contract import Description
 from agents.contract.file_discovery import Stamp, stamp_of
-from agents.contract.loaded_file import LoadedFile
+from agents.contract.loaded_file import LoadedFile, LoadFailure
 from agents.contract.loading import load_agent_file
 from agents.errors import AgentError
 from agents.runtime.answers import MOST_BYTES
@@ -76,8 +76,9 @@ class WorkerHost:
     agents folder, and of ``utils`` in the workspace, are not to be found. Making a room
     changes this process for good (import path, names that agent files import), so it has only one.
 
-    A *file* in a request is ``{rel, path, format_timestamp, source_path?}``: the version of ``path`` with that
-    stamp, from ``source_path`` (a kept copy) once the file itself is another version.
+    A *file* in a request is ``{rel, path, stamp, source_path?, sha256?}``: the version of ``path`` with that
+    stamp, from ``source_path`` (a kept copy) once the file itself is another version. With ``sha256`` no other
+    bytes are run: a stamp can be forged by anyone who may write the file.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -94,7 +95,7 @@ class WorkerHost:
             data_dir=data_dir,
             neighbours=settings.get("neighbours", True),
         )
-        self._versions: dict[str, dict[Stamp, LoadedFile]] = {}
+        self._versions: dict[str, dict[tuple[Stamp, str | None], LoadedFile]] = {}
         beside = [Path(workspace) / "utils"] if workspace else []
         self._neighbours = SiblingModules(self._agents_dir, *beside)
         self._held = QuarantineImportHook(Path(workspace) if workspace else self._agents_dir)
@@ -120,7 +121,7 @@ class WorkerHost:
         ``perform {file, name, class_name?, arguments, user_guid, upstream_slush, follow?}`` →
         ``{result, data_slush}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
-        ``service {file, method, path, body}`` → ``{status, headers, body (base64)}``;
+        ``service {file, method, path, body}`` (its ``file`` is ``{path, sha256}``) → ``{status, headers, body (base64)}``;
         ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
 
         Raises what an agent's ``perform`` raises, and AgentError for what cannot be found.
@@ -213,8 +214,10 @@ class WorkerHost:
         return text if isinstance(text, str) and text else None
 
     def _service(self, body: dict[str, Any]) -> dict[str, Any]:
-        path = Path(body["file"]["path"])
-        reply = self._services.handle(path, body["method"], body.get("path") or "", body.get("body"))
+        file = body["file"]
+        reply = self._services.handle(
+            Path(file["path"]), file["sha256"], body["method"], body.get("path") or "", body.get("body")
+        )
         self._state.note()
         return reply.as_json()
 
@@ -234,21 +237,21 @@ class WorkerHost:
         return found
 
     def _load(self, file: Mapping[str, Any]) -> LoadedFile:
-        path, stamp = file["path"], tuple(file["stamp"])
+        path, stamp, digest = file["path"], tuple(file["stamp"]), file.get("sha256")
         versions = self._versions.setdefault(path, {})
-        loaded = versions.get(stamp)
+        loaded = versions.get((stamp, digest))
         if loaded is not None:
             return loaded
         source = _version(path, stamp, file.get("source_path"))
-        digest = file.get("sha256")
         sys.argv = [path]  # some files parse the command line when they are imported
         if digest and (source is None or hashlib.sha256(source).hexdigest() != digest):
-            raise NoSuchAgentError(f"{file['rel']} is not the version that was approved")
+            failure = LoadFailure(file["rel"], None, "it is not the version that was checked")
+            return LoadedFile(file["rel"], failure=failure)
         loaded = load_agent_file(Path(path), shown_as=file["rel"], source=source, folder=self._agents_dir)
         self._state.note()
         self._neighbours.note()
         if loaded.failure is None:
-            versions[stamp] = loaded
+            versions[stamp, digest] = loaded
             while len(versions) > _VERSIONS_KEPT:
                 versions.pop(next(iter(versions))).forget()
         return loaded

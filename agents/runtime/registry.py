@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, Origin, is_structural
+from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, is_structural
 from agents.contract.agent_contract import distinct, safe_tool_name
-from agents.contract.description import AgentDescriber, AgentStorage, CodeRules, DescribingPools, Installer
+from agents.contract.description import AgentDescriber, AgentStorage, DescribingPools, Installer
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
+from agents.contract.may_run import Origin, Trust
 from agents.providers.provider import Tool
 from agents.storage.safe_fs import in_file_pool
 
@@ -22,16 +23,15 @@ class AgentRegistry:
         pools: DescribingPools,
         folders: Callable[[], Sequence[Folder]],
         storage: AgentStorage,
-        rules: CodeRules,
+        trust: Trust,
         installer: Installer | None = None,
     ) -> None:
-        self._describer = AgentDescriber(pools, storage, rules, installer)
+        self._describer = AgentDescriber(pools, storage, trust, installer)
         self._storage = storage
         self._folders = folders
-        self._rules = rules
+        self._trust = trust
         self._deps_seen = 0
-        self._held_seen: object = None
-        self._origins_seen: object = None
+        self._rules_seen: Sequence[object] = (None,)
         self._states: dict[Key, FileState] = {}
         self._serving: list[Agent] = []
         self._by_tool: dict[bool, dict[str, Agent]] = {True: {}, False: {}}
@@ -80,8 +80,8 @@ class AgentRegistry:
         return [state.file.rel for state in self._states.values() if _serves_nothing(state) and state.waits]
 
     def goes_by(self, held: object) -> bool:
-        """True when this is what was held at the last refresh, as ``Quarantine.look`` gave it."""
-        return held is self._held_seen
+        """True when this is the quarantine of the last refresh, as ``Trust.look`` gave it."""
+        return held is self._rules_seen[0]
 
     async def refresh(self) -> list[Change]:
         """Looks at the folders again and describes what is new or changed."""
@@ -115,18 +115,10 @@ class AgentRegistry:
             if self._storage.files.is_folder(self._storage.deps)
             else 0
         )
-        held = self._rules.held.look()
-        others_held = held is not self._held_seen
-        origins = self._rules.origins.look() if self._rules.origins is not None else None
-        other_origins = origins is not self._origins_seen
-        self._origins_seen = origins
-        moved = (
-            other_origins
-            or others_held
-            or deps != self._deps_seen
-            or any(self._is_new(*one) for one in found.items())
-        )
-        self._deps_seen, self._held_seen = deps, held
+        rules = self._trust.look()
+        other_rules = list(map(id, rules)) != list(map(id, self._rules_seen))
+        moved = other_rules or deps != self._deps_seen or any(self._is_new(*one) for one in found.items())
+        self._deps_seen, self._rules_seen = deps, rules
         if not moved:
             return []
         return [
@@ -134,8 +126,7 @@ class AgentRegistry:
             for key, file in found.items()
             if self._is_new(key, file)
             or self._states[key].lacks
-            or (others_held and self._states[key].held != bool(self._describer.quarantine_reason(key, file)))
-            or (other_origins and self._states[key].code_origin != self._describer.code_origin(key, file))
+            or (other_rules and self._states[key].verdict != self._describer.check(key, file).verdict)
         ]
 
     def _is_new(self, key: Key, file: AgentFile) -> bool:

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agents.contract.agent import SHIPPED, Agent
+from agents.contract.agent import Agent
+from agents.contract.may_run import SHIPPED
 from agents.errors import AgentError, CallbackDeniedError, CallTimeoutError, WorkerDiedError
 from agents.runtime.answers import read_contexts, read_performed
 from agents.runtime.result_text import MOST_FOLLOWED, OnPiece

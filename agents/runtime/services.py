@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import errno
+import hashlib
 import logging
 import stat
 import sys
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agents.contract.file_discovery import SERVICE_SUFFIXES, Stamp, find_service_files, stamp_of
+from agents.contract.file_discovery import SERVICE_SUFFIXES, Stamp, find_service_files
 from agents.contract.loading import execute
 from agents.errors import AgentError
 from agents.runtime.invoke import settled
@@ -110,17 +111,18 @@ class Services:
     """The loaded services of one workspace, inside its worker."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, tuple[Stamp, ModuleType]] = {}
+        self._loaded: dict[str, tuple[str, ModuleType]] = {}
 
-    def handle(self, path: Path, method: str, rest: str, body: Any) -> ServiceReply:
+    def handle(self, path: Path, sha256: str, method: str, rest: str, body: Any) -> ServiceReply:
         """Runs ``handle(method, rest, body)`` of the file, loaded anew when it has changed.
 
+        ``sha256``: the content that may run; another one is not loaded.
         ``rest`` is the path below the service's name without slashes around it; ``body`` the parsed
         JSON, ``{}`` for anything falsy. A changed file that does not load leaves the earlier version
         at work. What the service raises is a 500 with its text. Raises ``ServiceFailedError`` when there
         is no version to run.
         """
-        handle = self._module(path).handle
+        handle = self._module(path, sha256).handle
         try:
             return reply_of(settled(handle(method.upper(), rest.strip("/"), body or {})))
         except Exception as error:
@@ -137,14 +139,17 @@ class Services:
             sys.modules.pop(module.__name__, None)
         self._loaded.clear()
 
-    def _module(self, path: Path) -> ModuleType:
+    def _module(self, path: Path, sha256: str) -> ModuleType:
         key = str(path)
         known = self._loaded.get(key)
         try:
-            stamp = stamp_of(path.stat())
-            if known is not None and known[0] == stamp:
+            path.stat()  # one that went away is not served from memory
+            if known is not None and known[0] == sha256:
                 return known[1]
-            module, failure = execute(path, path.name, path.read_bytes(), path.parent)
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != sha256:
+                raise ServiceFailedError(f"{path.name} changed while it was read.", do="Ask again.")
+            module, failure = execute(path, path.name, content, path.parent)
             problem = failure.reason if failure else ""
         except OSError as error:
             self._loaded.pop(key, None)
@@ -158,11 +163,11 @@ class Services:
                     f"{path.name}{line}: {problem}", do="Fix and save; it reloads by itself."
                 )
             log.warning("%s%s: %s. The earlier version works on.", path.name, line, problem)
-            self._loaded[key] = (stamp, known[1])
+            self._loaded[key] = (sha256, known[1])
             return known[1]
         if known is not None:
             sys.modules.pop(known[1].__name__, None)
-        self._loaded[key] = (stamp, module)
+        self._loaded[key] = (sha256, module)
         return module
 
 

@@ -72,7 +72,7 @@ from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants, TwinListeners
 from rappd.tether.service import MakeListener, PhoneServices, TetherService
 from rappd.transcript.frames import RestoredConversations
-from twins.trust.quarantine import QuarantineList
+from twins.trust.trust import Trust
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 
@@ -155,7 +155,7 @@ class Daemon:
         workspace = host_workspace(home, settings)
         if mode != "read":
             workspace.create()
-        self.quarantine = QuarantineList(home.held, home.root)
+        self.trust = Trust(home.root)
         self.model_choices = ModelChoices(store, self.providers)
         self.services = TenantServices(
             node=identity.fingerprint,
@@ -164,8 +164,7 @@ class Daemon:
             providers=self.providers,
             dispatcher=self.dispatcher,
             private_root=home.root,
-            approvals=home.approvals,
-            quarantine=self.quarantine,
+            trust=self.trust,
             models=self.model_choices,
             notices=self.notices,
             perform=lambda operation, arguments: self.operations.perform(operation, arguments),
@@ -188,7 +187,7 @@ class Daemon:
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
-            held=self.quarantine,
+            held=self.trust.quarantine,
             owner=self.name,
             last_talks=self._last_talks,
             model_of=self.model_choices.of_twin,
@@ -261,7 +260,7 @@ class Daemon:
             changed=self.activity.sessions_changed,
             interject=lambda session, speak: self.coordinator.interject(session, speak),
         )
-        library = WorkflowLibrary(workspace, self.quarantine, self.tenants.layout)
+        library = WorkflowLibrary(workspace, self.trust, self.tenants.layout)
         self.coordinator = Coordinator(
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )

@@ -54,16 +54,6 @@ class Home:
         return self.root / "keys"
 
     @property
-    def approvals(self) -> Path:
-        """The list of agent files, by SHA-256, that may change structure."""
-        return self.root / "approved.json"
-
-    @property
-    def held(self) -> Path:
-        """Code from elsewhere that is kept and not run until it is approved."""
-        return self.root / "held.json"
-
-    @property
     def token_uses(self) -> Path:
         """The list of variables with tokens, and the hosts that get them."""
         return self.root / "token_uses.json"

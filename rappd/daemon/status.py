@@ -51,7 +51,7 @@ async def describe(daemon: Daemon, *, with_link: bool) -> dict[str, Any]:
 def _waiting(daemon: Daemon) -> int:
     """The number of files that wait for the owner's approval, in the brainstem and every twin."""
     try:
-        found = held_everywhere(daemon.quarantine, daemon.host.workspace, daemon.tenants.layout)
+        found = held_everywhere(daemon.trust.quarantine, daemon.host.workspace, daemon.tenants.layout)
         return sum(len(files) for _, files in found)
     except BadFileError:
         return 0  # the faults of the agents say that held.json is damaged

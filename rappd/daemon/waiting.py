@@ -60,7 +60,7 @@ async def _unready(daemon: Daemon) -> list[dict[str, Any]]:
 
 def _quarantined(daemon: Daemon) -> list[dict[str, Any]]:
     try:
-        found = held_everywhere(daemon.quarantine, daemon.host.workspace, daemon.tenants.layout)
+        found = held_everywhere(daemon.trust.quarantine, daemon.host.workspace, daemon.tenants.layout)
     except BadFileError as problem:
         return [_row("quarantine", "fault", str(problem), problem.do, 0.0)]
     rows = []

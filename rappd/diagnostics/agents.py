@@ -27,8 +27,8 @@ from rappd.tenants.workspace_variables import env_file_state
 from twins.eggs.readers.member_paths import decides
 from twins.installer.planning import Standing
 from twins.installer.receipts import Receipts
-from twins.trust.quarantine import QuarantineList
-from twins.trust.quarantined_files import Quarantine, held_everywhere
+from twins.trust.quarantined_files import held_everywhere
+from twins.trust.trust import Trust
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout, Workspace
 from twins.workspace.workspace_env import FILE as ENV_FILE
@@ -74,7 +74,7 @@ def check_agents(visit: CheckContext) -> Iterator[Finding]:
 def check_approvals(visit: CheckContext) -> Iterator[Finding]:
     """Code that came in eggs and that the owner has not approved; a ``.env`` is one of the variables' findings."""
     home = visit.home
-    held = QuarantineList(home.held, home.root)
+    held = Trust(home.root).quarantine
     found = held_everywhere(held, host_workspace(home, visit.settings), TwinLayout(home.root))
     for twin, files in found:
         paths = [one.path for one in files if one.path != ENV_FILE]
@@ -124,11 +124,11 @@ def check_unread_rules(visit: CheckContext) -> Iterator[Finding]:
 def check_variables(visit: CheckContext) -> Iterator[Finding]:
     """The ``.env`` of the brainstem and of each twin: what agents do not get of it."""
     home = visit.home
-    held = QuarantineList(home.held, home.root)
+    trust = Trust(home.root)
     workspaces = [("brainstem", "", host_workspace(home, visit.settings))]
     workspaces += [(twin.name, twin.key, twin.workspace) for twin in scan(TwinLayout(home.root)).twins]
     for name, key, workspace in workspaces:
-        state = env_file_state(workspace, Quarantine(held, workspace))
+        state = env_file_state(workspace, trust.may_run)
         if state.problem:
             yield Finding("Variables", "bad", f"{name}: {state.problem[0].rstrip('.')}", state.problem[1])
         elif state.held:

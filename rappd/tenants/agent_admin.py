@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from agents.contract.agent_contract import Description, is_molt_of
+from agents.contract.may_run import YOURS
 from agents.storage.safe_fs import in_file_pool
 from agents.storage.text_file import shown_python
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
@@ -22,15 +23,13 @@ from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked
 
-YOURS = "yours"
-
 
 class AgentAdmin:
     """Agent files in, out, molted and restored. Each change is checked in a worker before it counts."""
 
     def __init__(self, tenant: TenantContext) -> None:
         self._tenant = tenant
-        self._refused = RefusedFiles(tenant.workspace, tenant.held)
+        self._refused = RefusedFiles(tenant.workspace, tenant.trust.quarantine)
         self._lock = asyncio.Lock()
         self.editor = AgentEditor(tenant, self._lock, self._report)
 
@@ -94,7 +93,7 @@ class AgentAdmin:
                     self._check_molt(name, outcome)
                 await in_file_pool(files.place, name, staged, reason=reason)
                 if by_operator:
-                    release = self._tenant.held.release
+                    release = self._tenant.trust.quarantine.release
                     await in_file_pool(lambda: release(files.path(name), sha256(content)))
             finally:
                 await in_file_pool(files.discard, staged)
@@ -151,7 +150,7 @@ class AgentAdmin:
         if waiting is not None:
             _check_read(waiting.path, waiting.sha256, digest)
             filename = waiting.path.removeprefix("agents/")
-            await in_file_pool(self._tenant.held.release, waiting.file, waiting.sha256)
+            await in_file_pool(self._tenant.trust.quarantine.release, waiting.file, waiting.sha256)
             if filename == ENV_FILE:
                 await self._tenant.reload_variables()
                 text = f"{filename} is approved; agents have its variables from their next call on."
@@ -180,7 +179,7 @@ class AgentAdmin:
         filename = name if state is None else state.file.rel
         content = await in_file_pool(self._tenant.files.read, filename)
         _check_read(filename, sha256(content), digest)
-        await in_file_pool(self._tenant.files.approve, filename, sha256(content))
+        await in_file_pool(self._tenant.trust.approvals.add, filename, sha256(content))
         await self._tenant.registry.forget(YOURS, filename)
         await self._tenant.refresh()
         return {
@@ -198,11 +197,11 @@ class AgentAdmin:
 
     async def held(self) -> list[dict[str, Any]]:
         """Returns the quarantined files of this workspace: agents, services, senses."""
-        files = await in_file_pool(held_files, self._tenant.held, self._tenant.workspace)
+        files = await in_file_pool(held_files, self._tenant.trust.quarantine, self._tenant.workspace)
         return [{**one._asdict(), "file": str(one.file)} for one in files]
 
     def _waiting(self, name: str) -> QuarantinedFile | None:
-        return named(held_files(self._tenant.held, self._tenant.workspace), name)
+        return named(held_files(self._tenant.trust.quarantine, self._tenant.workspace), name)
 
     async def exported(self, name: str) -> dict[str, Any]:
         """As ``source``, for a file that leaves this machine. Raises ``BadFileError`` for a hard link."""

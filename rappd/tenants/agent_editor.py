@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.contract.file_discovery import CARTRIDGE
+from agents.contract.may_run import YOURS, Allowed
 from agents.storage.safe_fs import in_file_pool
 from agents.storage.text_file import shown_python
 from rappd.errors import ConflictError, RefusedError
@@ -15,8 +16,6 @@ from rappd.tenants.staged_agent import checked, clear_disk_errors, reference
 from rappd.tenants.tenant_context import TenantContext
 from twins.errors import NoSuchFileError
 from twins.workspace.agent_files import STAGED_DIGITS, sha256
-
-YOURS = "yours"
 
 
 class ChangedOnDiskError(ConflictError):
@@ -109,7 +108,7 @@ class AgentEditor:
             return
         if sha256(present) != base:
             raise ChangedOnDiskError(filename, present)
-        if self._tenant.held.is_held(files.path(filename), base):
+        if not isinstance(self._tenant.trust.may_run(YOURS, files.path(filename), base), Allowed):
             raise RefusedError(
                 f"{filename} waits for your approval; it is changed after that.",
                 do=f"rappd agents approve {filename}",
@@ -119,7 +118,7 @@ class AgentEditor:
         self._refuse_changed(filename, base)  # once more: loading the text took a while
         files = self._tenant.files
         files.place(filename, staged, reason="edited")
-        self._tenant.held.release(files.path(filename), sha256(content))
+        self._tenant.trust.quarantine.release(files.path(filename), sha256(content))
 
 
 def why_read_only(filename: str, origin: str, waits: bool, content: bytes) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.contract.agent import Agent, Change, is_structural
+from agents.contract.may_run import SHIPPED
 from agents.lispy.errors import NO_AGENT
 from agents.runtime.registry import AgentRegistry
-from rappd.tenants.tenant_config import LIBRARY
 
 
 def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ def example_for(agent: Agent) -> str:
     from agents.providers.offline.shipped import NOT_AT_ONCE  # after the listener listens
     from agents.providers.offline.suggest import suggest
 
-    if agent.origin == LIBRARY and agent.name in NOT_AT_ONCE:
+    if agent.origin == SHIPPED and agent.name in NOT_AT_ONCE:
         return ""
     return suggest(agent.tool())
 

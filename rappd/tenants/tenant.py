@@ -15,7 +15,8 @@ from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import Senses
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change, is_structural
-from agents.contract.description import AgentStorage, CodeRules
+from agents.contract.description import AgentStorage
+from agents.contract.may_run import SHIPPED, YOURS, Allowed, Verdict
 from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
 from agents.runtime.answers import read_service_reply, read_tests, reader_of_descriptions
@@ -34,9 +35,7 @@ from rappd.tenants.agent_admin import AgentAdmin
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.request_handler import TenantRequestHandler
 from rappd.tenants.tenant_config import (
-    LIBRARY,
     OF_BUDDIES,
-    YOURS,
     PackageSettings,
     TenantSettings,
     folders_of,
@@ -46,9 +45,7 @@ from rappd.tenants.tenant_config import (
 from rappd.tenants.tenant_context import PeerGateway, Perform, TenantContext
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
-from twins.trust.code_origins import CodeOrigins
-from twins.trust.quarantine import QuarantineList
-from twins.trust.quarantined_files import Quarantine
+from twins.trust.trust import Trust, WorkspaceTrust
 from twins.workspace.agent_files import AgentFiles, sha256
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import Workspace
@@ -72,8 +69,7 @@ class TenantServices:
     providers: ProviderSelector
     dispatcher: Dispatcher
     private_root: Path
-    approvals: Path
-    quarantine: QuarantineList
+    trust: Trust
     models: ModelChoices
     notices: Notices = field(default_factory=Notices)
     perform: Perform | None = None
@@ -105,7 +101,7 @@ class Tenant:
         Without a file watcher, every turn looks at the files first. ``heard`` is told each sentence of a turn.
         """
         self._shared = services
-        settings, private_root, held = services.settings, services.private_root, services.quarantine
+        settings, private_root = services.settings, services.private_root
         self.name = name
         self.title = title or name
         self.id = agent_id(address or name, services.node)
@@ -115,32 +111,30 @@ class Tenant:
         self._watched = watched
         self.workspace = workspace
         self.settings = TenantSettings.from_settings(settings)
-        self.files = AgentFiles(workspace, approvals=services.approvals)
+        self.files = AgentFiles(workspace)
         self.sources = Sources(workspace)
-        self.held = held
-        self._quarantine = Quarantine(held, workspace)
+        self._trust = WorkspaceTrust(services.trust, workspace)
         self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
         self.node = services.node
         self._install_lock = asyncio.Lock()
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
         self._private_root = private_root
-        self._plan = partial(pool_config, workspace, settings, private_root, self._quarantine)
+        self._plan = partial(pool_config, workspace, settings, private_root, self._trust.may_run)
         self._pools = WorkerPools(
             services.supervisor,
             name,
             self._plan(),
             trusted=trusted_plan,
-            request_context=self._quarantine.standing,
+            request_context=self._trust.standing,
         )
-        self._origins = CodeOrigins(private_root)
         self.registry = AgentRegistry(
             self._pools,
             lambda: folders_of(workspace, self.sources),
             AgentStorage(workspace.files, workspace.good_copies, workspace.deps),
-            CodeRules(self._trusts, self._quarantine, self._origins),
+            self._trust,
             self._install,
         )
-        self.senses = Senses(workspace.senses, held=self._quarantine.reason, files=workspace.files)
+        self.senses = Senses(workspace.senses, trust=self._trust, files=workspace.files)
         self.runner = AgentRunner(self._pools, self.settings)
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul, workspace.files),
@@ -158,7 +152,7 @@ class Tenant:
             node=services.node,
             workspace=workspace,
             files=self.files,
-            held=held,
+            trust=services.trust,
             registry=self.registry,
             runner=self.runner,
             brainstem=self.brainstem,
@@ -230,23 +224,26 @@ class Tenant:
 
     def is_of_buddies(self, agent: Agent) -> bool:
         """True for the shipped agent of buddies in a buddy's workspace."""
-        return agent.origin == LIBRARY and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
+        return agent.origin == SHIPPED and agent.file.rel in OF_BUDDIES and is_buddy(self.workspace)
 
     async def service(
         self, method: str, name: str, path: str, body: Any, caller: Caller
     ) -> ServiceReply | None:
         """Hands a request to a service in a worker; None when there is no such service."""
-        file, why, origin = await in_file_pool(self._find_service, name)
-        if file is None:
+        found = await in_file_pool(self._find_service, name)
+        if found is None:
             return None
-        if why:
+        file, digest, verdict = found
+        if not isinstance(verdict, Allowed):
             whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
             raise RefusedError(
-                f"{file.name} is quarantined: {why}", do=f"rappd agents approve {file.name}{whose}"
+                f"{file.name} is quarantined: {verdict.why}", do=f"rappd agents approve {file.name}{whose}"
             )
-        reply: ServiceReply = await self._pools.for_principal(origin, (caller.principal, file)).request(
+        reply: ServiceReply = await self._pools.for_principal(
+            verdict.apart or YOURS, (caller.principal, file)
+        ).request(
             "service",
-            {"file": {"path": str(file)}, "method": method, "path": path, "body": body},
+            {"file": {"path": str(file), "sha256": digest}, "method": method, "path": path, "body": body},
             timeout=self.settings.call_seconds,
             on_callback=self.callbacks.for_service(),
             read=read_service_reply,
@@ -268,7 +265,7 @@ class Tenant:
 
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Returns the description of one file, without registering it."""
-        await asyncio.to_thread(self._quarantine.look)
+        await asyncio.to_thread(self._trust.look_at_quarantine)
         async with self._pools.apart() as pool:
             found = await pool.request(
                 "describe", {"files": [agent_file]}, timeout=20.0, read=reader_of_descriptions(1)
@@ -284,7 +281,7 @@ class Tenant:
         agent = self.registry.named(name)
         if agent is None or (is_structural(agent.name) and not caller.operator):
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-        await asyncio.to_thread(self._quarantine.look)
+        await asyncio.to_thread(self._trust.look_at_quarantine)
         ran, thread = await self.requests.alone(agent, arguments, caller)
         return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
 
@@ -293,7 +290,7 @@ class Tenant:
         agent = self.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-        await asyncio.to_thread(self._quarantine.look)
+        await asyncio.to_thread(self._trust.look_at_quarantine)
         async with self._pools.apart() as pool:
             body = {"file": agent.reference()}
             found = await pool.request("test", body, timeout=60.0, read=read_tests)
@@ -302,7 +299,7 @@ class Tenant:
 
     async def test_file(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Runs the contract tests over one file that does not serve, in a worker of its own: ``{passed, tests}``."""
-        await asyncio.to_thread(self._quarantine.look)
+        await asyncio.to_thread(self._trust.look_at_quarantine)
         async with self._pools.apart() as pool:
             body = {"file": agent_file}
             found: dict[str, Any] = await pool.request("test", body, timeout=60.0, read=read_tests)
@@ -319,29 +316,25 @@ class Tenant:
     def _glance_at_disk(self) -> bool:
         """True when the agent files have to be read again."""
         self.senses.look()
-        return not self.registry.goes_by(self._quarantine.look())
+        return not self.registry.goes_by(self._trust.look_at_quarantine())
 
-    def _find_service(self, name: str) -> tuple[Path | None, str, str]:
-        """The file of a service, why it is held, and the origin of its code."""
-        self._quarantine.look()
-        self._origins.look()
+    def _find_service(self, name: str) -> tuple[Path, str, Verdict] | None:
+        """The file of a service, the hash of its content, and whether that may run."""
+        self._trust.look()
         file = self._services.find(name)
         if file is None:
-            return None, "", YOURS
+            return None
         try:
             content = read_service(file, self.workspace.files)
         except FileNotFoundError:
-            return None, "", YOURS
+            return None
         except OSError as error:
             reason = error.strerror or str(error)
             raise ServiceFailedError(
                 f"{file.name} cannot be read: {reason}", do="Put a plain file there."
             ) from error
         digest = sha256(content)
-        return file, self._quarantine.reason(file, digest), self._origins.egg_of(file, digest) or YOURS
-
-    def _trusts(self, origin: str, digest: str) -> bool:
-        return origin == LIBRARY or self.files.is_approved(digest)
+        return file, digest, self._trust.may_run(YOURS, file, digest)
 
     async def _install(self, requirements: list[str]) -> str:
         async with self._install_lock:

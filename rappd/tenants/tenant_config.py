@@ -11,20 +11,18 @@ import msgspec
 
 import agents.library
 from agents.contract.agent import Folder
+from agents.contract.may_run import SHIPPED, YOURS, origin_of
 from agents.workers.config import Limits, PoolConfig, ReadOnlyPath
 from agents.workers.sandbox import MOUNT_NAMESPACE
 from rappd.settings.load import Settings, check, worker_environment
-from rappd.tenants.workspace_variables import worker_variables
+from rappd.tenants.workspace_variables import MayRun, worker_variables
 from twins.cartridges.buddy_store import is_buddy
-from twins.trust.quarantined_files import Quarantine
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 
 if TYPE_CHECKING:
     from agents.packages import install_packages
 
-LIBRARY = "shipped"
-YOURS = "yours"
 OF_BUDDIES = frozenset({"buddy_agent.py"})
 """Shipped agents that only a buddy has."""
 
@@ -75,7 +73,7 @@ def pool_config(
     workspace: Workspace,
     settings: Settings,
     private_root: Path,
-    quarantine: Quarantine,
+    may_run: MayRun,
 ) -> PoolConfig:
     """The plan by which the workers of a workspace are started. Reads its ``.env``, unless that is held."""
     return PoolConfig(
@@ -86,7 +84,7 @@ def pool_config(
             "data_dir": str(workspace.data),
             "deps_dir": str(workspace.deps),
         },
-        env=worker_environment(settings.environment, worker_variables(workspace, quarantine)),
+        env=worker_environment(settings.environment, worker_variables(workspace, may_run)),
         private_root=private_root,
         read_only=() if settings.on("agents.may_write_code") else read_only_paths(workspace),
         limits=Limits(memory=settings.number("agents.memory_mb") << 20),
@@ -130,17 +128,12 @@ def sandbox_wish(settings: Settings) -> str:
     return MOUNT_NAMESPACE if wish == "namespace" else wish
 
 
-def origin_of(source: str) -> str:
-    """The origin of what comes from a connected source, by the source's name."""
-    return f"source {source}"
-
-
 def folders_of(workspace: Workspace, sources: Sources) -> Sequence[Folder]:
     """Returns the folders of a workspace's agents; later ones win over earlier ones that claim the same name."""
     others = frozenset() if is_buddy(workspace) else OF_BUDDIES
     files = workspace.files
     return [
-        Folder(LIBRARY, Path(agents.library.__path__[0]), but=others),
+        Folder(SHIPPED, Path(agents.library.__path__[0]), but=others),
         *(
             Folder(origin_of(source.name), source.folder, source.enabled, files=files)
             for source in sources.all()

@@ -13,7 +13,7 @@ from agents.runtime.runner import AgentRunner
 from rappd.dispatch.context import Caller, RequestContext
 from rappd.notices.notices import Notices
 from rappd.tenants.model_choices import ModelChoices
-from twins.trust.quarantine import QuarantineList
+from twins.trust.trust import Trust
 from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace
 
@@ -48,7 +48,7 @@ class TenantContext:
     node: str
     workspace: Workspace
     files: AgentFiles
-    held: QuarantineList
+    trust: Trust
     registry: AgentRegistry
     runner: AgentRunner
     brainstem: Brainstem

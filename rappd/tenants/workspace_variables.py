@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
+from agents.contract.may_run import YOURS, Allowed, Origin, Verdict
 from twins.errors import BadFileError
-from twins.trust.quarantined_files import Quarantine
 from twins.workspace import workspace_env
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
+
+MayRun = Callable[[Origin, Path, str], Verdict]
+"""The question to ``Trust`` of ``agents.contract.may_run``."""
 
 
 class EnvFileState(NamedTuple):
@@ -27,13 +32,13 @@ class EnvFileState(NamedTuple):
     problem: tuple[str, str] | None = None
 
 
-def env_file_state(workspace: Workspace, quarantine: Quarantine) -> EnvFileState:
+def env_file_state(workspace: Workspace, may_run: MayRun) -> EnvFileState:
     """Reads the ``.env`` of a workspace; never raises for what is in it. Blocks on the disk."""
     try:
         content = workspace.files.read_if_there(workspace.env_file, workspace_env.MAX_BYTES)
         if not content:
             return EnvFileState({})
-        held = quarantine.reason(workspace.env_file, sha256(content))
+        verdict = may_run(YOURS, workspace.env_file, sha256(content))
         found = workspace_env.parse(workspace_env.decode(content))
     except BadFileError as problem:
         return EnvFileState({}, problem=(str(problem), problem.do))
@@ -42,12 +47,14 @@ def env_file_state(workspace: Workspace, quarantine: Quarantine) -> EnvFileState
         return EnvFileState(
             {}, problem=(f"{workspace_env.FILE} cannot be read: {reason}", "Put a plain file there.")
         )
-    return EnvFileState({} if held else found.taken, found.left_out, held)
+    if isinstance(verdict, Allowed):
+        return EnvFileState(found.taken, found.left_out)
+    return EnvFileState({}, found.left_out, verdict.why)
 
 
-def worker_variables(workspace: Workspace, quarantine: Quarantine) -> dict[str, str]:
+def worker_variables(workspace: Workspace, may_run: MayRun) -> dict[str, str]:
     """The variables for workers. Logs what is not taken of the file. Blocks on the disk."""
-    state = env_file_state(workspace, quarantine)
+    state = env_file_state(workspace, may_run)
     path = workspace.env_file
     if state.problem:
         log.warning("%s: %s %s", path, *state.problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def test_other_forms_are_faults(result: Any) -> None:
 def answer(
     services: Services, path: Path, method: str = "GET", rest: str = "", body: Any = None
 ) -> tuple[int, Any]:
-    reply = services.handle(path, method, rest, body)
+    content = path.read_bytes() if path.exists() else b""
+    reply = services.handle(path, hashlib.sha256(content).hexdigest(), method, rest, body)
     return reply.status, orjson.loads(reply.body)
 
 
@@ -105,6 +107,14 @@ def test_faulty_file_is_located_and_former_version_works(tmp_path: Path) -> None
         ServiceFailedError, match=r"board_service\.py: it has no handle\(method, path, body\)"
     ):
         answer(Services(), path)
+
+
+def test_only_the_bytes_that_were_checked_are_run(tmp_path: Path) -> None:
+    path = tmp_path / "board_service.py"
+    path.write_text(f"open({str(tmp_path / 'RAN')!r}, 'w')\n")
+    with pytest.raises(ServiceFailedError, match="changed"):
+        Services().handle(path, hashlib.sha256(KANBAN.encode()).hexdigest(), "GET", "", None)
+    assert not (tmp_path / "RAN").exists()
 
 
 def test_a_service_that_went_away(tmp_path: Path) -> None:

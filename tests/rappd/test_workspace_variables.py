@@ -14,8 +14,7 @@ from fixtures.sandboxed_daemon import MODES, NO_SANDBOX, sandboxed_daemon_in
 from rappd.settings.load import worker_environment
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS
 from rappd.tenants.workspace_variables import env_file_state
-from twins.trust.quarantine import QuarantineList
-from twins.trust.quarantined_files import Quarantine
+from twins.trust.trust import Trust
 from twins.workspace.workspace import Workspace
 from twins.workspace.workspace_env import is_reserved
 
@@ -110,15 +109,15 @@ def test_each_secret_setting_is_reserved() -> None:
 def test_env_file_as_link_or_pipe_is_a_problem(tmp_path: Path) -> None:
     workspace = Workspace.at(tmp_path / "twin")
     workspace.create()
-    quarantine = Quarantine(QuarantineList(tmp_path / "held.json", tmp_path), workspace)
+    may_run = Trust(tmp_path).may_run
     workspace.env_file.write_text("A=1\n")
-    assert env_file_state(workspace, quarantine).variables == {"A": "1"}, "the probe works"
+    assert env_file_state(workspace, may_run).variables == {"A": "1"}, "the probe works"
     workspace.env_file.unlink()
     (tmp_path / "env").write_text("A=2\n")
     workspace.env_file.symlink_to(tmp_path / "env")
-    linked = env_file_state(workspace, quarantine)
+    linked = env_file_state(workspace, may_run)
     workspace.env_file.unlink()
     os.mkfifo(workspace.env_file)
-    for state in (linked, env_file_state(workspace, quarantine)):
+    for state in (linked, env_file_state(workspace, may_run)):
         assert state.variables == {}
         assert state.problem is not None

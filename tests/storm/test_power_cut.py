@@ -100,7 +100,7 @@ def test_placed_agent_file_survives(disk: CuttableDisk) -> None:
     workspace = Workspace.at(disk.root / "brainstem")
     workspace.create()
     synced(disk)
-    files = AgentFiles(workspace, approvals=disk.root / "approved.json")
+    files = AgentFiles(workspace)
     for source in (b"x = 1\n", b"x = 2\n"):
         name, staged = files.stage("tea_agent.py", source)
         files.place(name, staged, reason="imported")

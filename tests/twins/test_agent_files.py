@@ -22,7 +22,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def files(workspace: Workspace) -> AgentFiles:
-    return AgentFiles(workspace, approvals=workspace.root.parent / "approved.json")
+    return AgentFiles(workspace)
 
 
 def _place(files: AgentFiles, name: str, content: bytes) -> str:
@@ -81,23 +81,13 @@ def test_every_replacement_keeps_a_generation(files: AgentFiles) -> None:
         files.restore("dice_agent.py", 99)
 
 
-def test_an_approval_is_for_exact_bytes_and_outlives_the_process(
-    files: AgentFiles, workspace: Workspace
-) -> None:
-    _place(files, "dice_agent.py", SOURCE)
-    files.approve("dice_agent.py", sha256(SOURCE))
-    again = AgentFiles(workspace, approvals=workspace.root.parent / "approved.json")
-    assert again.is_approved(sha256(SOURCE))
-    assert not again.is_approved(sha256(SOURCE + b"#"))
-
-
 @given(st.text(max_size=40))
 def test_no_name_leads_outside_the_agents_folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     workspace = Workspace.at(tmp_path_factory.mktemp("w"))
     workspace.create()
     for attempt in (name, f"../{name}", f"{name}.py", f"/{name}_agent.py", f"a/../../{name}.py"):
         try:
-            path = AgentFiles(workspace, approvals=workspace.root / "a").path(attempt)
+            path = AgentFiles(workspace).path(attempt)
         except (BadFileError, NoSuchFileError):
             continue
         assert path.resolve().is_relative_to(workspace.agents.resolve())

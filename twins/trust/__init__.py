@@ -1,1 +1,1 @@
-"""The rules of code: the quarantine and its files, trusted signers, the origin of code."""
+"""The rules of code: whether it may run, from the quarantine, approvals, origins; trusted signers."""

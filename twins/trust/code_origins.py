@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,14 @@ class CodeOrigins:
         self._read: dict[str, tuple[Stamp, list[tuple[str, str, str]]]] = {}
         self._by_content: dict[str, str] = {}
         self._by_path: dict[str, str] = {}
+        self._lock = threading.Lock()
 
     def look(self) -> object:
-        """Read receipts that are new or changed; another object when there were any."""
+        """Read receipts that are new or changed; another object when there were any. Thread-safe."""
+        with self._lock:
+            return self._look()
+
+    def _look(self) -> object:
         found = _stamps(self._folder)
         if found.keys() == self._read.keys() and all(self._read[one][0] == found[one] for one in found):
             return self._by_content

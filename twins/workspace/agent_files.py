@@ -1,4 +1,4 @@
-"""Agent files in a workspace: put in, taken out, molted, restored, approved. Nothing is half-written."""
+"""Agent files in a workspace: put in, taken out, molted, restored. Nothing is half-written."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import re
 import secrets
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import orjson
 
 from agents.contract.file_discovery import CARTRIDGE, LISPY
-from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.safe_walk import has_other_names
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode, encoding_fault
@@ -42,12 +40,9 @@ class Generation(msgspec.Struct, frozen=True):
 class AgentFiles:
     """The files under ``agents/`` of one workspace, and what is kept about them."""
 
-    def __init__(self, workspace: Workspace, *, approvals: Path) -> None:
-        """``approvals`` lies where no worker can write, so that no agent approves itself."""
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._files = workspace.files
-        self._approvals = approvals
-        self._approved: dict[str, Any] | None = None
 
     def path(self, filename: str) -> Path:
         """The path of ``filename`` (relative, `/` between folders).
@@ -185,20 +180,6 @@ class AgentFiles:
                 f"{filename} has no generation {number}.", do="Ask LearnNew for its generations."
             )
         return wanted
-
-    def is_approved(self, digest: str) -> bool:
-        """True when the operator allowed files of that SHA-256 to change structure."""
-        if self._approved is None:
-            path = self._approvals
-            self._approved = orjson.loads(path.read_bytes()) if path.exists() else {}
-        return digest in self._approved
-
-    def approve(self, filename: str, digest: str) -> None:
-        """Remembers the operator's approval of exactly these bytes."""
-        self.is_approved(digest)
-        assert self._approved is not None
-        self._approved[digest] = {"file": filename, "at": int(time.time())}
-        write_atomically(self._approvals, orjson.dumps(self._approved, option=orjson.OPT_INDENT_2))
 
     def _check_name(self, filename: str) -> None:
         """Raises ``BadFileError`` for a name that some system cannot hold beside what is there."""

@@ -141,6 +141,6 @@ def _whose(home: Home, twin: str) -> _Whose:
 
 
 def _held(home: Home) -> QuarantineList:
-    from twins.trust.quarantine import QuarantineList
+    from twins.trust.trust import Trust
 
-    return QuarantineList(home.held, home.root)
+    return Trust(home.root).quarantine

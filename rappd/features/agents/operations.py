@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from agents.contract.may_run import SHIPPED
 from agents.contract.scaffold import scaffold
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.rate_limit import RateLimit
 from rappd.features.operation import ANYBODY, OWNER, MissingArgumentError, Text, operation
 from rappd.tenants.agent_summary import listing
 from rappd.tenants.tenant import Tenant
-from rappd.tenants.tenant_config import LIBRARY
 
 
 class AgentOperations:
@@ -37,7 +37,7 @@ class AgentOperations:
             )
             if row["name"]:
                 file["agents"].append(row["name"])
-            file["cards"].append({**row, "ssh_keys": ssh_keys and row["origin"] != LIBRARY})
+            file["cards"].append({**row, "ssh_keys": ssh_keys and row["origin"] != SHIPPED})
         return {"files": list(files.values())}
 
     @operation("agents.held", "GET", "/agents/held", right=OWNER, of_tenant=True)

@@ -21,8 +21,8 @@ from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
 from twins.installer.placement import Category, install_target
-from twins.trust.quarantine import QuarantineList
 from twins.trust.signers import Signers
+from twins.trust.trust import Trust
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import Workspace
 
@@ -43,11 +43,11 @@ class EggOperations:
         self._host = host
         self._key = identity
         self.signers = Signers(home.signers)
-        self.held = QuarantineList(home.held, home.root)
-        self._packing = EggPacking(home, host, identity, self.held, machine=machine)
+        self.trust = Trust(home.root)
+        self._packing = EggPacking(home, host, identity, self.trust.is_held, machine=machine)
         self.importer = Installer(
             home.root,
-            held=self.held,
+            held=self.trust.quarantine,
             signers=self.signers,
             fingerprint=identity.fingerprint,
             host=host,

@@ -16,8 +16,8 @@ from rappd.errors import UsageProblemError
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
+from twins.eggs.writers.contents import IsHeld
 from twins.eggs.writers.formats import SESSION_FORM, EggFormat, EggMaker, PackedEgg
-from twins.trust.quarantine import QuarantineList
 from twins.work_progress import SAVE, Progress
 from twins.workspace.listing import find
 from twins.workspace.twin import adopt
@@ -45,12 +45,12 @@ class EggPacking:
     """Packs what lives in one home. Raises ``ReportableError``."""
 
     def __init__(
-        self, home: Home, host: Workspace, identity: IdentityKey, held: QuarantineList, *, machine: str
+        self, home: Home, host: Workspace, identity: IdentityKey, is_held: IsHeld, *, machine: str
     ) -> None:
         self._home = home
         self._host = host
         self._key = identity
-        self._held = held
+        self._is_held = is_held
         self._machine = machine
         self._maker = EggMaker(version=__version__, host=machine)
         self._places = TwinLayout(home.root)
@@ -85,7 +85,7 @@ class EggPacking:
             key=self._key,
             maker=self._maker,
             conversations=self._said(workspace),
-            held=self._held.is_held,
+            held=self._is_held,
             exclude_memory=order.exclude_memory,
             allow=order.allow,
             overwrite=order.overwrite,
@@ -133,7 +133,7 @@ class EggPacking:
                     key=self._key,
                     maker=self._maker,
                     conversations=self._said(workspace),
-                    held=self._held.is_held,
+                    held=self._is_held,
                     allow=allow,
                     progress=told,
                 )

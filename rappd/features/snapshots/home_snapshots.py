@@ -245,7 +245,7 @@ class NeighborhoodSnapshots:
             model=self._model,
             presences={key: Presence(True, port or None) for key, port in ports.items()},
             conversations=self._conversations if self._home.database.exists() else None,
-            is_held=self._eggs.held.is_held,
+            is_held=self._eggs.trust.is_held,
         )
 
     def _conversations(self, workspace: Workspace) -> RecordedConversations:
@@ -256,7 +256,7 @@ class NeighborhoodSnapshots:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Installer(
             home,
-            held=self._eggs.held,
+            held=self._eggs.trust.quarantine,
             signers=self._eggs.signers,
             fingerprint=self._home.identity().fingerprint,
         )

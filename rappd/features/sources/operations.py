@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.contract.agent import Change
+from agents.contract.may_run import origin_of
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.rate_limit import RateLimit
 from rappd.errors import NotFoundError
@@ -13,7 +14,6 @@ from rappd.features.operation import ANYBODY, OWNER, Text, operation
 from rappd.features.sources import fetching
 from rappd.settings.load import Settings
 from rappd.tenants.tenant import Tenant
-from rappd.tenants.tenant_config import origin_of
 from twins.workspace.agent_files import proper_name
 from twins.workspace.sources import Source
 

@@ -15,7 +15,7 @@ from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker
 from twins.lifecycle.lookup import find_active
-from twins.trust.quarantine import QuarantineList
+from twins.trust.trust import Trust
 from twins.workspace.checkpoints import Checkpoints
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace
@@ -48,7 +48,7 @@ class CheckpointOperations:
         self._host = host
         self._living = living
         self._flush = flush
-        self._held = QuarantineList(home.held, home.root)
+        self._held = Trust(home.root).quarantine
         self._checkpoints = Checkpoints(
             self._places,
             key=identity,

@@ -26,7 +26,7 @@ from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
 from rappd.http.responses import plain, problem
 from rappd.transcript.frames import RecordedConversations
-from twins.trust.quarantine import QuarantineList
+from twins.trust.trust import Trust
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def build(machines: FederationService) -> web.Application:
     app[snapshots.SHARED_HOME] = SharedHome(
         home.root,
         machines.node.name,
-        is_held=QuarantineList(home.held, home.root).is_held,
+        is_held=Trust(home.root).is_held,
         is_answering=tenants.is_answering,
         conversations=partial(RecordedConversations, home.database),
     )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agents.contract.may_run import YOURS, Allowed, Quarantined
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.sessions.workflows.definition import MOST_BYTES, Workflow, read_workflow
@@ -17,9 +18,9 @@ from rappd.sessions.workflows.errors import (
     WorkflowError,
     WorkflowStateError,
 )
-from twins.errors import BadFileError, NoSuchTwinError, TwinConflictError
+from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.lookup import find_active
-from twins.trust.quarantine import QuarantineList
+from twins.trust.trust import Trust
 from twins.workspace.agent_files import sha256
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout, Workspace
@@ -78,8 +79,8 @@ class WorkflowFile(NamedTuple):
 class WorkflowLibrary:
     """Reads the files anew each time: they are few. All methods block on the disk."""
 
-    def __init__(self, workspace: Workspace, held: QuarantineList, layout: TwinLayout) -> None:
-        self._workspace, self._held, self._layout = workspace, held, layout
+    def __init__(self, workspace: Workspace, trust: Trust, layout: TwinLayout) -> None:
+        self._workspace, self._trust, self._layout = workspace, trust, layout
 
     def listing(self) -> list[WorkflowFile]:
         """Every workflow by name, then those of twins. One of the workspace stands for the program's own of that name."""
@@ -113,7 +114,7 @@ class WorkflowLibrary:
                 do=f"rappd workflows approve {shlex.quote(name)}",
             )
         if file.foreign and file.place is not None:
-            self._held.release(file.place, digest)
+            self._trust.quarantine.release(file.place, digest)
         return self.find(name)
 
     def texts(self, file: WorkflowFile, given: dict[str, str]) -> dict[str, str]:
@@ -147,7 +148,9 @@ class WorkflowLibrary:
             return WorkflowFile(name, f"workflows/{file}", "", False, "", None, problem, whose)
         if content is not None:
             found = _read(stem, content, shipped=False)
-            foreign, origin = self._why_held(place, found.sha256)
+            verdict = self._trust.may_run(YOURS, place, found.sha256)
+            foreign = "" if isinstance(verdict, Allowed) else verdict.why
+            origin = verdict.came_in if isinstance(verdict, Quarantined) else ""
             return found._replace(
                 name=name, foreign=foreign, origin=origin, whose=whose, workspace=workspace, place=place
             )
@@ -158,14 +161,6 @@ class WorkflowLibrary:
         if not shipped:
             raise _unknown(name)
         return _read(stem, shipped, shipped=True)
-
-    def _why_held(self, place: Path, digest: str) -> tuple[str, str]:
-        """The reason why a file must not run, and what brought it."""
-        try:
-            entry = self._held.entry(place, digest)
-        except BadFileError as problem:  # what cannot be read lets nothing run
-            return str(problem), ""
-        return (entry.why, entry.origin) if entry is not None else ("", "")
 
 
 def _text(file: str, content: bytes) -> str:

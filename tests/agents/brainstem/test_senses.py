@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from agents.brainstem.senses import (
     Senses,
     read_sense,
 )
+from agents.contract.may_run import Allowed, Quarantined, Verdict
 from envelopes.codecs.chat import ANSWER_KEYS
 
 MOOD = '''"""How it feels."""
@@ -52,7 +53,13 @@ class Nose:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.held: dict[str, str] = {}
-        self.senses = Senses(folder, held=lambda path, sha256: self.held.get(sha256, ""))
+        self.senses = Senses(folder, trust=self)
+
+    def look(self) -> Sequence[object]:
+        return (self.held,)
+
+    def may_run(self, origin: str, path: Path, sha256: str) -> Verdict:
+        return Quarantined(self.held[sha256]) if sha256 in self.held else Allowed()
 
     def put(self, name: str, text: str) -> str:
         """Saves a file as an editor does; returns its hash."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ class Shop:
         return found
 
     async def service(self, name: str, method: str, path: str = "", body: Any = None) -> tuple[int, Any]:
-        file = self._placed(self.root / "services" / f"{name}_service.py")
+        place = self.root / "services" / f"{name}_service.py"
+        file = {**self._placed(place), "sha256": sha256(place.read_bytes()).hexdigest()}
         answer = await self.ask("service", {"file": file, "method": method, "path": path, "body": body})
         return answer["status"], json.loads(base64.b64decode(answer["body"]))
 

@@ -208,7 +208,7 @@ async def test_a_service_cannot_bring_held_code_in(kitchen: Kitchen, where: str)
     top, inner = ("from oven import HEAT", "pass") if where == "at its top" else ("", "from oven import HEAT")
     text = f"{top}\ndef handle(method, path, body):\n    {inner}\n    return {{'heat': HEAT}}, 200\n"
     path = kitchen.put("services/stove_service.py", text)
-    asked = {"file": {"path": str(path)}, "method": "GET", "path": "", "body": {}}
+    asked = {"file": {"path": str(path), "sha256": digest(path)}, "method": "GET", "path": "", "body": {}}
     said = f"agents/oven.py is quarantined until you approve it: {WHY}"
     if where == "at its top":
         with pytest.raises(

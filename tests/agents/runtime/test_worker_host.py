@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,27 @@ async def test_an_unknown_request_is_refused(worker_host: Any) -> None:
         await worker_host.ask("dance", {})
 
 
+@pytest.mark.parametrize("op", ["describe", "perform"])
+async def test_only_the_bytes_that_were_checked_are_run(worker_host: Any, op: str) -> None:
+    trace = worker_host.agents / "RAN"
+    path = worker_host.agents / "late_agent.py"
+    path.write_text(f"open({str(trace)!r}, 'w').close()\n")
+    stamp = path.stat()
+    file = {
+        "rel": path.name,
+        "path": str(path),
+        "stamp": [stamp.st_mtime_ns, stamp.st_size, stamp.st_ino],
+        "sha256": sha256(b"what the daemon read a moment before").hexdigest(),
+    }
+    if op == "describe":
+        found = (await worker_host.ask("describe", {"files": [file]}))["files"][0]
+        assert (found["agents"], found["failure"]["reason"]) == ([], "it is not the version that was checked")
+    else:
+        with pytest.raises(AgentRaisedError, match="not the version that was checked"):
+            await worker_host.ask("perform", {"file": file, "name": "Late"})
+    assert not trace.exists()
+
+
 async def test_a_service_answers_and_follows_its_file(worker_host: Any) -> None:
     service = worker_host.services / "board_service.py"
 
@@ -261,7 +283,9 @@ async def test_a_service_answers_and_follows_its_file(worker_host: Any) -> None:
         temporary.replace(service)
 
     async def ask(path: str = "") -> Any:
-        body = {"file": {"path": str(service)}, "method": "GET", "path": path, "body": {}}
+        content = service.read_bytes() if service.exists() else b""
+        file = {"path": str(service), "sha256": sha256(content).hexdigest()}
+        body = {"file": file, "method": "GET", "path": path, "body": {}}
         return await worker_host.ask("service", body)
 
     with pytest.raises(AgentRaisedError, match=r"board_service\.py cannot be read"):

@@ -1,0 +1,93 @@
+"""The answer to the one question about code: may these bytes run here?
+
+Decided from the origin of the code, the quarantine, the owner's approvals and the receipts of eggs; nothing else
+in the program decides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.contract.may_run import SHIPPED, YOURS, Allowed, Origin, Quarantined, Refused, Verdict, is_known
+from twins.errors import BadFileError
+from twins.trust.approvals import Approvals
+from twins.trust.code_origins import CodeOrigins
+from twins.trust.quarantine import QuarantineEntry, QuarantineList
+from twins.workspace.workspace import Workspace
+
+_DAMAGED = object()
+
+
+def verdict(origin: Origin, entry: QuarantineEntry | None, *, egg: str, is_approved: bool) -> Verdict:
+    """The rule. ``entry``: how the bytes are held at their path; ``egg``: the egg that brought them."""
+    if not is_known(origin):
+        return Refused(f'code of the origin "{origin[:40]}" does not run here')
+    if origin == SHIPPED:
+        return Allowed(structural=True)
+    if entry is not None:
+        return Quarantined(entry.why, entry.origin)
+    return Allowed(egg, is_approved)
+
+
+class Trust:
+    """The rules of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.quarantine = QuarantineList(home / "held.json", home)
+        self.approvals = Approvals(home / "approved.json")
+        self.origins = CodeOrigins(home)
+
+    def may_run(self, origin: Origin, path: Path, sha256: str) -> Verdict:
+        """As ``agents.contract.may_run.Trust``. What cannot be read lets nothing run that did not come with the program."""
+        if origin == SHIPPED:
+            return verdict(origin, None, egg="", is_approved=False)
+        try:
+            entry = self.quarantine.entry(path, sha256)
+            egg, is_approved = self.origins.egg_of(path, sha256), self.approvals.covers(sha256)
+        except BadFileError as problem:
+            return Refused(str(problem))
+        return verdict(origin, entry, egg=egg, is_approved=is_approved)
+
+    def is_held(self, path: Path, sha256: str) -> bool:
+        """True for bytes that do not go into an egg: this machine signs nothing that nobody has read.
+
+        Raises ``BadFileError`` when that cannot be told.
+        """
+        found = self.may_run(YOURS, path, sha256)
+        if isinstance(found, Refused):
+            raise BadFileError(found.why, do="rappd doctor")
+        return isinstance(found, Quarantined)
+
+
+class WorkspaceTrust:
+    """The rules as one workspace meets them: asked by the daemon, and told to its workers with every request."""
+
+    def __init__(self, trust: Trust, workspace: Workspace) -> None:
+        self._trust = trust
+        self.may_run = trust.may_run
+        self._folders = (workspace.root, workspace.agents)
+        self._seen: Mapping[str, Mapping[str, str]] | None = None
+        self._standing: dict[str, Any] = {}
+
+    def look(self) -> Sequence[object]:
+        """As ``agents.contract.may_run.Trust``."""
+        return self.look_at_quarantine(), self._trust.origins.look()
+
+    def look_at_quarantine(self) -> object:
+        """Reads anew what is held, for workers too; another object when that changed. Blocks on the disk."""
+        try:
+            found = self._trust.quarantine.below(*self._folders)
+        except BadFileError:
+            return _DAMAGED  # nothing of the workspace is served now; workers go by what they were told
+        if found is not self._seen:
+            self._standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
+            self._seen = found
+        return found
+
+    def standing(self) -> Mapping[str, Any]:
+        """Returns the fields that every request to a worker carries; empty when nothing is quarantined."""
+        return self._standing
