@@ -31,8 +31,8 @@ async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
     from envelopes.envelope import HELP, Envelope, new_id
     from envelopes.identity.keys import IdentityKey, agent_id
     from envelopes.identity.signatures import sign, verify
-    from rappd.dispatch.context import Caller
     from rappd.dispatch.dispatcher import Dispatcher
+    from rappd.dispatch.rights import Caller
     from rappd.store.store import Store
 
     store = await Store.open(folder / "rappd.db")

@@ -15,8 +15,8 @@ from agents.providers.server_kinds import OLLAMA
 from agents.providers.urls import base_url, on_this_machine, without_login
 from envelopes.events import Emit, Progress
 from rappd.daemon.local_models import local_urls
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.settings.load import Settings

@@ -21,7 +21,8 @@ from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
-from rappd.dispatch.context import Caller, Handler, Repeatable, RequestContext
+from rappd.dispatch.context import Handler, Repeatable, RequestContext
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
 from envelopes.events import Delta, Event, encode, replaces
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.errors import StoreError
 
 KEEP_SECONDS = 300.0

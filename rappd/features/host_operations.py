@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from envelopes.envelope import ERROR, HELP, Envelope, new_id
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.eggs.running_twins import DaemonEggOperations
 from rappd.features.fleet.operations import STATUS_SECONDS, FleetOperations

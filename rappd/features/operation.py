@@ -24,7 +24,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import ANYBODY as ANYBODY
+from rappd.dispatch.rights import OWNER as OWNER
+from rappd.dispatch.rights import Caller, Right
 from rappd.dispatch.turns import Turn
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
@@ -43,16 +45,6 @@ _WORDS = {
 _INTEGER_BITS = 63
 """The size of an integer of SQLite, beside its sign."""
 _PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
-
-
-class Right(NamedTuple):
-    """The callers who may ask for an operation. Without one there is no operation."""
-
-    kind: Literal["anybody", "owner"]
-
-
-ANYBODY = Right("anybody")
-OWNER = Right("owner")
 
 
 class Upload(NamedTuple):

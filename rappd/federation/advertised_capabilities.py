@@ -8,7 +8,7 @@ from typing import Any
 from agents.contract.agent import Agent
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
 from envelopes.identity.node_card import NodeCard
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenants import Tenants
 

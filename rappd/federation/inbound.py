@@ -27,8 +27,8 @@ from envelopes.envelope import (
 from envelopes.errors import ReportableError
 from envelopes.identity.keys import agent_id
 from neighborhoods.transport.replies import StreamedReply
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import NotFoundError
 from rappd.federation.advertised_capabilities import VERBS, CapabilityCatalog

@@ -16,7 +16,8 @@ from envelopes.errors import ReportableError
 from envelopes.identity.keys import brainstem_id
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
-from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.context import RequestContext
+from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.operations import CallOperations, call_data, trace_of, with_twin
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents

@@ -20,7 +20,7 @@ from neighborhoods.auth.caller_auth import CallerAuthenticator
 from neighborhoods.errors import UsedUpError
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import IssuedToken
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.store.inbox_table import InboxTable
 from rappd.store.token_table import TokenTable
 

@@ -23,8 +23,8 @@ from neighborhoods.places.memberships import Memberships
 from neighborhoods.storage import EGG, WAITING
 from neighborhoods.transport.replies import readable
 from rappd.daemon.anchoring import Anchoring
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.errors import ConflictError, NotRunningError, RappdError
 from rappd.federation.components import (
     EggInbox,

@@ -24,7 +24,7 @@ from envelopes.ip_addresses import counts_as, is_this_machine
 from neighborhoods.discovery.addresses import join
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.errors import ConflictError, RefusedError
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.http.app_keys import DAEMON

@@ -11,8 +11,8 @@ import msgspec
 
 from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import on_thread
 from rappd.errors import ConflictError, RefusedError
 from rappd.sessions.events import history

@@ -16,8 +16,9 @@ from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, new_id
 from envelopes.events import Notice
 from envelopes.identity.keys import agent_id
-from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, UsageProblemError
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.worker_callbacks import Reach, WorkerCallbackHandler

@@ -26,8 +26,9 @@ from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceInd
 from agents.storage.safe_fs import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.identity.keys import agent_id
-from rappd.dispatch.context import Caller, RequestContext
+from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import Notices
 from rappd.settings.load import Settings

@@ -11,7 +11,7 @@ from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.sandboxed_daemon import SandboxedDaemon
 
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 
 PATIENCE = 6.0
 """Seconds that the spy waits for somebody else's call; what follows comes at once."""

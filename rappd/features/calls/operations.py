@@ -39,7 +39,7 @@ from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG
 from neighborhoods.transport.peer_connection import OnStream
 from neighborhoods.transport.published_brainstem import ask as ask_legacy
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
 from rappd.features.calls.open_calls import OpenCalls

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from envelopes.events import Emit
 from neighborhoods.snapshot.errors import SnapshotRunningError
-from rappd.dispatch.context import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
 from rappd.features.operation import OWNER, Text, operation

@@ -7,7 +7,7 @@ from aiohttp import web
 from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import presented_certificate
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.federation.service import FederationService
 from rappd.http.admission import mark_authenticated
 

@@ -15,7 +15,7 @@ from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.errors import NotPairedError
 from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
 from neighborhoods.transport.replies import StreamedReply, fitting
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService

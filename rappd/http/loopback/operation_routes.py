@@ -52,7 +52,7 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
 
     answer.__doc__ = one.about
     handler = streams_body(answer) if one.takes_file else answer
-    handler = operator_only(handler) if one.right is OWNER else handler
+    handler = operator_only(handler) if one.right == OWNER else handler
     handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json
     return handler
 

@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler
 
 from agents.workers.started_processes import is_worker_process
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.errors import RefusedError, disk_problem
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of

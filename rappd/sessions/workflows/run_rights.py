@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.errors import RefusedError
 from rappd.sessions.participants import Participants
 from rappd.sessions.speakers import WORKFLOW, Owner, Speaker

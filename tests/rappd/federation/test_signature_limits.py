@@ -11,7 +11,7 @@ from aiohttp import web
 from envelopes.envelope import HELLO, HELP, Envelope, new_id
 from envelopes.errors import BadTokenError
 from rappd.daemon.rate_limit import RateLimitedError
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.federation.request_auth import STRANGER
 from rappd.http.admission import ENTRANCE
 from rappd.http.federation.app import set_limits

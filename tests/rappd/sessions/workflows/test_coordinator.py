@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from envelopes.envelope import DONE, HELP, Envelope
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import StoreError
 from rappd.sessions.workflows import run_record as noting

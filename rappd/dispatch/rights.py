@@ -1,0 +1,79 @@
+"""Callers and rights: who asks, as the listener authenticated it, and the one check of what that caller may do.
+
+A right is data: an operation and an endpoint each carry one, lists and pages show it, and ``Right.admits`` alone
+compares it with a caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Literal
+
+import msgspec
+
+from envelopes.envelope import Envelope
+from envelopes.identity.capabilities import covers
+
+Spend = Callable[[Envelope], Awaitable[None]]
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """The caller of a request, as its listener authenticated it. Nothing in the request can change it.
+
+    ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
+    fingerprint of another machine, ``caps`` what it may do here; None for callers on this machine.
+    ``device`` is the id of a phone, ``key`` the public key of the operator's session in a browser.
+    ``spend`` counts a HELP against a permission with a limited number of uses; it raises ``ReportableError``.
+    """
+
+    listener: str
+    operator: bool = False
+    peer: str = ""
+    caps: tuple[str, ...] | None = None
+    spend: Spend | None = None
+    device: str = ""
+    key: str = ""
+
+    @property
+    def principal(self) -> Hashable:
+        """Equal for requests of one caller, as far as its listener can tell callers apart."""
+        return self.listener, self.operator, self.peer, self.device, self.caps
+
+    def may(self, capability: str) -> bool:
+        """True when the caller has this capability. Callers on this machine have all."""
+        return self.caps is None or covers(self.caps, capability)
+
+
+class Right(msgspec.Struct, frozen=True):
+    """The callers who may ask for an operation or call an endpoint. Without one there is neither."""
+
+    kind: Literal["anybody", "owner", "peer", "device"]
+    scope: str = ""
+    """The capability that it takes."""
+
+    def admits(self, caller: Caller) -> bool:
+        """True for a caller that has the right."""
+        match self.kind:
+            case "anybody":
+                return caller.caps is None
+            case "owner":
+                return caller.operator
+            case "peer":
+                return caller.may(self.scope)
+            case "device":
+                return caller.listener == "tether" and caller.may(self.scope)
+
+
+ANYBODY = Right("anybody")
+"""Whoever is on this machine."""
+OWNER = Right("owner")
+
+
+def PEER(capability: str) -> Right:  # noqa: N802 - reads like ANYBODY and OWNER in the tables
+    """Machines, tokens and phones that have the capability; callers on this machine have all."""
+    return Right("peer", capability)
+
+
+def DEVICE(scope: str) -> Right:  # noqa: N802
+    """Phones that have the capability; other machines that have it do not count."""
+    return Right("device", scope)
