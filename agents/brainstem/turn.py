@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Container, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -24,8 +24,8 @@ from agents.brainstem.text_calls import (
     may_become_a_call,
     speaks_of_a_call,
 )
-from agents.contract.agent import REACHING, Agent, is_structural
-from agents.contract.looking import LOOKING, looking_tool, only_looks
+from agents.contract.agent import Agent
+from agents.contract.looking import only_looks
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, Usage
@@ -43,31 +43,43 @@ EMPTY = "The model's answer was empty. Ask again, or choose another model."
 ONLY_THOUGHTS = "The model thought, but gave no answer. Ask again, or ask for less at once."
 WITHHELD = "The model's server withheld this answer (content filter). Say it in other words."
 
-CallAgent = Callable[[Agent, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]]
-"""(agent, arguments, upstream slush, on_piece) -> what came back; the daemon's dispatcher stands behind it."""
 
+class TurnTool(Protocol):
+    """An agent that a turn may call, of this machine or of another one."""
 
-Allows = Callable[[Agent], bool]
-
-
-class RemoteTools(Protocol):
-    """Agents that live elsewhere and are tools of this turn, by names that no agent here has."""
-
-    def tools(self, taken: Container[str]) -> list[dict[str, Any]]:
-        """Their tool definitions as they are known now, none by a name that is ``taken``."""
+    @property
+    def name(self) -> str:
+        """Its name as models call it."""
         ...
 
-    def known_better(self) -> list[dict[str, Any]]:
-        """Definitions that say more of agents here than these do themselves; they stand for theirs."""
+    @property
+    def kind(self) -> str:
+        """``look`` for a structural agent that may only look."""
         ...
 
-    def holds(self, tool_name: str) -> bool:
-        """True when one of them goes by that name."""
+    @property
+    def operators(self) -> bool:
+        """True for what no model server may call that the operator did not configure."""
         ...
 
-    async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:
-        """Asks it; a failing one costs one result."""
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The OpenAI tool definition."""
         ...
+
+    @property
+    def agent(self) -> Agent | None:
+        """The agent itself; None for one of another machine."""
+        ...
+
+    @property
+    def handler(self) -> CallTool:
+        """Calls it; a failing call costs one result."""
+        ...
+
+
+CallTool = Callable[[Any, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]]
+"""(``Ask.context``, arguments, upstream slush, on_piece) -> the result; the daemon's dispatcher stands behind it."""
 
 
 class Modes(Protocol):
@@ -83,28 +95,26 @@ class Ask(msgspec.Struct):
     """The input of a turn. ``emit`` receives progress events while it runs, if anybody listens.
 
     ``caller``: who asks; agents serve others in other processes.
-    ``allows``: which agents it may use, where not all; ``guests``: agents of other machines that it may use.
-    ``pictures`` go with the sentence, to the model alone. ``away``: a person of this home asks, and not at the
-    computer; what only the operator may do there is told as such. ``looks``: structural agents may look for them.
+    ``tools`` lists what it may call, as it is at each moment; calls are given ``context``.
+    ``pictures`` go with the sentence, to the model alone. ``remote``: asked from elsewhere, where nothing is told of
+    faulty files. ``at_computer``: definitions of what the person may do at the computer alone; None for who is there.
     """
 
     user_input: str
     history: Sequence[Message]
     user_guid: str
-    structural: bool
-    call_agent: CallAgent
+    tools: Callable[[], Sequence[TurnTool]]
+    context: Any
     caller: Hashable
+    remote: bool
     emit: Emit | None = None
-    allows: Allows | None = None
-    guests: RemoteTools | None = None
     without_model: str = ""
     """The answer of keyword matching, where it is the one that answers."""
     pictures: Sequence[Picture] = ()
     model: str = ""
     """The model chosen for this turn, "" for the usual one; ``model_do`` helps where it is gone."""
     model_do: str = ""
-    away: bool = False
-    looks: bool = False
+    at_computer: Sequence[dict[str, Any]] | None = None
 
 
 class Answer(msgspec.Struct):
@@ -143,18 +153,6 @@ class _Turn(msgspec.Struct):
     used: list[str] = msgspec.field(default_factory=list)
 
 
-class _ToolSet(msgspec.Struct, frozen=True):
-    """The tools of turns beside guests, until an agent changes or one of the guests' definitions does."""
-
-    version: int
-    better: list[dict[str, Any]]
-    own: list[dict[str, Any]]
-    taken: frozenset[str]
-
-    def holds(self, version: int, better: list[dict[str, Any]]) -> bool:
-        return version == self.version and better == self.better
-
-
 class Brainstem:
     """One workspace's soul, senses, roster and model, ready for turns."""
 
@@ -175,15 +173,13 @@ class Brainstem:
         self.runner = runner
         self.thinking = thinking
         self.modes = modes
-        self._alone: dict[bool, tuple[int, list[dict[str, Any]]]] = {}
-        self._among: dict[bool, _ToolSet] = {}
 
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
         modes, began = self.modes, time.monotonic()
         turn = _Turn(ask, modes, _messages(ask), self.senses.now)
         requested = ask.model or self.thinking.model
-        tools = self._tools(ask)
+        tools = _definitions(ask.tools())
         completion = Completion()
         for number in range(max(1, modes.rounds)):
             completion = await self._round(turn, tools, number)
@@ -209,53 +205,6 @@ class Brainstem:
             turn.used if tools and answered_by != OfflineBrain.name else None,
         )
 
-    def _agents(self, ask: Ask) -> list[Agent]:
-        """The agents that a turn may use."""
-        found = self.roster.serving(structural=ask.structural)
-        if ask.allows is not None:
-            return [agent for agent in found if ask.allows(agent)]
-        if ask.guests is None:  # there is no other machine: what only speaks to others would be in the way
-            return [agent for agent in found if not (agent.trusted and agent.name in REACHING)]
-        return found
-
-    def _tools(self, ask: Ask) -> list[dict[str, Any]]:
-        if ask.allows is None and ask.guests is None:
-            version, tools = self._alone.get(ask.structural, (-1, []))
-            if version != self.roster.version:
-                version, tools = self.roster.version, [agent.tool() for agent in self._agents(ask)]
-                self._alone[ask.structural] = (version, tools)
-            return tools
-        if ask.guests is None:
-            return [*(agent.tool() for agent in self._agents(ask)), *self._looking(ask)]
-        better = ask.guests.known_better()
-        among = self._among.get(ask.structural)
-        if ask.allows is not None or among is None or not among.holds(self.roster.version, better):
-            among = self._tools_among(ask, better)
-            if ask.allows is None:
-                self._among[ask.structural] = among
-        return [*among.own, *self._looking(ask), *ask.guests.tools(among.taken)]
-
-    def _looking(self, ask: Ask) -> list[dict[str, Any]]:
-        """The tools of structural agents, reduced to what only looks."""
-        if not ask.looks:
-            return []
-        found = self.roster.serving()
-        return [looking_tool(one.tool(), one.name) for one in found if one.name in LOOKING and one.trusted]
-
-    def _looker(self, ask: Ask, name: str, completion: Completion) -> Agent | None:
-        """The structural agent of that tool name, where it may look."""
-        agent = self.roster.find(name) if ask.looks and not completion.unconfigured else None
-        return agent if agent is not None and agent.trusted and agent.name in LOOKING else None
-
-    def _tools_among(self, ask: Ask, better: list[dict[str, Any]]) -> _ToolSet:
-        known = {tool["function"]["name"]: tool for tool in better}
-        own = [
-            known[agent.tool_name] if agent.trusted and agent.tool_name in known else agent.tool()
-            for agent in self._agents(ask)
-        ]
-        taken = frozenset(agent.tool_name for agent in self.roster.serving())  # also what it may not use
-        return _ToolSet(self.roster.version, better, own, taken)
-
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
         stream = MainStream(turn.sensed.delimiters) if emit else None
@@ -278,14 +227,16 @@ class Brainstem:
         request = ModelRequest(
             turn.messages,
             tools,
-            lambda: self._prompt(turn, turn.ask),
+            lambda: self._prompt(turn, turn.ask.tools()),
             on_text=on_text if emit else None,
             on_thought=on_thought if emit else None,
             on_wait=on_wait if emit else None,
             round=number,
-            extra=self._extra(turn.ask),
+            extra=_extra(turn.ask),
             pictures=len(turn.ask.pictures),
-            summaries=lambda: {one.tool_name: one.summary for one in self._agents(turn.ask) if one.summary},
+            summaries=lambda: {
+                one.tool_name: one.summary for one in _agents(turn.ask.tools()) if one.summary
+            },
             chosen=turn.ask.model,
             chosen_do=turn.ask.model_do,
             written_call=lambda text, whole: (
@@ -294,7 +245,7 @@ class Brainstem:
                 else may_become_a_call(text)
             ),
         )
-        if turn.ask.structural or turn.ask.looks:
+        if any(one.operators for one in turn.ask.tools()):
             request.everyday = lambda: self._everyday(turn, request)
         completion = await self.thinking.complete(request)
         if not _is_written_call(turn, completion, tools) and emit and stream:
@@ -310,28 +261,22 @@ class Brainstem:
                 emit(Notice(completion.notice))
         return completion
 
-    def _extra(self, ask: Ask) -> dict[str, Any]:
-        """Further facts for keyword matching."""
-        extra: dict[str, Any] = {"without_model": ask.without_model} if ask.without_model else {}
-        if ask.away:
-            extra["at_computer"] = [one.tool() for one in self.roster.serving() if is_structural(one.name)]
-        return extra
-
     def _everyday(self, turn: _Turn, request: ModelRequest) -> ModelRequest:
-        """The same request without structural agents."""
-        ask = replace(turn.ask, structural=False, looks=False)
-        tools = self._tools(ask) if request.tools else []
-        return replace(request, tools=tools, prompt=lambda: self._prompt(turn, ask), everyday=None)
+        """The same request without what is the operator's."""
+        tools = _definitions(_everyday(turn.ask)) if request.tools else []
+        return replace(
+            request, tools=tools, prompt=lambda: self._prompt(turn, _everyday(turn.ask)), everyday=None
+        )
 
-    async def _prompt(self, turn: _Turn, ask: Ask) -> str:
-        agents = self._agents(ask)
+    async def _prompt(self, turn: _Turn, tools: Sequence[TurnTool]) -> str:
+        ask, agents = turn.ask, _agents(tools)
         contexts = await self.runner.system_contexts(agents, ask.user_guid, ask.caller)
         return prompt.build(
             await self.soul.text(),
             contexts,
             agents,
-            self.roster.unavailable() if ask.allows is None else (),
-            self.roster.waiting() if ask.allows is None else (),
+            () if ask.remote else self.roster.unavailable(),
+            () if ask.remote else self.roster.waiting(),
             voice=turn.modes.voice,
             twin=turn.modes.twin,
             sensed=turn.sensed,
@@ -344,7 +289,7 @@ class Brainstem:
                     call,
                     tools,
                     cut=completion.cut,
-                    exists=lambda name: self._may_find(turn, completion, name),
+                    exists=lambda name: _find(turn.ask, completion, name) is not None,
                 )
                 for call in completion.tool_calls
             ]
@@ -384,37 +329,27 @@ class Brainstem:
         if slush:
             turn.slush = next(iter(slush.values())) if len(slush) == 1 else slush
 
-    def _may_find(self, turn: _Turn, completion: Completion, name: str) -> bool:
-        structural = turn.ask.structural and not completion.unconfigured
-        found = self.roster.find(name, structural=structural) or self._looker(turn.ask, name, completion)
-        return found is not None
-
     async def _run_call(
         self, turn: _Turn, read: ReadCall, upstream: dict[str, Any] | None, completion: Completion
     ) -> tuple[str, str, dict[str, Any] | None]:
         ask, called = turn.ask, read.call.name
         if read.repairs:
             log.info("call of %s by %s repaired: %s", called, turn.model, "; ".join(read.repairs))
-        agent = self.roster.find(called, structural=ask.structural and not completion.unconfigured)
-        guest = ask.guests is not None and agent is None and ask.guests.holds(called)
-        missing = not guest and (agent is None or (ask.allows is not None and not ask.allows(agent)))
-        if agent is None and (looker := self._looker(ask, called, completion)) is not None:
-            if not read.problem and not only_looks(looker.name, read.arguments):
-                told = "That is done on the computer only."
-                return f"Error: {told}", f"[{called}] ERROR: {told}", None
-            agent, missing = looker, False
-        if read.unknown or (missing and not read.problem):
+        tool = _find(ask, completion, called)
+        if tool and tool.kind == "look" and not read.problem and not only_looks(_name(tool), read.arguments):
+            told = "That is done on the computer only."
+            return f"Error: {told}", f"[{called}] ERROR: {told}", None
+        if read.unknown or (tool is None and not read.problem):
             told = read.problem or f"Agent '{called}' not found."
             return told, f"[{called}] {told}", None
-        name = agent.name if agent and not missing else called
+        name = called if tool is None else _name(tool)
         show = _CallEvents(turn, name, read.arguments)
         if read.problem:  # a person sees that the model tried, and the model may try again
             ran = AgentResult(False, read.problem, None, 0.0)
-        elif agent is not None:
-            ran = await ask.call_agent(agent, read.arguments, upstream, show.piece if ask.emit else None)
         else:
-            assert ask.guests is not None
-            ran = await ask.guests.call(called, read.arguments)
+            assert tool is not None
+            on_piece = show.piece if ask.emit else None
+            ran = await tool.handler(ask.context, read.arguments, upstream, on_piece)
         show.result(ran)
         if not read.problem and name not in turn.used:
             turn.used.append(name)
@@ -442,6 +377,35 @@ class _CallEvents:
         """Tells how the call ended."""
         if self._emit is not None:
             self._emit(Result(self._id, self._name, ran.ok, ran.result, round(ran.seconds, 3)))
+
+
+def _definitions(tools: Sequence[TurnTool]) -> list[dict[str, Any]]:
+    return [one.definition for one in tools]
+
+
+def _agents(tools: Sequence[TurnTool]) -> list[Agent]:
+    """The agents among the tools of which the system text tells."""
+    return [one.agent for one in tools if one.agent is not None and one.kind != "look"]
+
+
+def _everyday(ask: Ask) -> list[TurnTool]:
+    return [one for one in ask.tools() if not one.operators]
+
+
+def _find(ask: Ask, completion: Completion, name: str) -> TurnTool | None:
+    """The tool of that name that the model which made the completion may call."""
+    found = next((one for one in ask.tools() if one.name == name), None)
+    return None if found is not None and found.operators and completion.unconfigured else found
+
+
+def _name(tool: TurnTool) -> str:
+    return tool.name if tool.agent is None else tool.agent.name
+
+
+def _extra(ask: Ask) -> dict[str, Any]:
+    """Further facts for keyword matching."""
+    extra: dict[str, Any] = {"without_model": ask.without_model} if ask.without_model else {}
+    return extra if ask.at_computer is None else {**extra, "at_computer": ask.at_computer}
 
 
 def _messages(ask: Ask) -> list[Message]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-Tool = dict[str, Any]
-
 LOOKING: Final[Mapping[str, tuple[str, ...]]] = {
     "Fleet": ("status", "neighborhoods"),
     "NeighborhoodSnapshot": ("list_eggs", "schedule"),
@@ -32,14 +30,11 @@ def only_looks(name: str, arguments: Mapping[str, Any]) -> bool:
     return arguments["action"] in LOOKING.get(name, ())
 
 
-def looking_tool(tool: Tool, name: str) -> Tool:
-    """The tool of the agent called ``name``, with the actions that only look and without what the others need."""
-    function = tool["function"]
-    parameters = function.get("parameters") or {}
+def looking_tool(name: str, description: str, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Description and parameters of the agent called ``name``: the actions that only look, without what others need."""
     known = parameters.get("properties") or {}
     kept = {key: known[key] for key in _PARAMETERS if key in known}
     kept["action"] = {**kept.get("action", {"type": "string"}), "enum": list(LOOKING[name])}
     required = [key for key in parameters.get("required") or () if key in kept]
-    reduced = {**parameters, "properties": kept, "required": required}
-    told = f"{function.get('description', '')} Here it only looks; changes are made on the computer."
-    return {**tool, "function": {**function, "description": told, "parameters": reduced}}
+    told = f"{description} Here it only looks; changes are made on the computer."
+    return told, {**parameters, "properties": kept, "required": required}

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from agents.contract.agent import REACHING, Agent, Change, FileState, Folder, Key, is_structural
+from agents.contract.agent import Agent, Change, FileState, Folder, Key
 from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.contract.description import AgentDescriber, AgentStorage, DescribingPools, Installer
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.contract.may_run import Origin, Trust
-from agents.providers.provider import Tool
 from agents.storage.safe_fs import in_file_pool
 
 
@@ -34,29 +33,15 @@ class AgentRegistry:
         self._rules_seen: Sequence[object] = (None,)
         self._states: dict[Key, FileState] = {}
         self._serving: list[Agent] = []
-        self._by_tool: dict[bool, dict[str, Agent]] = {True: {}, False: {}}
-        self._tools: dict[bool, list[Tool]] = {True: [], False: []}
         self._lock = asyncio.Lock()
-        self.version = 0
 
-    def serving(self, *, structural: bool = True) -> list[Agent]:
+    def serving(self) -> list[Agent]:
         """Agents that answer now, in alphabetical order."""
-        return list(self._by_tool[structural].values())
-
-    def tools(self, *, structural: bool) -> list[Tool]:
-        """Tool definitions in alphabetical order of agent name; the list is shared, do not change it.
-
-        Without those that only reach out: where there is somebody to reach, the turn's guests bring them.
-        """
-        return self._tools[structural]
-
-    def find(self, tool_name: str, *, structural: bool = True) -> Agent | None:
-        """The serving agent that a model knows as ``tool_name``."""
-        return self._by_tool[structural].get(tool_name)
+        return list(self._serving)
 
     def named(self, name: str) -> Agent | None:
         """The serving agent called ``name``, by its own name or its tool name, any case."""
-        found = self._by_tool[True].get(name)
+        found = next((agent for agent in self._serving if agent.tool_name == name), None)
         lowered = name.casefold()
         return found or next((agent for agent in self._serving if agent.name.casefold() == lowered), None)
 
@@ -160,16 +145,6 @@ class AgentRegistry:
         for agent in self._serving:
             agent.tool_name = distinct(safe_tool_name(agent.name), taken)
             taken.add(agent.tool_name)
-        everyday = [agent for agent in self._serving if not is_structural(agent.name)]
-        self._by_tool = {
-            True: {agent.tool_name: agent for agent in self._serving},
-            False: {agent.tool_name: agent for agent in everyday},
-        }
-        self._tools = {
-            True: [agent.tool() for agent in self._serving if agent.name not in REACHING],
-            False: [agent.tool() for agent in everyday if agent.name not in REACHING],
-        }
-        self.version += 1
 
 
 def _serves_nothing(state: FileState) -> bool:

@@ -22,6 +22,7 @@ from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, Envelope,
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
 from rappd.dispatch.context import Handler, Repeatable, RequestContext
+from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Turn, Turns
@@ -49,6 +50,7 @@ class Dispatcher:
         self.closing = False
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
         self._watchers: list[Watcher] = []
+        self.endpoints = Endpoints()
         self.turns = Turns()
         self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
         """Those of callers with capabilities: other machines, programs with a token, phones."""

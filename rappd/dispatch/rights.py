@@ -22,7 +22,8 @@ class Caller(msgspec.Struct, frozen=True):
 
     ``operator`` is true for the operator's session and the control socket alone. ``peer`` is the whole
     fingerprint of another machine, ``caps`` what it may do here; None for callers on this machine.
-    ``device`` is the id of a phone, ``key`` the public key of the operator's session in a browser.
+    ``mine``: that machine is of the same owner. ``device`` is the id of a phone, ``key`` the public key of the
+    operator's session in a browser.
     ``spend`` counts a HELP against a permission with a limited number of uses; it raises ``ReportableError``.
     """
 
@@ -33,11 +34,17 @@ class Caller(msgspec.Struct, frozen=True):
     spend: Spend | None = None
     device: str = ""
     key: str = ""
+    mine: bool = False
 
     @property
     def principal(self) -> Hashable:
         """Equal for requests of one caller, as far as its listener can tell callers apart."""
         return self.listener, self.operator, self.peer, self.device, self.caps
+
+    @property
+    def is_owners(self) -> bool:
+        """True for callers on this machine, and machines of the same owner."""
+        return self.caps is None or self.mine
 
     def may(self, capability: str) -> bool:
         """True when the caller has this capability. Callers on this machine have all."""
@@ -50,6 +57,8 @@ class Right(msgspec.Struct, frozen=True):
     kind: Literal["anybody", "owner", "peer", "device"]
     scope: str = ""
     """The capability that it takes."""
+    mine: bool = False
+    """Of other machines, only those of the same owner."""
 
     def admits(self, caller: Caller) -> bool:
         """True for a caller that has the right."""
@@ -59,7 +68,7 @@ class Right(msgspec.Struct, frozen=True):
             case "owner":
                 return caller.operator
             case "peer":
-                return caller.may(self.scope)
+                return caller.may(self.scope) and (caller.is_owners or not self.mine)
             case "device":
                 return caller.listener == "tether" and caller.may(self.scope)
 
@@ -69,9 +78,9 @@ ANYBODY = Right("anybody")
 OWNER = Right("owner")
 
 
-def PEER(capability: str) -> Right:  # noqa: N802 - reads like ANYBODY and OWNER in the tables
+def PEER(capability: str, *, mine: bool = False) -> Right:  # noqa: N802 - reads like OWNER in the tables
     """Machines, tokens and phones that have the capability; callers on this machine have all."""
-    return Right("peer", capability)
+    return Right("peer", capability, mine)
 
 
 def DEVICE(scope: str) -> Right:  # noqa: N802

@@ -91,7 +91,7 @@ def table_of(daemon: Daemon) -> OperationTable:
             machines,
             daemon.peers,
             daemon.eggs.to_the_end,
-            partial(publishable_name, daemon.host),
+            partial(publishable_name, daemon.dispatcher.endpoints),
         ),
         DeviceOperations(tether),
         SessionOperations(tether),

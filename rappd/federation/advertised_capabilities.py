@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from agents.contract.agent import Agent
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
 from envelopes.identity.node_card import NodeCard
+from rappd.dispatch.context import Handler
+from rappd.dispatch.endpoints import Endpoint, Endpoints
 from rappd.dispatch.rights import Caller
-from rappd.tenants.tenant import Tenant
-from rappd.tenants.tenants import Tenants
+from rappd.tenants.tenant import HOST
 
 VERBS = [HELLO, HELP, DONE, ERROR, STREAM, CANCEL, ACK]
 PROTOCOL = "rappd/1"
-MOST_KEPT = 64
 
 
 class CapabilityCatalog:
-    """One catalogue, cut to who asks. What a caller may not use does not exist for him."""
+    """The registry of what can be called, cut to who asks. What a caller may not use does not exist for that caller."""
 
     def __init__(
         self,
-        tenants: Tenants,
+        endpoints: Endpoints,
         name: str,
         introduction: NodeCard,
         *,
@@ -35,14 +34,13 @@ class CapabilityCatalog:
         """
         self._public = public
         self._shared_with = shared_with
-        self._tenants = tenants
+        self._endpoints = endpoints
         self._name = name
         self._introduction = introduction
-        self._rows: dict[tuple[tuple[str, ...] | None, bool], tuple[int, list[dict[str, Any]]]] = {}
 
     def hello(self, caller: Caller) -> dict[str, Any]:
         """The data of a HELLO to this caller."""
-        agents = self._offered(caller)
+        agents = self._usable(HOST, caller)
         data = {
             "capabilities": [row["name"] for row in agents],
             "verbs": VERBS,
@@ -52,7 +50,7 @@ class CapabilityCatalog:
         }
         if caller.peer or caller.caps:
             data["agents"] = agents
-            data["twins"] = [tenant.title for tenant in self._twins(caller)]
+            data["twins"] = [one.name for one in self._tenants(caller) if one.workspace != HOST]
         if caller.peer and (shared := self._shared_with(caller.peer)):
             data["neighborhoods"] = shared
         if public := self._published():
@@ -62,55 +60,26 @@ class CapabilityCatalog:
     def _published(self) -> list[dict[str, str]]:
         """Name and description of what is public and answers now. To read of it lets nobody call it."""
         names = self._public()
-        if not names:
-            return []
-        serving = self._tenants.host.registry.serving(structural=False)
         return [
-            {"name": agent.tool_name, "description": agent.description}
-            for agent in serving
-            if agent.tool_name in names
+            {"name": one.name, "description": one.description}
+            for one in self._endpoints.agents(HOST)
+            if one.name in names and one.exposure.kind == "peer"
         ]
-
-    def _offered(self, caller: Caller) -> list[dict[str, Any]]:
-        """The rows of the brainstem's agents; many peers have the same permissions, and all ask again and again."""
-        host = self._tenants.host
-        key = (caller.caps, host.requests.reaches_for(caller))
-        version, rows = self._rows.get(key, (-1, []))
-        if version != host.registry.version:
-            version, rows = host.registry.version, [_row(agent) for agent in self._usable(host, caller)]
-            if len(self._rows) >= MOST_KEPT:
-                self._rows.clear()
-            self._rows[key] = (version, rows)
-        return rows
 
     async def capabilities(self, ident: str, caller: Caller) -> dict[str, Any] | None:
         """``GET /agents/{id}/capabilities`` (Rulebook §5); None when nothing of it is the caller's to use."""
-        name = ident.rpartition("_")[0]
-        host = self._tenants.host
-        if ident == host.id:
-            rows = [_row(agent) for agent in self._usable(host, caller)]
-        elif any(agent.tool_name == name for agent in self._usable(host, caller)):
-            rows = [_row(agent) for agent in self._usable(host, caller) if agent.tool_name == name]
-        else:
-            twin = next((one for one in self._twins(caller) if one.id == ident), None)
-            rows = [_row(agent) for agent in self._usable(twin, caller)] if twin else []
+        whole = next((one.workspace for one in self._tenants(caller) if one.id == ident), "")
+        rows = self._usable(whole or HOST, caller)
+        if not whole:
+            rows = [row for row in rows if row["name"] == ident.rpartition("_")[0]]
         if not rows:
             return None
         return {"id": ident, "capabilities": [row["name"] for row in rows], "agents": rows}
 
-    def _usable(self, tenant: Tenant, caller: Caller) -> Iterator[Agent]:
-        if caller.caps:
-            yield from (
-                agent
-                for agent in tenant.registry.serving(structural=False)
-                if tenant.requests.serves(agent, caller)
-            )
+    def _usable(self, workspace: str, caller: Caller) -> list[dict[str, Any]]:
+        return [one.row for one in self._endpoints.agents(workspace, caller)] if caller.caps else []
 
-    def _twins(self, caller: Caller) -> Iterator[Tenant]:
-        for tenant in self._tenants.all():
-            if tenant is not self._tenants.host and caller.may(f"{HELLO}.{tenant.name}"):
-                yield tenant
-
-
-def _row(agent: Agent) -> dict[str, Any]:
-    return {"name": agent.tool_name, "description": agent.description, "parameters": agent.parameters}
+    def _tenants(self, caller: Caller) -> list[Endpoint[Handler]]:
+        """The brainstem, and the twins of which a caller may know."""
+        found = self._endpoints.tenants()
+        return [one for one in found if one.workspace == HOST or caller.may(f"{HELLO}.{one.workspace}")]

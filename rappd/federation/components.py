@@ -198,7 +198,7 @@ async def build_components(
     trust = await asyncio.to_thread(ServerTrust, own.tls, [peer.certificate for peer in peers.all()])
     introduction = own.introduction(node.identity, node.name, port or 7443)
     catalogue = CapabilityCatalog(
-        base.tenants,
+        base.dispatcher.endpoints,
         node.name,
         introduction,
         public=base.memberships.public,

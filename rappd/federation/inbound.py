@@ -28,6 +28,7 @@ from envelopes.errors import ReportableError
 from envelopes.identity.keys import agent_id
 from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import NotFoundError
@@ -80,7 +81,7 @@ class InboundHandler:
         self._dispatcher = dispatcher
         self._catalogue = catalogue
         self._node = fingerprint[:16]
-        self._addressing = Addressing(tenants, self._node)
+        self._addressing = Addressing(tenants, dispatcher.endpoints, self._node)
         self._answered = answered
         self._push = push
         self._greeted = greeted
@@ -382,8 +383,8 @@ def _wait(envelope: Envelope) -> float:
 class Addressing:
     """Finds the tenant, and wakes it when it may be asked."""
 
-    def __init__(self, tenants: Tenants, node: str) -> None:
-        self._tenants = tenants
+    def __init__(self, tenants: Tenants, endpoints: Endpoints, node: str) -> None:
+        self._tenants, self._endpoints = tenants, endpoints
         self._node = node
 
     async def of(self, envelope: Envelope, caller: Caller) -> tuple[Envelope, Tenant]:
@@ -401,7 +402,8 @@ class Addressing:
             data = {key: value for key, value in data.items() if key != "stream"}
         key = ""
         if name not in (HOST, ""):
-            if self._tenants.host.registry.find(name, structural=False) is not None and "agent" not in data:
+            agents = (one.id for one in self._endpoints.agents(HOST) if one.exposure.kind == "peer")
+            if envelope.recipient in agents and "agent" not in data:
                 data = {"agent": name, "args": data.get("args", data)}
             else:
                 key = await self._key_of(name, caller)
@@ -423,9 +425,9 @@ class Addressing:
 
     async def _key_of(self, name: str, caller: Caller) -> str:
         """The key of the twin of that name; it sleeps on. Raises ``RefusedError``, ``NotFoundError``."""
-        for tenant in self._tenants.all():
-            if tenant.id == f"{name}_{self._node}":
-                return tenant.name
+        for one in self._endpoints.tenants():
+            if one.id == f"{name}_{self._node}":
+                return one.workspace
         try:
             return (await asyncio.to_thread(find_active, self._tenants.layout, name)).key
         except (NoSuchTwinError, TwinConflictError) as problem:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Container
+from functools import partial
 from typing import Any
 
-from agents.contract.agent_contract import distinct, safe_tool_name
+from agents.contract.agent_contract import safe_tool_name
 from agents.library.ask_peer_agent import AskPeerAgent
+from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import brainstem_id
+from envelopes.identity.keys import agent_id, brainstem_id
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.dispatch.context import RequestContext
-from rappd.dispatch.rights import Caller
+from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.rights import ANYBODY
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.operations import CallOperations, call_data, trace_of, with_twin
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents
@@ -29,8 +31,6 @@ MOST_TOOLS = 80
 """Of all peers together: models take no more than some hundred tools."""
 MOST_NAMED = 50
 
-Tool = dict[str, Any]
-
 
 class PeerToolGateway:
     """Other machines as tools of a turn here; each call is recorded on the turn's own thread."""
@@ -38,24 +38,15 @@ class PeerToolGateway:
     def __init__(self, machines: FederationService, calls: CallOperations) -> None:
         self._machines = machines
         self._calls = calls
-        self._tool: Tool = {}
-        self._tool_of = self._offered_of = -1
+        self._told: tuple[str, dict[str, Any]] | None = None
+        self._told_of = self._offered_of = -1
         self._offered: list[Peer] = []
-        self._known: dict[str, tuple[object, list[RemoteAgent]]] = {}
-
-    def allows(self, caller: Caller) -> bool:
-        """True for turns that may call other machines: this machine's own and those of its owner's machines.
-
-        A friend's turns may not: the permissions that peers gave this machine are not his.
-        """
-        if caller.caps is None:
-            return True
-        peer = self._machines.peer_store.get(caller.peer) if caller.peer else None
-        return peer is not None and peer.whose == "mine"
+        self._known: dict[str, tuple[object, Peer, list[Endpoint[Call]]]] = {}
+        machines.dispatcher.endpoints.add_source(ANYBODY, self.offered)
 
     async def perform(self, context: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` and ``peers.ask``, for the shipped AskPeer."""
-        if not self.allows(context.caller):
+        if not context.caller.is_owners:  # the permissions that peers gave this machine are no friend's
             raise RefusedError(
                 "Other machines are asked for this machine's owner only.", do="Ask them yourself."
             )
@@ -83,13 +74,7 @@ class PeerToolGateway:
             raise DeclinedError(f"{peer.name}: {told}", answered=answered, do=do)
         return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
 
-    def guests(self, context: RequestContext) -> PeerAgents | None:
-        """The agents of peers that the owner offers to the brainstem here; None when there are none."""
-        if not len(self._machines.peer_store):
-            return None  # most turns of most machines: nothing is built for them
-        return PeerAgents(self, context)
-
-    def offered(self) -> list[tuple[Peer, RemoteAgent]]:
+    def offered(self) -> list[Endpoint[Call]]:
         """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
         m = self._machines
         if self._offered_of != m.peer_store.version:
@@ -101,18 +86,24 @@ class PeerToolGateway:
             peer for peer in self._offered if m.parts.presence.presence(peer.fingerprint).state == "here"
         ]
         share = max(1, MOST_TOOLS // max(1, len(peers)))
-        return [(peer, agent) for peer in peers for agent in self._agents_of(peer)[:share]][:MOST_TOOLS]
+        return [one for peer in peers for one in self._agents_of(peer)[:share]][:MOST_TOOLS]
 
-    def ask_peer_tool(self) -> Tool:
-        """AskPeer as a tool that knows the peers' names, so that a model, or none, can tell who is meant."""
-        if self._tool_of != self._machines.peer_store.version:
+    def ask_peer(self) -> tuple[str, dict[str, Any]] | None:
+        """AskPeer's description and parameters with the peers' names, so that a model, or none, can tell who is meant."""
+        if self._told_of != self._machines.peer_store.version:
             names = [peer.name for peer in self._machines.peer_store.all()][:MOST_NAMED]
-            self._tool_of = self._machines.peer_store.version
-            self._tool = _sharpened(names)
-        return self._tool
+            self._told_of = self._machines.peer_store.version
+            self._told = _with_names(names) if names else None
+        return self._told
 
-    async def ask_agent(
-        self, context: RequestContext, peer: Peer, agent: str, arguments: dict[str, Any]
+    async def _ask_agent(
+        self,
+        peer: Peer,
+        agent: str,
+        context: RequestContext,
+        arguments: dict[str, Any],
+        upstream: dict[str, Any] | None,
+        on_piece: OnPiece | None,
     ) -> AgentResult:
         """One call of a peer's agent; what goes wrong is its result."""
         started = time.monotonic()
@@ -179,13 +170,27 @@ class PeerToolGateway:
             m.dispatcher.record_result(context, asked, reply.verb, reply.data)
         return reply
 
-    def _agents_of(self, peer: Peer) -> list[RemoteAgent]:
-        """Returns the agents that a peer advertised last; checked once for each HELLO."""
+    def _agents_of(self, peer: Peer) -> list[Endpoint[Call]]:
+        """The agents that a peer advertised last, as ``Clock_on_pi``; checked once for each HELLO."""
         said = self._machines.greeting(peer.fingerprint)
         known = self._known.get(peer.fingerprint)
-        if known is None or known[0] is not said:
-            known = self._known[peer.fingerprint] = (said, offered_agents(said.agents))
-        return known[1]
+        if known is None or known[0] is not said or known[1] is not peer:
+            agents = [self._endpoint(peer, agent) for agent in offered_agents(said.agents)]
+            known = self._known[peer.fingerprint] = (said, peer, agents)
+        return known[2]
+
+    def _endpoint(self, peer: Peer, agent: RemoteAgent) -> Endpoint[Call]:
+        return Endpoint(
+            agent_id(agent.name, peer.fingerprint),
+            "elsewhere",
+            peer.name,
+            safe_tool_name(f"{agent.name}_on_{peer.name}"),
+            f"On the machine {peer.name}: {agent.description}",
+            agent.parameters,
+            None,
+            ANYBODY,
+            partial(self._ask_agent, peer, agent.name),
+        )
 
     def _row(self, peer: Peer) -> dict[str, Any]:
         m = self._machines
@@ -196,69 +201,13 @@ class PeerToolGateway:
         }
 
 
-class PeerAgents:
-    """Tools of one turn: ``Clock_on_pi`` for pi's Clock. See ``agents.brainstem.turn.RemoteTools``."""
-
-    def __init__(self, reaching: PeerToolGateway, context: RequestContext) -> None:
-        self._reaching = reaching
-        self._passage = context
-        self._agents: dict[str, tuple[Peer, RemoteAgent]] = {}
-
-    def tools(self, taken: Container[str]) -> list[Tool]:
-        """Tool definitions as peers announced them, tamed, under names that are free."""
-        self._agents = {}
-        for peer, agent in self._reaching.offered():
-            name = distinct(
-                safe_tool_name(f"{agent.name}_on_{peer.name}"), _CombinedTools(taken, self._agents)
-            )
-            self._agents[name] = (peer, agent)
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": name,
-                    "description": f"On the machine {peer.name}: {agent.description}",
-                    "parameters": agent.parameters,
-                },
-            }
-            for name, (peer, agent) in self._agents.items()
-        ]
-
-    def known_better(self) -> list[Tool]:
-        """AskPeer, whose definition here names the peers."""
-        return [self._reaching.ask_peer_tool()]
-
-    def holds(self, tool_name: str) -> bool:
-        """True for the name of one of these tools."""
-        return tool_name in self._agents
-
-    async def call(self, tool_name: str, arguments: dict[str, Any]) -> AgentResult:
-        """Asks the peer."""
-        peer, agent = self._agents[tool_name]
-        return await self._reaching.ask_agent(self._passage, peer, agent.name, arguments)
-
-
-class _CombinedTools(Container[str]):
-    def __init__(self, one: Container[str], other: Container[str]) -> None:
-        self._one, self._other = one, other
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._one or name in self._other
-
-
-def _sharpened(names: list[str]) -> Tool:
+def _with_names(names: list[str]) -> tuple[str, dict[str, Any]]:
     tool = AskPeerAgent()
     parameters = tool.metadata["parameters"]
     peer = {**parameters["properties"]["peer"], "enum": names}
     properties = {**parameters["properties"], "peer": peer}
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": f"{tool.metadata['description']} Peers: {', '.join(names)}.",
-            "parameters": {**parameters, "properties": properties},
-        },
-    }
+    told = f"{tool.metadata['description']} Peers: {', '.join(names)}."
+    return told, {**parameters, "properties": properties}
 
 
 def _at_it(peer: Peer) -> str:

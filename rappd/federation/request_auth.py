@@ -52,6 +52,7 @@ class RequestAuthenticator:
         self._rows = rows
         self._inbox = inbox
         self._published = published
+        self._peers = book
         self.revoked = revoked
         self._bearer = CallerAuthenticator(identity.public, book.get, book.by_pin, revoked)
         self._counting = asyncio.Lock()
@@ -86,6 +87,7 @@ class RequestAuthenticator:
                 "federation",
                 peer=peer.fingerprint,
                 caps=(*peer.scopes, *self._published(peer.fingerprint)),
+                mine=peer.whose == "mine",
             ), ""
         self._was_used(shown.jti)
         return Caller("federation", caps=shown.caps), f"{shown.name}_token-{shown.jti[:8]}"
@@ -109,7 +111,14 @@ class RequestAuthenticator:
             return caller
         grant = self._grants.accept(cap, caller=proven, now=time.time())
         spend = partial(self._spend, grant) if grant.uses else None
-        return replace(caller, peer=proven, caps=effective(caller.caps or (), [grant]), spend=spend)
+        peer = self._peers.get(proven)
+        return replace(
+            caller,
+            peer=proven,
+            caps=effective(caller.caps or (), [grant]),
+            spend=spend,
+            mine=peer is not None and peer.whose == "mine",
+        )
 
     async def _spend(self, grant: Grant, asked: Envelope) -> None:
         """Counts one use of every link that is limited, for each HELP once. Raises ``UsedUpError``."""

@@ -257,7 +257,12 @@ class FederationService:
     def caller(self, peer: Peer) -> Caller:
         """A paired machine as the dispatcher knows it."""
         published = self.memberships.capabilities(peer.fingerprint)
-        return Caller("federation", peer=peer.fingerprint, caps=(*peer.scopes, *published))
+        return Caller(
+            "federation",
+            peer=peer.fingerprint,
+            caps=(*peer.scopes, *published),
+            mine=peer.whose == "mine",
+        )
 
     def requests(self, peer: Peer) -> Answer:
         """Works on what a peer asks over a line. Whether it is trusted still is asked each time."""

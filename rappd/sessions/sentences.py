@@ -21,8 +21,8 @@ from rappd.sessions.participants import Participants
 from rappd.sessions.sentence import Say
 from rappd.sessions.speakers import WORKFLOW, Speaker
 from rappd.store.records import Event
-from rappd.tenants.request_handler import LOOK
 from rappd.tenants.tenant import HOST, Tenant
+from rappd.tenants.tenant_endpoints import LOOK
 
 log = logging.getLogger(__name__)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agents.brainstem.result_shortening import recorded
 from agents.brainstem.turn import Answer, Ask
-from agents.contract.agent import REACHING, Agent, is_structural
+from agents.contract.agent import Agent
+from agents.contract.agent_contract import distinct
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
@@ -18,13 +21,13 @@ from envelopes.events import Notice
 from envelopes.identity.keys import agent_id
 from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.rights import Caller
+from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.rights import OWNER, Caller
 from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, UsageProblemError
 from rappd.tenants.tenant_context import TenantContext
+from rappd.tenants.tenant_endpoints import LOOKS
 from rappd.tenants.worker_callbacks import Reach, WorkerCallbackHandler
 
-LOOK = "LOOK"
-"""The capability to be told of this machine's twins and machines; it counts for phones alone."""
 log = logging.getLogger(__name__)
 
 
@@ -37,6 +40,7 @@ class TenantRequestHandler:
         self._tenant = tenant
         self._callbacks = callbacks
         self._dispatcher = dispatcher
+        self._endpoints = dispatcher.endpoints
 
     async def perform(self, context: RequestContext) -> dict[str, Any]:
         """The DONE's data. Raises ``ReportableError``."""
@@ -49,7 +53,7 @@ class TenantRequestHandler:
         to = agent_id(agent.tool_name, self._tenant.node)
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
         begun = self._dispatcher.open_thread(request, self._tenant.name, title=agent.name)
-        ran = await self._call(RequestContext(begun, caller, self._tenant.name), agent, arguments, None)
+        ran = await self.call(agent, RequestContext(begun, caller, self._tenant.name), arguments, None)
         await self._dispatcher.flush()
         return ran, begun.thread
 
@@ -67,26 +71,22 @@ class TenantRequestHandler:
             )
         if self._tenant.heard is not None and "user_input" in data:
             self._tenant.heard(text)
-        peers, choice = self._tenant.peers(), await self._tenant.models.of_turn(context)
+        choice = await self._tenant.models.of_turn(context)
         answer = await self._tenant.brainstem.turn(
             Ask(
                 text,
                 () if caller.listener == "federation" else data.get("conversation_history", ()),
                 context.envelope.sender,
-                caller.operator,
-                lambda agent, arguments, slush, on_piece: self._call(
-                    context, agent, arguments, slush, on_piece
-                ),
+                self._tools(caller),
+                context,
                 caller.principal,
+                remote,
                 context.emit,
-                allows=(lambda agent: self.serves(agent, caller)) if remote else None,
-                guests=peers.guests(context) if peers and not remote else None,
                 without_model=str(data.get("without_model") or "") if caller.listener == "tether" else "",
                 pictures=context.envelope.extensions.get(PICTURES, ()),
                 model=choice.model,
                 model_do=choice.do,
-                away=caller.listener == "tether",
-                looks=_looks(caller),
+                at_computer=self._at_computer() if caller.listener == "tether" else None,
             )
         )
         if context.usage is not None:
@@ -107,10 +107,11 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
             )
-        agent = self._tenant.registry.named(name)
-        if agent is None or not self.serves(agent, context.caller):
-            if agent is not None and is_structural(agent.name):
-                log.warning("security: %s asked for %s", context.envelope.sender, agent.name)
+        found = self._endpoints.named(self._tenant.name, name)
+        agent = found.agent if found is not None and found.exposure.admits(context.caller) else None
+        if agent is None:
+            if found is not None and found.exposure == OWNER:
+                log.warning("security: %s asked for %s", context.envelope.sender, found.name)
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
         slush = context.envelope.extensions.get(SLUSH)
         ran = await self._run(context, agent, arguments, slush if isinstance(slush, dict) else None)
@@ -125,16 +126,35 @@ class TenantRequestHandler:
             done["data_slush"] = ran.slush
         return done
 
-    def serves(self, agent: Agent, caller: Caller) -> bool:
-        """True when a caller from another machine may use the agent; never one that changes structure."""
-        if agent.name in REACHING and not self.reaches_for(caller):
-            return False
-        return not is_structural(agent.name) and caller.may(f"HELP.{self._tenant.name}.{agent.tool_name}")
+    def _tools(self, caller: Caller) -> Callable[[], list[Endpoint[Call]]]:
+        """Gives what a turn may call, at each moment; of other machines, what is here when the turn begins."""
+        elsewhere = list(self._endpoints.elsewhere(caller))
 
-    def reaches_for(self, caller: Caller) -> bool:
-        """True when other machines may be asked for this caller."""
+        def tools() -> list[Endpoint[Call]]:
+            own = self._endpoints.agents(self._tenant.name)
+            found = [one for one in own if one.exposure.admits(caller)]
+            if caller.caps is None:
+                found = [told for one in found if (told := self._with_peers(one)) is not None]
+            taken = {one.name for one in own} if elsewhere else set()
+            for one in elsewhere:
+                name = distinct(one.name, taken)
+                taken.add(name)
+                found.append(one if name == one.name else replace(one, name=name))
+            return found
+
+        return tools
+
+    def _with_peers(self, endpoint: Endpoint[Call]) -> Endpoint[Call] | None:
+        """AskPeer with the peers' names in it; None where there is no other machine, and it would be in the way."""
+        if not endpoint.exposure.mine or endpoint.agent is None or not endpoint.agent.trusted:
+            return endpoint
         peers = self._tenant.peers()
-        return peers is not None and peers.allows(caller)
+        told = peers.ask_peer() if peers else None
+        return replace(endpoint, description=told[0], input=told[1]) if told else None
+
+    def _at_computer(self) -> list[dict[str, Any]]:
+        own = self._endpoints.agents(self._tenant.name)
+        return [one.definition for one in own if one.exposure == OWNER]
 
     def may_begin_again(self, envelope: Envelope) -> bool:
         """True when an interrupted call does no harm if it is made twice, as its agent declares."""
@@ -142,14 +162,15 @@ class TenantRequestHandler:
         agent = self._tenant.registry.named(name) if isinstance(name, str) else None
         return agent is not None and agent.idempotent
 
-    async def _call(
+    async def call(
         self,
-        context: RequestContext,
         agent: Agent,
+        context: RequestContext,
         arguments: dict[str, Any],
         slush: dict[str, Any] | None,
         on_piece: OnPiece | None = None,
     ) -> AgentResult:
+        """One call of an agent within a turn, both sides of it recorded."""
         request = self._dispatcher.record_call(
             context,
             sender=self._tenant.id,
@@ -189,7 +210,7 @@ class TenantRequestHandler:
             on_callback=self._callbacks.for_agent(
                 agent,
                 operator=context.caller.operator,
-                looks=_looks(context.caller),
+                looks=LOOKS.admits(context.caller),
                 used=context.used,
                 reach=self._reach(context),
             ),
@@ -200,11 +221,6 @@ class TenantRequestHandler:
         if others is None:
             return None
         return lambda operation, arguments: others.perform(context, operation, arguments)
-
-
-def _looks(caller: Caller) -> bool:
-    """True for a sentence of the owner, or of their own phone."""
-    return caller.listener == "tether" and caller.may(LOOK)
 
 
 def _done(answer: Answer) -> dict[str, Any]:

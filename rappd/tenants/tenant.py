@@ -14,7 +14,7 @@ from typing import Any
 from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import Senses
 from agents.brainstem.turn import Brainstem
-from agents.contract.agent import Agent, Change, is_structural
+from agents.contract.agent import Agent, Change
 from agents.contract.description import AgentStorage
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Verdict
 from agents.errors import AgentError
@@ -44,6 +44,7 @@ from rappd.tenants.tenant_config import (
     trusted_plan,
 )
 from rappd.tenants.tenant_context import PeerGateway, Perform, TenantContext
+from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
 from twins.trust.trust import Trust, WorkspaceTrust
@@ -110,6 +111,7 @@ class Tenant:
         self._looked = 0.0
         self._glanced = 0.0
         self._watched = watched
+        self._closed = False
         self.workspace = workspace
         self.settings = TenantSettings.from_settings(settings)
         self.files = AgentFiles(workspace)
@@ -175,7 +177,7 @@ class Tenant:
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""
-        changes = await self.registry.refresh()
+        changes = await self.refresh()
         self.ready.set()
         return changes
 
@@ -187,11 +189,24 @@ class Tenant:
         """Looks at the agent files again; returns what changed."""
         self._looked = time.monotonic()
         self._glanced = 0.0
-        return await self.registry.refresh()
+        changes = await self.registry.refresh()
+        self.publish()
+        return changes
+
+    def publish(self, title: str = "") -> None:
+        """Puts into the registry what of this tenant can be called now; ``title`` is its name for people from now on."""
+        self.title = title or self.title
+        if self._closed:
+            return
+        agents = agent_endpoints(self.name, self.node, self.registry.serving(), self.requests.call)
+        whole = whole_endpoint(self.name, self.id, self.title, self.handle)
+        self._shared.dispatcher.endpoints.publish(whole, agents)
 
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
+        self._closed = True
         self._shared.dispatcher.unroute(self.id)
+        self._shared.dispatcher.endpoints.withdraw(self.name)
         await self._pools.close()
 
     def apply(self, settings: Settings) -> None:
@@ -279,11 +294,11 @@ class Tenant:
     ) -> dict[str, Any]:
         """Runs one agent by itself, as a recorded HELP and its answer: ``{ok, result, seconds, thread}``."""
         caller = caller or Caller("control", operator=True)
-        agent = self.registry.named(name)
-        if agent is None or (is_structural(agent.name) and not caller.operator):
+        found = self._shared.dispatcher.endpoints.named(self.name, name)
+        if found is None or found.agent is None or not found.exposure.admits(caller):
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._trust.look_at_quarantine)
-        ran, thread = await self.requests.alone(agent, arguments, caller)
+        ran, thread = await self.requests.alone(found.agent, arguments, caller)
         return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
 
     async def test_agent(self, name: str) -> list[dict[str, Any]]:

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agents.brainstem.turn import Brainstem, RemoteTools
+from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner
 from rappd.dispatch.context import RequestContext
-from rappd.dispatch.rights import Caller
 from rappd.notices.notices import Notices
 from rappd.tenants.model_choices import ModelChoices
 from twins.trust.trust import Trust
@@ -28,12 +27,8 @@ class PeerGateway(Protocol):
         """``peers.list`` or ``peers.ask``. Raises ``ReportableError``."""
         ...
 
-    def allows(self, caller: Caller) -> bool:
-        """True when a caller may have other machines asked in this one's name."""
-        ...
-
-    def guests(self, context: RequestContext) -> RemoteTools | None:
-        """Agents of other machines that the turn may use."""
+    def ask_peer(self) -> tuple[str, dict[str, Any]] | None:
+        """Description and parameters of AskPeer that name the peers; None where there are none."""
         ...
 
 

@@ -201,7 +201,7 @@ class Tenants:
     def renamed(self, key: str, name: str) -> None:
         """Tells what people call a twin from now on."""
         if key in self._open:
-            self._open[key].title = name
+            self._open[key].publish(name)
 
     def presence(self, key: str) -> Presence:
         """Returns the present state of a twin, with its last port also while it is stopped."""

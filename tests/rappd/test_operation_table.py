@@ -12,7 +12,7 @@ import pytest
 from fixtures.running_daemon import REPO, RunningDaemon
 
 from envelopes.errors import ReportableError
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.features.features import all_operations
 from rappd.features.operation import OWNER, Download, Text, Upload, operation, operations_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from envelopes import events
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from rappd.dispatch.endpoints import Endpoints
 from rappd.errors import NotFoundError, RefusedError
-from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant import HOST
 
 
-def publishable_name(host: Tenant, name: str) -> str:
+def publishable_name(endpoints: Endpoints, name: str) -> str:
     """The name under which an agent is called from elsewhere. Raises ``NotFoundError``, ``RefusedError``."""
-    agent = host.registry.named(name)
-    if agent is None:
+    found = endpoints.named(HOST, name)
+    if found is None or found.agent is None:
         raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-    if host.registry.find(agent.tool_name, structural=False) is None:
+    if found.exposure.kind != "peer":
         raise RefusedError(
-            f"{agent.name} changes this machine and is never published.", do="Publish another agent."
+            f"{found.agent.name} changes this machine and is never published.", do="Publish another agent."
         )
-    return agent.tool_name
+    return found.name

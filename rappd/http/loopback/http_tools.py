@@ -10,10 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
+from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.rights import Caller
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.security import caller
 from rappd.http.request_body import json_object, text_field
 from rappd.http.responses import ok
+from rappd.tenants.tenant import HOST
 
 routes = web.RouteTableDef()
 
@@ -23,7 +26,7 @@ SCHEMA = "rapp-tether/1.0"
 @routes.get("/tether/healthz")
 async def healthz(request: web.Request) -> web.Response:
     """The agents that can be called."""
-    names = sorted(agent.name for agent in request.app[DAEMON].host.registry.serving(structural=False))
+    names = sorted(one.agent.name for one in _offered(request) if one.agent is not None)
     return ok(
         {
             "status": "ok",
@@ -39,7 +42,7 @@ async def healthz(request: web.Request) -> web.Response:
 @routes.get("/tether/tools")
 async def tools(request: web.Request) -> web.Response:
     """Their tool definitions."""
-    found = request.app[DAEMON].host.registry.tools(structural=False)
+    found = [one.definition for one in _offered(request) if not one.exposure.mine]
     return ok({"schema": SCHEMA, "tools": found, "count": len(found), "note": "POST /tether/agent"})
 
 
@@ -49,9 +52,9 @@ async def agent(request: web.Request) -> web.Response:
     daemon = request.app[DAEMON]
     body = await json_object(request)
     name = text_field(body, "name")
-    found = daemon.host.registry.named(name)
-    available = [known.name for known in daemon.host.registry.serving(structural=False)]
-    if found is None or found.name not in available:
+    offered = _offered(request)
+    if daemon.dispatcher.endpoints.named(HOST, name) not in offered:
+        available = [one.agent.name for one in offered if one.agent is not None]
         answer: dict[str, Any] = {
             "status": "error",
             "message": f"unknown agent: {name}",
@@ -65,3 +68,8 @@ async def agent(request: web.Request) -> web.Response:
     if not ran["ok"]:
         return ok({"status": "error", "message": ran["result"]}, 500)
     return ok({"status": "ok", "output": ran["result"]})
+
+
+def _offered(request: web.Request) -> list[Endpoint[Call]]:
+    """The agents of the brainstem without those that are its operator's."""
+    return request.app[DAEMON].dispatcher.endpoints.agents(HOST, Caller("loopback"))

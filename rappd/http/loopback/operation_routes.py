@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from rappd.dispatch.context import Caller
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.features.operation import OWNER, Download, Operation, OperationTable, Upload
 from rappd.http.loopback.long_operations import following

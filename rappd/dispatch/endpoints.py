@@ -1,0 +1,111 @@
+"""Everything that can be called here: brainstems, twins, their agents, and agents of other machines.
+
+A tenant publishes what it has whenever its agents change, and withdraws it when it is closed; other machines' agents
+are asked for, since they come and go with their machines. Tools of a turn, capabilities and cards for peers, and
+agents that may be published are lists from here, cut to what a caller is admitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
+
+from agents.contract.agent import Agent
+from agents.runtime.result_text import OnPiece
+from agents.runtime.runner import AgentResult
+from rappd.dispatch.context import Handler, RequestContext
+from rappd.dispatch.rights import Caller, Right
+
+Call = Callable[
+    [RequestContext, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]
+]
+"""(turn, arguments, upstream slush, on_piece) -> the result; what goes wrong is the result, too."""
+
+H = TypeVar("H")
+Kind = Literal["tenant", "agent", "look", "elsewhere"]
+"""``tenant``: a brainstem or a twin as a whole. ``look``: a structural agent, as far as it only looks. ``elsewhere``: an
+agent of another machine."""
+
+
+@dataclass(frozen=True)
+class Endpoint(Generic[H]):
+    """Something that can be called. ``id`` is its address on the wire, ``workspace`` the tenant that it is of.
+
+    ``input`` and ``output`` are JSON schemas; ``output`` is None where an answer is text. ``exposure``: who may see
+    and call it. ``agent``: the loaded agent behind it, where it is one of this machine.
+    """
+
+    id: str
+    kind: Kind
+    workspace: str
+    name: str
+    description: str
+    input: dict[str, Any]
+    output: dict[str, Any] | None
+    exposure: Right
+    handler: H
+    agent: Agent | None = None
+
+    @cached_property
+    def definition(self) -> dict[str, Any]:
+        """The OpenAI tool definition."""
+        return {"type": "function", "function": self.row}
+
+    @cached_property
+    def row(self) -> dict[str, Any]:
+        """Name, description and parameters, as capabilities list them."""
+        return {"name": self.name, "description": self.description, "parameters": self.input}
+
+    @property
+    def operators(self) -> bool:
+        """True for what no model server may call that the operator did not configure."""
+        return self.kind == "look" or self.exposure.kind == "owner"
+
+
+class Endpoints:
+    """The registry. All calls come from the event loop."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[str, Endpoint[Handler]] = {}
+        self._agents: dict[str, tuple[Endpoint[Call], ...]] = {}
+        self._sources: list[tuple[Right, Callable[[], Sequence[Endpoint[Call]]]]] = []
+
+    def publish(self, tenant: Endpoint[Handler], agents: Sequence[Endpoint[Call]]) -> None:
+        """All that can be called of one tenant, in place of what was before."""
+        self._tenants[tenant.workspace] = tenant
+        self._agents[tenant.workspace] = tuple(agents)
+
+    def withdraw(self, workspace: str) -> None:
+        """Nothing of a tenant can be called any more."""
+        self._tenants.pop(workspace, None)
+        self._agents.pop(workspace, None)
+
+    def add_source(self, exposure: Right, source: Callable[[], Sequence[Endpoint[Call]]]) -> None:
+        """``source`` gives agents of other machines that are here now, for those whom ``exposure`` admits."""
+        self._sources.append((exposure, source))
+
+    def tenants(self) -> list[Endpoint[Handler]]:
+        """The brainstem and every open twin."""
+        return list(self._tenants.values())
+
+    def agents(self, workspace: str, caller: Caller | None = None) -> list[Endpoint[Call]]:
+        """Agents of a tenant in alphabetical order, then what only looks; those of a ``caller``, or all."""
+        found = self._agents.get(workspace, ())
+        return [one for one in found if caller is None or one.exposure.admits(caller)]
+
+    def named(self, workspace: str, name: str) -> Endpoint[Call] | None:
+        """The agent called ``name`` in a tenant, by its own name or its tool name, any case."""
+        found = [one for one in self._agents.get(workspace, ()) if one.kind == "agent"]
+        lowered = name.casefold()
+        exact = (one for one in found if one.name == name)
+        return next(exact, None) or next(
+            (one for one in found if one.agent is not None and one.agent.name.casefold() == lowered), None
+        )
+
+    def elsewhere(self, caller: Caller) -> Iterator[Endpoint[Call]]:
+        """Agents of other machines that a caller may have called from here."""
+        for exposure, source in self._sources:
+            if exposure.admits(caller):
+                yield from source()

@@ -1,0 +1,79 @@
+"""Endpoints of one tenant: its brainstem or twin as a whole, its agents, and who may see and call each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from agents.contract.agent import REACHING, Agent, is_structural
+from agents.contract.looking import LOOKING, looking_tool
+from agents.runtime.result_text import OnPiece
+from agents.runtime.runner import AgentResult
+from envelopes.envelope import HELP
+from envelopes.identity.keys import agent_id
+from rappd.dispatch.context import Handler, RequestContext
+from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.rights import DEVICE, OWNER, PEER, Right
+
+LOOK = "LOOK"
+"""The capability to be told of this machine's twins and machines; it counts for phones alone."""
+LOOKS = DEVICE(LOOK)
+_ASKED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"user_input": {"type": "string"}},
+    "required": ["user_input"],
+}
+_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"response": {"type": "string"}, "agent_logs": {"type": "string"}},
+    "required": ["response"],
+}
+
+
+class CallAgent(Protocol):
+    """Calls an agent within a turn, and writes both sides down."""
+
+    async def __call__(
+        self,
+        agent: Agent,
+        context: RequestContext,
+        arguments: dict[str, Any],
+        slush: dict[str, Any] | None,
+        on_piece: OnPiece | None,
+    ) -> AgentResult:
+        """The result; what goes wrong is the result, too."""
+        ...
+
+
+def whole_endpoint(workspace: str, id: str, title: str, handler: Handler) -> Endpoint[Handler]:
+    """A brainstem or a twin, which is asked in words."""
+    told, exposure = f"Asks {title} in words.", PEER(f"{HELP}.{workspace}")
+    return Endpoint(id, "tenant", workspace, title, told, _ASKED, _ANSWER, exposure, handler)
+
+
+def agent_endpoints(
+    workspace: str, node: str, agents: Iterable[Agent], call: CallAgent
+) -> list[Endpoint[Call]]:
+    """The agents of a tenant in their order, then the structural ones for those who may only look."""
+    found, looking = [], []
+    for agent in agents:
+        name, id, handler = agent.tool_name, agent_id(agent.tool_name, node), partial(call, agent)
+        exposure = exposure_of(workspace, agent)
+        told, takes = agent.description, agent.parameters
+        found.append(
+            Endpoint[Call](id, "agent", workspace, name, told, takes, None, exposure, handler, agent)
+        )
+        if agent.trusted and agent.name in LOOKING:
+            told, takes = looking_tool(agent.name, told, takes)
+            looking.append(
+                Endpoint[Call](id, "look", workspace, name, told, takes, None, LOOKS, handler, agent)
+            )
+    return found + looking
+
+
+def exposure_of(workspace: str, agent: Agent) -> Right:
+    """Structure is the owner's to change; who speaks to other machines does so for this owner's machines alone."""
+    if is_structural(agent.name):
+        return OWNER
+    return PEER(f"{HELP}.{workspace}.{agent.tool_name}", mine=agent.name in REACHING)
