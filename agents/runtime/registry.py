@@ -30,7 +30,8 @@ class AgentRegistry:
         self._folders = folders
         self._trust = trust
         self._deps_seen = 0
-        self._rules_seen: Sequence[object] = (None,)
+        self.rules_seen: Sequence[object] = (None,)
+        """The rules of the last refresh, as ``Trust.look`` gave them; the first is the quarantine."""
         self._states: dict[Key, FileState] = {}
         self._serving: list[Agent] = []
         self._lock = asyncio.Lock()
@@ -63,10 +64,6 @@ class AgentRegistry:
     def waiting(self) -> list[str]:
         """Names of files that serve nothing until the operator approves them, or what they import."""
         return [state.file.rel for state in self._states.values() if _serves_nothing(state) and state.waits]
-
-    def goes_by(self, held: object) -> bool:
-        """True when this is the quarantine of the last refresh, as ``Trust.look`` gave it."""
-        return held is self._rules_seen[0]
 
     async def refresh(self) -> list[Change]:
         """Looks at the folders again and describes what is new or changed."""
@@ -101,9 +98,9 @@ class AgentRegistry:
             else 0
         )
         rules = self._trust.look()
-        other_rules = list(map(id, rules)) != list(map(id, self._rules_seen))
+        other_rules = list(map(id, rules)) != list(map(id, self.rules_seen))
         moved = other_rules or deps != self._deps_seen or any(self._is_new(*one) for one in found.items())
-        self._deps_seen, self._rules_seen = deps, rules
+        self._deps_seen, self.rules_seen = deps, rules
         if not moved:
             return []
         return [

@@ -159,8 +159,8 @@ class TenantRequestHandler:
     def may_begin_again(self, envelope: Envelope) -> bool:
         """True when an interrupted call does no harm if it is made twice, as its agent declares."""
         name = envelope.data.get("agent")
-        agent = self._tenant.registry.named(name) if isinstance(name, str) else None
-        return agent is not None and agent.idempotent
+        found = self._endpoints.named(self._tenant.name, name) if isinstance(name, str) else None
+        return found is not None and found.agent is not None and found.agent.idempotent
 
     async def call(
         self,

@@ -332,7 +332,7 @@ class Tenant:
     def _glance_at_disk(self) -> bool:
         """True when the agent files have to be read again."""
         self.senses.look()
-        return not self.registry.goes_by(self._trust.look_at_quarantine())
+        return self._trust.look_at_quarantine() is not self.registry.rules_seen[0]
 
     def _find_service(self, name: str) -> tuple[Path, str, Verdict] | None:
         """The file of a service, the hash of its content, and whether that may run."""

@@ -22,10 +22,10 @@ from tests.rappd.tether.phone_client import PhoneClient
 
 PACKAGES = tuple(f"{REPO / name}/" for name in ("rappd", "envelopes", "agents", "twins", "neighborhoods"))
 MOST = {
-    "chat without a model": 70,
+    "chat without a model": 69,
     "chat with a model": 53,
     "call of another machine": 61,  # of both machines
-    "sentence of a phone": 59,
+    "sentence of a phone": 58,
     "hatching": 53,
     "snapshot": 108,
 }

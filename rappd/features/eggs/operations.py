@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from envelopes import events
-from rappd.dispatch.rights import Caller
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
 from rappd.features.eggs.links import link_to
