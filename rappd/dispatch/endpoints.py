@@ -1,4 +1,4 @@
-"""Everything that can be called here: brainstems, twins, their agents, and agents of other machines.
+"""The registry of all that can be called here: brainstems, twins, their agents, and agents of other machines.
 
 A tenant publishes what it has whenever its agents change, and withdraws it when it is closed; other machines' agents
 are asked for, since they come and go with their machines. Tools of a turn, capabilities and cards for peers, and

@@ -74,7 +74,7 @@ class Right(msgspec.Struct, frozen=True):
 
 
 ANYBODY = Right("anybody")
-"""Whoever is on this machine."""
+"""Every caller on this machine."""
 OWNER = Right("owner")
 
 
