@@ -57,6 +57,19 @@ class UsageProblemError(RappdError):
     exit_code = 2
 
 
+class FailedAnswerError(ReportableError):
+    """The agent answered that it failed; the text is its own, and ``rows`` are the call and its answer."""
+
+    code = "agent"
+
+    def __init__(self, what: str, *, do: str, **rows: dict[str, object]) -> None:
+        super().__init__(what, do=do)
+        self._rows = rows
+
+    def as_json(self) -> dict[str, object]:
+        return {**self._rows, **super().as_json()}
+
+
 class AmbiguousError(UsageProblemError):
     """A shortened name or id that fits more than one thing."""
 

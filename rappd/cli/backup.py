@@ -42,8 +42,7 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
         raise NotFoundError("There is no home here yet.", do="rappd start")
     passphrase = "" if without_keys else _passphrase(passphrase_file, new=True)
     name = machine_name(home, Settings.load(home).text("name"))
-    with progress() as line:
-        line("Backing up…")
+    with progress("Backing up…") as line:
         done = back_up(
             home.root,
             file.absolute(),
@@ -94,8 +93,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
     if not file.is_file():
         raise NotFoundError(f'No file "{file}".', do="rappd backup FILE makes one")
     tried = _passphrase(passphrase_file, new=False) if check and passphrase_file else ""
-    with progress() as line:
-        line(f"Checking {file.name}…")
+    with progress(f"Checking {file.name}…"):
         manifest = restore.verify(file, passphrase=tried)
     if check:
         _told_whole(manifest, tried=bool(tried), as_json=as_json)
@@ -104,8 +102,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
     if ControlClient(home).running():
         raise ConflictError("rappd runs on this home.", do="rappd stop")
     passphrase = _passphrase(passphrase_file, new=False) if manifest["with_keys"] else ""
-    with progress() as line:
-        line(f"Restoring {file.name}…")
+    with progress(f"Restoring {file.name}…"):
         done = restore.restore(file, home.root, passphrase=passphrase)
     if as_json:
         print_json(

@@ -59,10 +59,11 @@ class Progress:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """A line for the work inside; it is gone afterwards, whatever happens."""
+def progress(text: str = "") -> Iterator[Progress]:
+    """A line for the work inside, which begins with ``text``; it is gone afterwards, whatever happens."""
     line = Progress()
     try:
+        line(text)
         yield line
     finally:
         line.clear()

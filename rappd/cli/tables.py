@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import click
 
-from rappd.cli.console import Verdict, dim, plain, print_out, status_mark, strip_control, terminal_width, utf8
+from rappd.cli.console import (
+    Verdict,
+    arrow,
+    command,
+    dim,
+    plain,
+    print_out,
+    status_mark,
+    strip_control,
+    terminal_width,
+    utf8,
+)
 
 _GAP = 2
 _LEAST = 12
@@ -41,6 +53,34 @@ def table(
         ]
         text = (" " * _GAP).join(shown).rstrip()
         print_out(dim(f"{lead}{text}") if number == 0 else f"{lead}{text}".rstrip())
+
+
+class Table:
+    """Columns as data: each a header, with the key of a row or the function that words a row.
+
+    ``mark`` gives a row its mark. Without rows ``none`` is printed: a text, then a command unless that is "".
+    ``look`` goes to ``table``.
+    """
+
+    def __init__(
+        self,
+        *columns: tuple[str, str | Callable[[Any], object]],
+        mark: Callable[[Any], Verdict | None] | None = None,
+        none: tuple[str, str] | None = None,
+        **look: Any,
+    ) -> None:
+        self._columns, self._mark, self._none, self._look = columns, mark, none, look
+
+    def __call__(self, rows: Sequence[Any]) -> None:
+        if not rows and self._none is not None:
+            text, then = self._none
+            print_out(f"{text}{arrow()} {command(then)}" if then else text)
+            return
+        cells = [
+            [str(row[of] if isinstance(of, str) else of(row)) for _, of in self._columns] for row in rows
+        ]
+        marks = [self._mark(row) for row in rows] if self._mark else None
+        table([header for header, _ in self._columns], cells, marks=marks, **self._look)
 
 
 def fitted(natural: Sequence[int], width: int, *, shrink: int = 0, whole: Sequence[int] = ()) -> list[int]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.features.agents.text import agent_rows, file_in, file_of
 
@@ -38,8 +39,8 @@ class _Whose(NamedTuple):
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--twin", default="", metavar="TWIN", help="Whose code; without it, the brainstem's.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
+@JSON
+def approve(names: tuple[str, ...], twin: str, printer: Printer) -> None:
     """Let code run, exactly as it is now; without NAME, list what waits.
 
     NAME is an agent, or the file of an agent, service or sense, or .env. Of an agent that was not quarantined this
@@ -47,7 +48,7 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
     """
     home = Home.here()
     if not names:
-        _list(home, twin, as_json)
+        _list(home, twin, printer)
         return
     whose = _whose(home, twin)
     approving = _approving(home, whose, names)
@@ -57,9 +58,10 @@ def approve(names: tuple[str, ...], twin: str, as_json: bool) -> None:
         )
         for path, held in approving
     ]
-    if as_json:
-        print_json({"agent": done[0], "approved": done})
-        return
+    printer.result({"agent": done[0], "approved": done}, _show_approved, done)
+
+
+def _show_approved(done: list[dict[str, Any]]) -> None:
     for found in done:
         print_out(
             f"{status_mark('good' if found.get('status') == 'ok' else 'note')} {strip_control(found['message'])}"
@@ -84,7 +86,7 @@ def _unheld(home: Home, whose: _Whose, name: str) -> str:
     return file_of(agent_rows(HomeClient(home), whose.key), name)
 
 
-def _list(home: Home, twin: str, as_json: bool) -> None:
+def _list(home: Home, twin: str, printer: Printer) -> None:
     from twins.trust.quarantined_files import held_files
 
     if twin:
@@ -92,15 +94,24 @@ def _list(home: Home, twin: str, as_json: bool) -> None:
         rows = [(whose, one) for one in held_files(_held(home), whose.workspace)]
     else:
         rows = _everywhere(home)
-    if as_json:
-        print_json({"held": [{"twin": whose.key, **_row(one)} for whose, one in rows]})
-        return
-    if not rows:
-        print_out("Nothing waits for approval.")
-        return
-    shown = [[whose.name, one.path, one.origin, one.at[:10]] for whose, one in rows]
-    table(["WHOSE", "FILE", "CAME IN", "SINCE"], shown, shrink=2, whole=(1,))
-    print_out()
+    printer.result({"held": [{"twin": whose.key, **_row(one)} for whose, one in rows]}, _show_held, rows)
+
+
+_HELD = Table(
+    ("WHOSE", lambda row: row[0].name),
+    ("FILE", lambda row: row[1].path),
+    ("CAME IN", lambda row: row[1].origin),
+    ("SINCE", lambda row: row[1].at[:10]),
+    none=("Nothing waits for approval.", ""),
+    shrink=2,
+    whole=(1,),
+)
+
+
+def _show_held(rows: list[tuple[_Whose, QuarantinedFile]]) -> None:
+    _HELD(rows)
+    if rows:
+        print_out()
     for option in dict.fromkeys(whose.option for whose, _ in rows):
         first = next((whose, one) for whose, one in rows if whose.option == option)
         print_out(f"Read {dim(tilde(first[1].file))}")

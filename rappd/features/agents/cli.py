@@ -10,23 +10,15 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    arrow,
-    command,
-    dim,
-    print_error,
-    print_json,
-    print_out,
-    status_mark,
-    strip_control,
-)
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import agent_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
-from rappd.errors import NotFoundError, UsageProblemError
+from rappd.errors import FailedAnswerError, NotFoundError, UsageProblemError
 from rappd.features.agents.approve_cli import approve
 from rappd.features.agents.text import (
     agent_rows,
@@ -40,7 +32,6 @@ from rappd.features.agents.text import (
 )
 from rappd.settings.load import Settings, host_workspace
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _AGENT = click.argument("name", shell_complete=agent_names)
 
 
@@ -50,50 +41,47 @@ def agents() -> None:
 
 
 @agents.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """Every agent, and every file that has a fault."""
     rows = agent_rows(HomeClient(Home.here(), reads=True))
-    if as_json:
-        print_json({"agents": rows})
-    else:
-        show_rows(rows)
+    printer.result({"agents": rows}, show_rows, rows)
 
 
 @agents.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@_JSON
-def add(file: Path, as_json: bool) -> None:
+@JSON
+def add(file: Path, printer: Printer) -> None:
     """Take in an agent file; it is checked before it counts."""
     if not file.is_file():
         raise NotFoundError(f'No file "{file}".', do="rappd agents add PATH/weather_agent.py")
-    _report(HomeClient(Home.here()).upload("/agents/import", file.name, file.read_bytes()), as_json)
+    _report(HomeClient(Home.here()).upload("/agents/import", file.name, file.read_bytes()), printer)
 
 
 @agents.command()
 @_AGENT
-@_JSON
-def remove(name: str, as_json: bool) -> None:
+@JSON
+def remove(name: str, printer: Printer) -> None:
     """Take an agent's file out of service; it is kept and can be brought back."""
     here = Home.here()
     home = HomeClient(here)
     file = file_in(host_workspace(here, Settings.load(here)).agents, name) or file_of(agent_rows(home), name)
-    _report(home.do("agents.remove", filename=file), as_json)
+    _report(home.do("agents.remove", filename=file), printer)
 
 
 @agents.command()
 @click.argument("token")
-@_JSON
-def undo(token: str, as_json: bool) -> None:
+@JSON
+def undo(token: str, printer: Printer) -> None:
     """Bring a removed file back; TOKEN is the code printed when you removed it."""
-    _report(HomeClient(Home.here()).do("agents.undo", undo=token), as_json)
+    _report(HomeClient(Home.here()).do("agents.undo", undo=token), printer)
 
 
 @agents.command()
 @click.argument("name")
 @click.argument("description", nargs=-1)
-@_JSON
-def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
+@JSON
+def new(name: str, description: tuple[str, ...], printer: Printer) -> None:
     """Write the beginning of a new agent: one file to fill in."""
     from agents.contract.scaffold import scaffold
 
@@ -101,37 +89,32 @@ def new(name: str, description: tuple[str, ...], as_json: bool) -> None:
     filename, source = scaffold(name, " ".join(description))
     found = HomeClient(home).do("agents.new", filename=filename, source=source)
     found["path"] = str(host_workspace(home, Settings.load(home)).agents / found["file"])
-    _report(found, as_json)
-    if not as_json:
-        print_out(f"  {arrow()} {tilde(found['path'])}")
+    _report(found, printer)
+    printer.note(print_out, f"  {arrow()} {tilde(found['path'])}")
 
 
 @agents.command()
 @_AGENT
-@_JSON
-def test(name: str, as_json: bool) -> int:
+@JSON
+def test(name: str, printer: Printer) -> int:
     """Run the contract tests over an agent, by its name, or over a file, by its path."""
     home = Home.here()
     tests = run_tests(HomeClient(home, timeout=120), host_workspace(home, Settings.load(home)).agents, name)
-    if as_json:
-        print_json({"tests": tests})
-    else:
-        show_tests(tests)
+    printer.result({"tests": tests}, show_tests, tests)
     return 1 if any(map(failed, tests)) else 0
 
 
 @agents.command()
 @_AGENT
 @click.argument("arguments", nargs=-1)
-@_JSON
-def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
+@JSON
+def run(name: str, arguments: tuple[str, ...], printer: Printer) -> int:
     """Run one agent: rappd agents run HackerNews count=5."""
     from agents.providers.offline.result_format import failure_of
 
     daemon = ControlClient(Home.here(), timeout=600)
     body = {"agent": name, "args": _arguments(arguments)}
-    with progress() as line:
-        line(f"{name}…")
+    with progress(f"{name}…"):
         try:
             found = daemon.do("agents.run", **body)
         except ResponseError as problem:
@@ -140,13 +123,8 @@ def run(name: str, arguments: tuple[str, ...], as_json: bool) -> int:
             raise no_agent(agent_rows(daemon), name) from problem
     failure = failure_of(str(found["result"])) if found["ok"] else str(found["result"])
     if failure:
-        do = f"rappd threads show {found['thread'][:8]}"
-        print_error(failure, do, "agent", as_json=as_json, more={"run": found})
-        return 1
-    if as_json:
-        print_json({"run": found})
-    else:
-        print_out(strip_control(str(found["result"])))
+        raise FailedAnswerError(failure, do=f"rappd threads show {found['thread'][:8]}", run=found)
+    printer.result({"run": found}, print_out, strip_control(str(found["result"])))
     return 0
 
 
@@ -168,10 +146,11 @@ def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _report(found: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json({"agent": found})
-        return
+def _report(found: dict[str, Any], printer: Printer) -> None:
+    printer.result({"agent": found}, _show, found)
+
+
+def _show(found: dict[str, Any]) -> None:
     print_out(
         f"{status_mark('good' if found.get('status') == 'ok' else 'note')} {strip_control(found['message'])}"
     )

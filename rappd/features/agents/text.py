@@ -33,8 +33,7 @@ _SHARED = "(serves everybody in one process)"
 
 def agent_rows(home: ControlClient, twin: str = "") -> list[dict[str, Any]]:
     """The table of agents: a row for each, and one for each file that yields none. ``twin``: whose; "" for the brainstem."""
-    with progress() as line:
-        line("Reading agent files…")
+    with progress("Reading agent files…"):
         return [card for file in home.do("agents.list", twin=twin)["files"] for card in file["cards"]]
 
 
@@ -142,8 +141,7 @@ _NAMES = 25  # columns for a test's name
 def run_tests(home: ControlClient, folder: Path, name: str) -> list[dict[str, Any]]:
     """Outcomes of the tests over an agent (by its name or that of its file in ``folder``) or a file (by its path)."""
     path = Path(name)
-    with progress() as line:
-        line(f"Testing {name}…")
+    with progress(f"Testing {name}…"):
         if name.endswith(".py") and path.is_file():
             body = {"path": str(path.absolute())}
         else:

@@ -16,9 +16,7 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    interactive,
     print_err,
-    print_json,
     print_out,
     print_status,
     status_mark,
@@ -27,11 +25,18 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import count, took
 from rappd.cli.names import peer_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import ConfirmationNeededError, NotFoundError, NotReadyError, UsageProblemError
+from rappd.errors import (
+    ConfirmationNeededError,
+    FailedAnswerError,
+    NotFoundError,
+    NotReadyError,
+    UsageProblemError,
+)
 
 Row = dict[str, Any]
 
@@ -68,20 +73,6 @@ class CallFailedError(ReportableError):
         return {**kept, "said": self._row.get("error", ""), **super().as_json()}
 
 
-class AgentFailedError(ReportableError):
-    """The agent answered that it failed; the text is its own."""
-
-    code = "agent"
-
-    def __init__(self, what: str, *, do: str, row: Row) -> None:
-        super().__init__(what, do=do)
-        self._row = row
-
-    def as_json(self) -> Row:
-        """The call, with its error."""
-        return {"call": self._row, **super().as_json()}
-
-
 class NoSuchAgentError(NotFoundError):
     """The other machine shares no agent of that name; it does not say whether it has one."""
 
@@ -105,9 +96,9 @@ class NoSuchAgentError(NotFoundError):
 @click.option(
     "--all", "many", flag_value="all", help="Ask PEER,PEER, @NEIGHBORHOOD or all; every answer within --wait."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@JSON
 def call(
-    target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, many: str | None, as_json: bool
+    target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, many: str | None, printer: Printer
 ) -> int:
     """Ask another machine. Away, it gets the call later; an answer is never lost, nor asked for twice.
 
@@ -130,24 +121,18 @@ def call(
         **({"args": _arguments(given)} if given else {}),
     }
     if many:
-        return call_many(many, peer, body, as_json)
+        return call_many(many, peer, body, printer)
     daemon = ControlClient(Home.here(), timeout=wait + _SPARE_SECONDS)
-    if not yes and _is_published(daemon, peer) and not _unprotected_is_fine(peer, as_json):
+    if not yes and _is_published(daemon, peer) and not _unprotected_is_fine(peer, printer):
         print_err("Nothing was sent.")
         return ConfirmationNeededError.exit_code
-    with progress() as line:
-        line(f"Asking {peer}…")
+    with progress(f"Asking {peer}…"):
         row = daemon.do("calls.ask", **body)["call"]
     if row["state"] == "failed":
         raise _failed(daemon, row, agent if not twin else "")
     if row["state"] == "done" and agent and (failure := _failure_in(row.get("result"))):
-        raise AgentFailedError(failure, do=f"rappd threads show {_beginning(row['thread'])}", row=row)
-    if as_json:
-        print_json({"call": row})
-    elif row["state"] == "done":
-        _answer(row)
-    else:
-        _later(row)
+        raise FailedAnswerError(failure, do=f"rappd threads show {_beginning(row['thread'])}", call=row)
+    printer.result({"call": row}, _answer if row["state"] == "done" else _later, row)
     return 0 if row["state"] == "done" else NotReadyError.exit_code
 
 
@@ -163,13 +148,11 @@ def _is_published(daemon: ControlClient, peer: str) -> bool:
     )
 
 
-def _unprotected_is_fine(peer: str, as_json: bool) -> bool:
-    if as_json or not interactive():
-        raise ConfirmationNeededError(
-            f"{peer} speaks plain http: others can read what is said. Nothing was sent.", do="Add --yes."
-        )
-    question = f"{strip_control(peer)} speaks plain http: others on the way can read what is said. Send?"
-    return click.confirm(question, default=False, err=True)
+def _unprotected_is_fine(peer: str, printer: Printer) -> bool:
+    return printer.confirm(
+        f"{strip_control(peer)} speaks plain http: others on the way can read what is said. Send?",
+        f"{peer} speaks plain http: others can read what is said. Nothing was sent.",
+    )
 
 
 def _failed(daemon: ControlClient, row: Row, agent: str) -> ReportableError:
@@ -189,10 +172,7 @@ def _failed(daemon: ControlClient, row: Row, agent: str) -> ReportableError:
 
 
 def _answer(row: Row) -> None:
-    result = row.get("result")
-    print_out(
-        strip_control(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2))
-    )
+    print_out(_result(row))
     sys.stdout.flush()
     cost = f" for {_dollars(row['cost_usd'])}" if "cost_usd" in row else ""
     print_err(
@@ -266,21 +246,15 @@ _LATER = ("away", "late")
 _WORDS = {"stopped": "stopped, another was faster", "late": "no answer in time, stopped"}
 
 
-def call_many(which: str, peers: str, body: Row, as_json: bool) -> int:
+def call_many(which: str, peers: str, body: Row, printer: Printer) -> int:
     """Asks them, and shows what came: of ``first`` the winner, of ``all`` everyone. The exit code."""
     names = [one for one in (name.strip() for name in peers.split(",")) if one]
     asked = {**body, "which": which, "peers": "all" if names in ([], ["all"]) else names}
     daemon = ControlClient(Home.here(), timeout=body["wait"] + _SPARE_SECONDS)
-    with progress() as line:
-        line(f"Asking {'every peer' if asked['peers'] == 'all' else ', '.join(names)}…")
+    with progress(f"Asking {'every peer' if asked['peers'] == 'all' else ', '.join(names)}…"):
         found = daemon.do("calls.broadcast", **asked)
     calls = found["calls"]
-    if as_json:
-        print_json(found)
-    elif which == "first":
-        _winner(found)
-    else:
-        _everyone(calls)
+    printer.result(found, _winner if which == "first" else _everyone)
     return _exit_code(which, calls)
 
 
@@ -295,8 +269,8 @@ def _winner(found: Row) -> None:
     print_err(dim(f"  done on {won['peer']} in {took(won['seconds'])}, {others} asked"))
 
 
-def _everyone(calls: list[Row]) -> None:
-    for row in calls:
+def _everyone(found: Row) -> None:
+    for row in found["calls"]:
         if row["state"] == "done":
             print_out(f"{status_mark('good')} {row['peer']}  {dim(took(row['seconds']))}")
             for text in _result(row).splitlines():

@@ -9,24 +9,15 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    arrow,
-    command,
-    dim,
-    print_json,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-)
+from rappd.cli.console import command, dim, print_out, print_status, strip_control
 from rappd.cli.formatting import ago, count
 from rappd.cli.home_client import HomeClient
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.peers.text import trouble_of
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _ID = click.argument("id", metavar="ID")
 
 _WAITING = ("queued", "delivered", "accepted", "open")
@@ -48,15 +39,15 @@ def outbox() -> None:
 
 @outbox.command("list")
 @click.option("--all", "everything", is_flag=True, help="Also what came of older ones.")
-@_JSON
-def list_(everything: bool, as_json: bool) -> None:
+@JSON
+def list_(everything: bool, printer: Printer) -> None:
     """List what waits, then recent results."""
     home = HomeClient(Home.here(), reads=True)
     found = home.do("outbox.list", restored=True)
-    if as_json:
-        print_json(found)
-        return
-    rows = found["outbox"]
+    printer.result(found, lambda found: _show(home, found["outbox"], everything=everything))
+
+
+def _show(home: HomeClient, rows: list[Row], *, everything: bool) -> None:
     waiting = [row for row in rows if row["state"] in _WAITING]
     over = [row for row in rows if row["state"] not in _WAITING]
     recent = [row for row in over if time.time() - row["created"] < _RECENT_SECONDS][-_RECENT_ROWS:]
@@ -64,7 +55,7 @@ def list_(everything: bool, as_json: bool) -> None:
     if shown:
         peers = home.do("peers.list")
         here = {row["fingerprint"] for row in peers["peers"] if row["presence"] == "here"}
-        _show(shown, rows, here, running=peers["self"].get("running", True))
+        _show_rows(shown, rows, here, running=peers["self"].get("running", True))
     else:
         print_out("Nothing waits for another machine.")
     hidden = len(rows) - len(shown)
@@ -74,51 +65,41 @@ def list_(everything: bool, as_json: bool) -> None:
 
 @outbox.command()
 @_ID
-@_JSON
-def retry(id: str, as_json: bool) -> None:
+@JSON
+def retry(id: str, printer: Printer) -> None:
     """Try one now."""
     found = ControlClient(Home.here()).do("outbox.retry", id=id)
-    if as_json:
-        print_json(found)
-        return
     row = found["retried"]
-    print_out(f"{status_mark('good')} Tried now: {_called(row)} to {row['to']}.")
-    print_out(f"  {arrow()} {command('rappd outbox list')}")
+    printer.sentence(found, f"Tried now: {_called(row)} to {row['to']}.", then="rappd outbox list")
 
 
 @outbox.command()
 @_ID
 @click.argument("peer")
-@_JSON
-def redirect(id: str, peer: str, as_json: bool) -> None:
+@JSON
+def redirect(id: str, peer: str, printer: Printer) -> None:
     """Send a call to PEER: a machine that was set up anew, and so has another key.
 
     Also a call that came back with a snapshot: nothing of a snapshot is sent by itself. The answer comes to the
     conversation in which it was asked.
     """
     found = ControlClient(Home.here()).do("outbox.redirect", id=id, peer=peer)
-    if as_json:
-        print_json(found)
-        return
     row = found["redirected"]
-    print_out(f"{status_mark('good')} It goes to {row['to']} now: {_called(row)}.")
-    print_out(f"  {arrow()} {command('rappd threads show ' + row['thread'][:8])}")
+    then = f"rappd threads show {row['thread'][:8]}"
+    printer.sentence(found, f"It goes to {row['to']} now: {_called(row)}.", then=then)
 
 
 @outbox.command()
 @_ID
-@_JSON
-def drop(id: str, as_json: bool) -> None:
+@JSON
+def drop(id: str, printer: Printer) -> None:
     """Cancel a waiting call. What the other machine has begun may still be done there."""
     found = ControlClient(Home.here()).do("outbox.drop", id=id)
-    if as_json:
-        print_json(found)
-        return
     row = found["dropped"]
-    print_out(f"{status_mark('good')} Dropped: {_called(row)} to {row['to']}.")
+    printer.sentence(found, f"Dropped: {_called(row)} to {row['to']}.")
 
 
-def _show(shown: list[Row], every: list[Row], here: set[str], *, running: bool) -> None:
+def _show_rows(shown: list[Row], every: list[Row], here: set[str], *, running: bool) -> None:
     now = time.time()
     starts = _starts({row["id"] for row in every})
     lines = [

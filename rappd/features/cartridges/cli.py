@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import print_json
+from rappd.cli.printer import JSON, Printer
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 
 if TYPE_CHECKING:
     from rappd.features.cartridges.of_files import CartridgeFiles
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PATH = click.Path(path_type=Path)
 _FILE = click.argument("file", type=_PATH)
 _OUT = click.option("-o", "--output", "into", type=_PATH, metavar="OUT", help="Save it there, signed.")
@@ -38,8 +37,8 @@ def cartridge() -> None:
 
 
 @cartridge.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """LisPy cartridges that lie beside the agents.
 
     Those of the brainstem, and of each twin.
@@ -50,10 +49,7 @@ def list_(as_json: bool) -> None:
 
     home = Home.here()
     found = CartridgeShelf(home, host_workspace(home, Settings.load(home))).listing()
-    if as_json:
-        print_json(found)
-    else:
-        show_shelf(found["cartridges"])
+    printer.result(found, show_shelf, found["cartridges"])
 
 
 @cartridge.command()
@@ -68,7 +64,7 @@ def list_(as_json: bool) -> None:
 @_REPLACE
 @_FORCE
 @_AT
-@_JSON
+@JSON
 def run(
     file: Path,
     frames: int | None,
@@ -79,7 +75,7 @@ def run(
     replace: bool,
     force: bool,
     at: str,
-    as_json: bool,
+    printer: Printer,
 ) -> int:
     """Run a frame of FILE.
 
@@ -94,7 +90,7 @@ def run(
         replace=replace,
         force=force,
     )
-    return _told(found, file, as_json)
+    return _told(found, file, printer)
 
 
 @cartridge.command()
@@ -102,11 +98,11 @@ def run(
 @click.argument("steps", type=click.IntRange(1), default=1, metavar="[N]")
 @_INPUT
 @_AT
-@_JSON
-def step(file: Path, steps: int, inputs: tuple[str, ...], at: str, as_json: bool) -> int:
+@JSON
+def step(file: Path, steps: int, inputs: tuple[str, ...], at: str, printer: Printer) -> int:
     """Take N steps (one) and freeze it there."""
     found = _verbs(at).run(file, inputs=[_json(one) for one in inputs], steps=steps, into=file)
-    return _told(found, file, as_json)
+    return _told(found, file, printer)
 
 
 @cartridge.command()
@@ -116,9 +112,15 @@ def step(file: Path, steps: int, inputs: tuple[str, ...], at: str, as_json: bool
 @_OUT
 @_REPLACE
 @_AT
-@_JSON
+@JSON
 def freeze(
-    file: Path, after: int, inputs: tuple[str, ...], into: Path | None, replace: bool, at: str, as_json: bool
+    file: Path,
+    after: int,
+    inputs: tuple[str, ...],
+    into: Path | None,
+    replace: bool,
+    at: str,
+    printer: Printer,
 ) -> int:
     """Run FILE for N steps and freeze it there.
 
@@ -126,7 +128,7 @@ def freeze(
     """
     given = [_json(one) for one in inputs]
     found = _verbs(at).run(file, inputs=given, steps=after, into=into or file, replace=replace)
-    return _told(found, file, as_json)
+    return _told(found, file, printer)
 
 
 @cartridge.command()
@@ -136,21 +138,27 @@ def freeze(
 @_OUT
 @_REPLACE
 @_AT
-@_JSON
+@JSON
 def resume(
-    file: Path, inputs: tuple[str, ...], save: bool, into: Path | None, replace: bool, at: str, as_json: bool
+    file: Path,
+    inputs: tuple[str, ...],
+    save: bool,
+    into: Path | None,
+    replace: bool,
+    at: str,
+    printer: Printer,
 ) -> int:
     """Go on with a frozen FILE, to the end of its frame."""
     given = [_json(one) for one in inputs]
     found = _verbs(at).resume(file, inputs=given, into=_target(file, save, into), replace=replace)
-    return _told(found, file, as_json, "resume")
+    return _told(found, file, printer, "resume")
 
 
 @cartridge.command()
 @_FILE
 @_FORCE
-@_JSON
-def inspect(file: Path, force: bool, as_json: bool) -> None:
+@JSON
+def inspect(file: Path, force: bool, printer: Printer) -> None:
     """Show what FILE is, and who signed it.
 
     Also what it holds and where it was frozen. Nothing runs.
@@ -158,26 +166,20 @@ def inspect(file: Path, force: bool, as_json: bool) -> None:
     from rappd.features.cartridges.text import show_inspected
 
     found = _verbs().inspect(file, force=force)
-    if as_json:
-        print_json(found)
-    else:
-        show_inspected(found["cartridge"])
+    printer.result(found, show_inspected, found["cartridge"])
 
 
 @cartridge.command()
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
 @_FORCE
-@_JSON
-def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
+@JSON
+def diff(before: Path, after: Path, force: bool, printer: Printer) -> None:
     """Show the differences between two cartridges, value by value."""
     from rappd.features.cartridges.text import show_diff
 
     found = _verbs().diff(before, after, force=force)
-    if as_json:
-        print_json(found)
-    else:
-        show_diff(found["diff"])
+    printer.result(found, show_diff, found["diff"])
 
 
 @cartridge.command()
@@ -192,7 +194,7 @@ def diff(before: Path, after: Path, force: bool, as_json: bool) -> None:
 @_OUT
 @_REPLACE
 @_AT
-@_JSON
+@JSON
 def new(
     name: str,
     programs: tuple[Path, ...],
@@ -202,21 +204,13 @@ def new(
     into: Path | None,
     replace: bool,
     at: str,
-    as_json: bool,
+    printer: Printer,
 ) -> None:
     """Make a cartridge NAME.lispy.json of a program."""
-    _saved(
-        _verbs(at).new(
-            name,
-            programs,
-            into,
-            entry=entry,
-            description=description,
-            dialect=dialect,
-            replace=replace,
-        ),
-        as_json,
+    found = _verbs(at).new(
+        name, programs, into, entry=entry, description=description, dialect=dialect, replace=replace
     )
+    _saved(found, printer)
 
 
 @cartridge.command()
@@ -230,13 +224,13 @@ def new(
 @_REPLACE
 @_FORCE
 @_AT
-@_JSON
-def convert(file: Path, to: str, into: Path, replace: bool, force: bool, at: str, as_json: bool) -> None:
+@JSON
+def convert(file: Path, to: str, into: Path, replace: bool, force: bool, at: str, printer: Printer) -> None:
     """Write a .rappter.egg in another shape.
 
     Nothing of it is lost: what the other shape has no words for is carried along.
     """
-    _saved(_verbs(at).convert(file, to, into, replace=replace, force=force), as_json)
+    _saved(_verbs(at).convert(file, to, into, replace=replace, force=force), printer)
 
 
 @cartridge.command()
@@ -245,33 +239,27 @@ def convert(file: Path, to: str, into: Path, replace: bool, force: bool, at: str
 @_OUT
 @_REPLACE
 @_AT
-@_JSON
-def export(name: str, to: str, into: Path | None, replace: bool, at: str, as_json: bool) -> None:
+@JSON
+def export(name: str, to: str, into: Path | None, replace: bool, at: str, printer: Printer) -> None:
     """Write a buddy as a .rappter.egg.
 
     It lives on here, too.
     """
-    _saved(_verbs(at).export(name, to, into, replace=replace), as_json)
+    _saved(_verbs(at).export(name, to, into, replace=replace), printer)
 
 
-def _told(found: dict[str, Any], file: Path, as_json: bool, verb: str = "run") -> int:
+def _told(found: dict[str, Any], file: Path, printer: Printer, verb: str = "run") -> int:
     """Shows what came of running; returns the exit code."""
     from rappd.features.cartridges.text import exit_code, show_ran
 
-    if as_json:
-        print_json(found)
-    else:
-        show_ran(found["cartridge"], file, verb)
+    printer.result(found, show_ran, found["cartridge"], file, verb)
     return exit_code(found["cartridge"])
 
 
-def _saved(found: dict[str, Any], as_json: bool) -> None:
+def _saved(found: dict[str, Any], printer: Printer) -> None:
     from rappd.features.cartridges.text import show_saved
 
-    if as_json:
-        print_json(found)
-    else:
-        show_saved(found["cartridge"])
+    printer.result(found, show_saved, found["cartridge"])
 
 
 def _target(file: Path, save: bool, into: Path | None) -> Path | None:

@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, print_json, print_out, print_status, strip_control
+from rappd.cli.console import print_out, strip_control
 from rappd.cli.formatting import ago
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _WAYS = {"webrtc": "connected", "websocket": "connected (WebSocket)"}
 
 Row = dict[str, Any]
@@ -27,32 +27,23 @@ def devices() -> None:
 
 
 @devices.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """List phones that joined, the newest first."""
     found = ControlClient(Home.here()).do("devices.list")
-    if as_json:
-        print_json(found)
-        return
-    if not found["devices"]:
-        print_out(f"No phone has joined. {arrow()} {command('rappd pair')}")
-        return
-    rows = [
-        (strip_control(row["name"]), _way(row), _may(row), str(row["user"])[:20], str(row["id"])[:8])
-        for row in found["devices"]
-    ]
-    table(("NAME", "SEEN", "MAY", "MEMORY", "ID"), rows)
+    printer.result(found, _DEVICES, found["devices"])
 
 
 @devices.command()
 @click.argument("device")
-@_JSON
-def show(device: str, as_json: bool) -> None:
+@JSON
+def show(device: str, printer: Printer) -> None:
     """Show one phone."""
     row = ControlClient(Home.here()).do("devices.show", device=device)
-    if as_json:
-        print_json(row)
-        return
+    printer.result(row, _show)
+
+
+def _show(row: Row) -> None:
     print_out(strip_control(row["name"]))
     for label, value in (
         ("Seen", f"{_way(row)}, from {row['seen_from']}"), ("May", _may(row)), ("Memory", row["user"]),
@@ -64,14 +55,11 @@ def show(device: str, as_json: bool) -> None:
 @devices.command()
 @click.argument("device")
 @click.argument("name")
-@_JSON
-def rename(device: str, name: str, as_json: bool) -> None:
+@JSON
+def rename(device: str, name: str, printer: Printer) -> None:
     """Call a phone NAME."""
     row = ControlClient(Home.here()).do("devices.change", device=device, name=name)
-    if as_json:
-        print_json(row)
-        return
-    print_status("good", f"It is called {strip_control(row['name'])} now.")
+    printer.done(row, f"It is called {strip_control(row['name'])} now.")
 
 
 @devices.command()
@@ -83,7 +71,7 @@ def rename(device: str, name: str, as_json: bool) -> None:
     "--notices/--no-notices", default=None, help="It sees what waits for you, and may dismiss news."
 )
 @click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `shared` for everybody's.")
-@_JSON
+@JSON
 def scopes(
     device: str,
     scope: str | None,
@@ -91,56 +79,39 @@ def scopes(
     eggs: bool | None,
     notices: bool | None,
     user: str | None,
-    as_json: bool,
+    printer: Printer,
 ) -> None:
     """Show or change what a phone may do."""
     daemon = ControlClient(Home.here())
-    body: Row = {}
-    if scope is not None:
-        body["scope"] = scope
-    if workflows is not None:
-        body["workflows"] = workflows
-    if eggs is not None:
-        body["eggs"] = eggs
-    if notices is not None:
-        body["notices"] = notices
-    if user is not None:
-        body["user"] = "" if user == "shared" else user
+    asked: Row = {"scope": scope, "workflows": workflows, "eggs": eggs, "notices": notices, "user": user}
+    body = {key: value for key, value in asked.items() if value is not None}
+    if user == "shared":
+        body["user"] = ""
     row = daemon.do("devices.change" if body else "devices.show", device=device, **body)
-    if as_json:
-        print_json(row)
-        return
-    print_status("good", f"{strip_control(row['name'])} may {_may(row)}; memory: {row['user']}.")
+    printer.done(row, f"{strip_control(row['name'])} may {_may(row)}; memory: {row['user']}.")
 
 
 @devices.command("send")
 @click.argument("device")
 @click.argument("file", type=click.Path(path_type=Path))
-@_JSON
-def send_egg(device: str, file: Path, as_json: bool) -> None:
+@JSON
+def send_egg(device: str, file: Path, printer: Printer) -> None:
     """Put the egg FILE there for a phone; its page shows it at once."""
     from rappd.features.eggs.cli_options import egg_at
 
     found = ControlClient(Home.here()).do(
         "devices.send_egg", device=device, path=str(egg_at(file).absolute())
     )
-    if as_json:
-        print_json(found)
-        return
-    sent = found["sent"]
-    print_status("good", f"{strip_control(sent['name'])} waits for {strip_control(sent['device'])}.")
+    printer.done(found, f"{found['sent']['name']} waits for {found['sent']['device']}.")
 
 
 @devices.command()
 @click.argument("device")
-@_JSON
-def revoke(device: str, as_json: bool) -> None:
+@JSON
+def revoke(device: str, printer: Printer) -> None:
     """Remove a phone; its connection ends at once."""
     found = ControlClient(Home.here()).do("devices.revoke", device=device)
-    if as_json:
-        print_json(found)
-        return
-    print_status("good", f"{strip_control(found['removed']['name'])} was removed.")
+    printer.done(found, f"{strip_control(found['removed']['name'])} was removed.")
 
 
 def _way(row: Row) -> str:
@@ -150,3 +121,13 @@ def _way(row: Row) -> str:
 def _may(row: Row) -> str:
     words = ["talk, listen" if row["scope"] == "talk" else "listen"]
     return ", ".join([*words, *(name for name in ("workflows", "eggs", "notices") if row[name])])
+
+
+_DEVICES = Table(
+    ("NAME", "name"),
+    ("SEEN", _way),
+    ("MAY", _may),
+    ("MEMORY", lambda row: str(row["user"])[:20]),
+    ("ID", lambda row: str(row["id"])[:8]),
+    none=("No phone has joined. ", "rappd pair"),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import select
 import sys
 import time
@@ -21,6 +20,7 @@ from rappd.cli.console import (
     terminal_width,
     utf8,
 )
+from rappd.cli.printer import Printer, json_option
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -74,9 +74,9 @@ class PhoneNotPairedError(ReportableError):
     help="Whose memory counts when it talks; the shared one without this.",
 )
 @click.option("--cancel", is_flag=True, help="Cancel the code that is shown now.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each change.")
+@json_option("One JSON object a line, for each change.")
 def pair(
-    words: tuple[str, ...], name: str, ttl: int | None, scope: str, user: str, cancel: bool, as_json: bool
+    words: tuple[str, ...], name: str, ttl: int | None, scope: str, user: str, cancel: bool, printer: Printer
 ) -> None:
     """Let a phone join by scanning a QR code.
 
@@ -94,36 +94,41 @@ def pair(
     body: Row = {"name": name, "scope": scope, "user": "" if user == "shared" else user}
     row = daemon.do("devices.open_window", **body, ttl=ttl or None)
     try:
-        _follow(daemon, row, as_json=as_json)
+        _follow(daemon, row, printer)
     except (KeyboardInterrupt, click.Abort):
         daemon.do("devices.close_window")
-        if not as_json:
-            print_err()
-            print_status("note", "The code is void; no phone joined.", "rappd pair", stream=sys.stderr)
+        printer.note(_show_cancelled)
         raise
 
 
-def _follow(daemon: ControlClient, row: Row, *, as_json: bool) -> None:
+def _follow(daemon: ControlClient, row: Row, printer: Printer) -> None:
     told = ""
     while True:
         state = row["state"]
-        if as_json and state != told:
-            click.echo(json.dumps({"window": row}))
-            sys.stdout.flush()
-        if state == "open" and told != "open" and not as_json:
-            _show(row)
+        if state != told:
+            printer.event({"window": row}, _show_state, row)
         told = state
         if state == "paired":
-            if not as_json:
-                _show_paired(row["device"])
             return
         if state not in ("open", "compare", "waiting"):
             raise PhoneNotPairedError("differs" if state == "differs" else "expired")
         row = (
-            _asked(daemon, row)
-            if state == "compare" and not as_json
-            else _waited(daemon, state, as_json=as_json)
+            _asked(daemon, row, printer)
+            if state == "compare" and not printer.for_scripts
+            else _waited(daemon, state, printer)
         )
+
+
+def _show_state(row: Row) -> None:
+    if row["state"] == "open":
+        _show(row)
+    elif row["state"] == "paired":
+        _show_paired(row["device"])
+
+
+def _show_cancelled() -> None:
+    print_err()
+    print_status("note", "The code is void; no phone joined.", "rappd pair", stream=sys.stderr)
 
 
 def _show(row: Row) -> None:
@@ -153,17 +158,17 @@ def _show(row: Row) -> None:
         print_err(row["certificate"])
 
 
-def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
+def _waited(daemon: ControlClient, known: str, printer: Printer) -> Row:
     began, hinted = time.monotonic(), False
     with progress() as line:
         while True:
             row = daemon.do("devices.window")
             if row["state"] != known:
                 return row
-            if "remaining" in row and not as_json:
+            if "remaining" in row:
                 minutes, seconds = divmod(int(row["remaining"]), 60)
                 what = "Waiting for the phone" if known == "open" else "Now tap “Same number” on the phone"
-                line(f"{what}. Closes in {minutes}:{seconds:02}")
+                printer.note(line, f"{what}. Closes in {minutes}:{seconds:02}")
             if (
                 known == "open"
                 and not hinted
@@ -171,22 +176,18 @@ def _waited(daemon: ControlClient, known: str, *, as_json: bool) -> Row:
                 and time.monotonic() - began > _NOBODY_SECONDS
             ):
                 hinted = True
-                print_status(
-                    "note",
-                    _NOBODY.format(port=row["port"]),
-                    stream=sys.stderr,
-                )
+                print_status("note", _NOBODY.format(port=row["port"]), stream=sys.stderr)
             time.sleep(_PAUSE)
 
 
-def _asked(daemon: ControlClient, row: Row) -> Row:
+def _asked(daemon: ControlClient, row: Row, printer: Printer) -> Row:
     print_err(f'"{strip_control(row["name"])}" is here.')
     print_err()
     print_err(f"  {row['digits']}")
     print_err()
     if not interactive():
         print_err("Answer in the page, under Devices.")
-        return _waited(daemon, "compare", as_json=False)
+        return _waited(daemon, "compare", printer)
     sys.stderr.write("Does the phone show the same number? [y/N] ")
     sys.stderr.flush()
     while not select.select([sys.stdin], [], [], _PAUSE)[0]:

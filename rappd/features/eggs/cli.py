@@ -14,6 +14,7 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_err, print_json, print_out, status_mark, strip_control
 from rappd.cli.formatting import count, tilde
 from rappd.cli.names import twin_names
+from rappd.cli.printer import printer_for
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.cli_options import (
@@ -77,9 +78,9 @@ def pack(
         pack_session(
             item or name,
             Path(output) if output else None,
+            printer_for(as_json),
             allow=frozenset(allow),
             overwrite=force,
-            as_json=as_json,
         )
         return
     from rappd.features.eggs.packing import PackRequest

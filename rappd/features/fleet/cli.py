@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
-from rappd.cli.tables import table
+from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.cli_options import JSON
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
@@ -48,18 +48,14 @@ def _timeout(usual: float) -> Callable[[_Command], _Command]:
 @fleet.command()
 @_timeout(_STATUS_SECONDS)
 @JSON
-def status(timeout: float, as_json: bool) -> int:
+def status(timeout: float, printer: Printer) -> int:
     """Ask every machine how it is: health, version, disk, twins, last restorable snapshot. Nothing is written."""
-    with progress() as line:
-        line("Asking all machines…")
+    with progress("Asking all machines…"):
         found = HomeClient(Home.here(), reads=True, timeout=timeout + _MORE_SECONDS).do(
             "fleet.status", timeout=timeout
         )
     rows = found["fleet"]
-    if as_json:
-        print_json(found)
-    else:
-        _show_status(rows)
+    printer.result(found, _show_status, rows)
     return 0 if all(row["reachable"] for row in rows if row["mine"]) else _PARTIAL
 
 
@@ -71,7 +67,7 @@ def status(timeout: float, as_json: bool) -> int:
 @_timeout(_ARCHIVE_SECONDS)
 @JSON
 def archive_estate(
-    clauses: tuple[str, ...], confirm: bool, here: bool, reason: str, timeout: float, as_json: bool
+    clauses: tuple[str, ...], confirm: bool, here: bool, reason: str, timeout: float, printer: Printer
 ) -> int:
     """Set aside the twins that fit, on this machine and all others. Without --confirm, only say which.
 
@@ -88,14 +84,10 @@ def archive_estate(
     matching = Selection.from_options(clauses).as_filter()
     body = {"filter": matching, "confirm": confirm, "here": here, "reason": reason, "timeout": timeout}
 
-    with progress() as line:
-        line("Asking all machines…")
+    with progress("Asking all machines…"):
         home = HomeClient(Home.here(), reads=not confirm, timeout=timeout + _MORE_SECONDS)
         found = home.do("fleet.archive_estate", **body)
-    if as_json:
-        print_json(found)
-    else:
-        _show_archived(found, clauses)
+    printer.result(found, _show_archived, found, clauses)
     if found["ok"]:
         return 0
     return _PARTIAL if any(_did(row) for row in found["per_peer"]) else 1
@@ -106,19 +98,23 @@ def _did(row: dict[str, Any]) -> bool:
     return bool(row["ok"] or row.get("archived_count") or row.get("put_off"))
 
 
+_MACHINES = Table(
+    ("MACHINE", "name"),
+    (
+        "STATE",
+        lambda row: (
+            _STATES.get(row["health"], row["health"]) or ("here" if row["reachable"] else "no answer")
+        ),
+    ),
+    ("RAPPD", lambda row: row["rappd_version"] or "-"),
+    ("DISK FREE", lambda row: format_bytes(row["free_bytes"]) if row["free_bytes"] >= 0 else "-"),
+    ("TWINS", lambda row: "-" if row["twins"] is None else row["twins"]),
+    ("IN SNAPSHOT OF", lambda row: row["last_snapshot"]["taken_at"][:10] if row["last_snapshot"] else "none"),
+)
+
+
 def _show_status(rows: list[dict[str, Any]]) -> None:
-    cells = [
-        [
-            strip_control(row["name"]),
-            _STATES.get(row["health"], row["health"]) or ("here" if row["reachable"] else "no answer"),
-            strip_control(row["rappd_version"]) or "-",
-            format_bytes(row["free_bytes"]) if row["free_bytes"] >= 0 else "-",
-            "-" if row["twins"] is None else str(row["twins"]),
-            str(row["last_snapshot"]["taken_at"])[:10] if row["last_snapshot"] else "none",
-        ]
-        for row in rows
-    ]
-    table(["MACHINE", "STATE", "RAPPD", "DISK FREE", "TWINS", "IN SNAPSHOT OF"], cells, shrink=0)
+    _MACHINES(rows)
     for row in rows:
         for problem in row["problems"]:
             print_out(f"{status_mark('note')} {strip_control(row['name'])}: {strip_control(problem)}")

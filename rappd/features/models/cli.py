@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import command, dim, print_out, status_mark, strip_control
 from rappd.cli.names import twin_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.start_screen import local_models, thinking
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
@@ -18,8 +19,6 @@ from rappd.features.models.connect_cli import connect, no_such_model
 from rappd.features.models.download_cli import download
 from rappd.features.twins.client import in_path
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-
 
 @click.group(cls=SuggestingGroup)
 def models() -> None:
@@ -27,8 +26,8 @@ def models() -> None:
 
 
 @models.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """The model in use, those that can be chosen, and a server on this machine that waits for your yes.
 
     Beside a model stands what it was found not to do; below them, twins that have a model of their own.
@@ -36,10 +35,13 @@ def list_(as_json: bool) -> None:
     daemon = ControlClient(Home.here())
     status, found = daemon.get("/operator/status"), daemon.do("models.list")
     own = [row for row in daemon.get("/twins")["twins"] if row.get("model")]
-    if as_json:
-        twins = [{"twin": row["name"], "key": row["key"], "model": row["model"]} for row in own]
-        print_json({"models": found["models"], "current": found["current"], "twins": twins, **_local(status)})
-        return
+    twins = [{"twin": row["name"], "key": row["key"], "model": row["model"]} for row in own]
+    local = status.get("local_models") or {}
+    body = {"models": found["models"], "current": found["current"], "twins": twins, "local": local}
+    printer.result(body, _show, status, body)
+
+
+def _show(status: dict[str, Any], found: dict[str, Any]) -> None:
     print_out(f"Model  {strip_control(thinking(status))}")
     if status.get("helped"):
         never = command("rappd config set models.help never")
@@ -47,8 +49,8 @@ def list_(as_json: bool) -> None:
     for model in found["models"] if status["has_model"] else ():
         current = status_mark("good") if model["id"] == found["current"] else " "
         print_out(f"  {current} {strip_control(str(model['id']))}{_limits(model.get('limits', ()))}")
-    for row in own:
-        print_out(f"Twin  {strip_control(row['name'])} answers with {strip_control(row['model'])}")
+    for row in found["twins"]:
+        print_out(f"Twin  {strip_control(row['twin'])} answers with {strip_control(row['model'])}")
     local_models(status)
 
 
@@ -57,8 +59,8 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--twin", default="", shell_complete=twin_names, help="For this twin alone; auto takes it back."
 )
-@_JSON
-def use(which: str, twin: str, as_json: bool) -> None:
+@JSON
+def use(which: str, twin: str, printer: Printer) -> None:
     """Use the model server found on this machine (`local`), or a MODEL of the server in use.
 
     It counts for everybody, but for conversations and twins with a model of their own.
@@ -67,14 +69,11 @@ def use(which: str, twin: str, as_json: bool) -> None:
     """
     daemon = ControlClient(Home.here())
     if twin:
-        _use_for_twin(daemon, twin, which, as_json)
+        _use_for_twin(daemon, twin, which, printer)
         return
     if which == "local":
         server = str(daemon.do("models.use_local")["server"])
-        if as_json:
-            print_json({"server": server})
-        else:
-            print_out(f"{status_mark('good')} {strip_control(server)} answers from now on.")
+        printer.sentence({"server": server}, f"{server} answers from now on.")
         return
     try:
         chosen = daemon.do("models.set", model=which)
@@ -83,24 +82,18 @@ def use(which: str, twin: str, as_json: bool) -> None:
         if problem.code != "unknown_model" or not listed:
             raise
         raise no_such_model(which, listed) from problem
-    if as_json:
-        print_json({"model": chosen["model"]})
-    else:
-        print_out(f"{status_mark('good')} {strip_control(str(chosen['model']))} answers from now on.")
+    printer.sentence({"model": chosen["model"]}, f"{chosen['model']} answers from now on.")
 
 
-def _use_for_twin(daemon: ControlClient, twin: str, model: str, as_json: bool) -> None:
+def _use_for_twin(daemon: ControlClient, twin: str, model: str, printer: Printer) -> None:
     if model == "local":
         raise UsageProblemError(
             "A server is chosen for everybody; a twin has a model of it.", do="rappd models list"
         )
     chosen = daemon.do("models.for_twin", twin=in_path(twin), model=model)
-    if as_json:
-        print_json({"twin": chosen["name"], "key": chosen["key"], "model": chosen["model"]})
-        return
-    name, model = strip_control(chosen["name"]), strip_control(chosen["model"])
-    told = f"{name} answers with {model} from now on." if model else f"{name} answers with the usual model."
-    print_out(f"{status_mark('good')} {told}")
+    body = {"twin": chosen["name"], "key": chosen["key"], "model": chosen["model"]}
+    used = f"{chosen['model']} from now on" if chosen["model"] else "the usual model"
+    printer.sentence(body, f"{chosen['name']} answers with {used}.")
 
 
 def _limits(limits: Sequence[dict[str, str]]) -> str:
@@ -109,7 +102,3 @@ def _limits(limits: Sequence[dict[str, str]]) -> str:
 
 models.add_command(connect)
 models.add_command(download)
-
-
-def _local(status: dict[str, Any]) -> dict[str, Any]:
-    return {"local": status.get("local_models") or {}}

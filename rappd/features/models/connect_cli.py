@@ -9,17 +9,8 @@ import click
 
 from agents.providers.model_names import nearest
 from agents.providers.urls import has_login
-from rappd.cli.console import (
-    command,
-    dim,
-    interactive,
-    print_err,
-    print_json,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-)
+from rappd.cli.console import command, dim, print_err, print_out, print_status, status_mark, strip_control
+from rappd.cli.printer import JSON, Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, RappdError, RefusedError, UsageProblemError
@@ -46,8 +37,8 @@ class ModelServerError(RappdError):
 @click.option("--url", default="", help="Address of the server, such as https://api.openai.com/v1.")
 @click.option("--model", default="", help="Model to use; without it, the first that the server lists.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input: a line.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def connect(url: str, model: str, key_stdin: bool, as_json: bool) -> None:
+@JSON
+def connect(url: str, model: str, key_stdin: bool, printer: Printer) -> None:
     """Connect a model server: address, key and model are asked for, tried, then saved.
 
     For a server that speaks the way of OpenAI, here or elsewhere. Azure and GitHub Copilot are set up in the page, under
@@ -58,7 +49,7 @@ def connect(url: str, model: str, key_stdin: bool, as_json: bool) -> None:
             "The address holds a name or a password, and addresses are shown.",
             do="write it without them; a key is asked for, or comes with --key-stdin",
         )
-    asks = interactive() and not as_json and not key_stdin
+    asks = printer.asks and not key_stdin
     if not url and not asks:
         raise UsageProblemError("--url is missing, and there is no terminal to ask on.", do=_OPTIONS_DO)
     key = _key_from_stdin() if key_stdin else ""
@@ -70,11 +61,9 @@ def connect(url: str, model: str, key_stdin: bool, as_json: bool) -> None:
     body = {"kind": "server", "url": connecting.url, "key": connecting.key, "model": connecting.model}
     daemon.do("models.use", **{name: text for name, text in body.items() if text or name != "key"})
     server = {"server": found["server"], "url": connecting.url, "model": connecting.model}
-    if as_json:
-        print_json({**server, "models": found["models"], "seconds": found["seconds"]})
-        return
-    print_out(
-        f"{status_mark('good')} {strip_control(connecting.model)} of {strip_control(found['server'])} answers from now on."
+    printer.sentence(
+        {**server, "models": found["models"], "seconds": found["seconds"]},
+        f"{connecting.model} of {found['server']} answers from now on.",
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from envelopes.errors import ReportableError
-from rappd.cli.console import print_err, print_json, print_out, status_mark, strip_control, utf8
+from rappd.cli.console import print_err, strip_control, utf8
+from rappd.cli.printer import Printer, json_option
 from rappd.cli.progress import Progress, progress
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
@@ -25,8 +26,8 @@ _SPEED_AFTER = 3.0
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object when it has arrived.")
-def download(name: str, as_json: bool) -> None:
+@json_option("One JSON object when it has arrived.")
+def download(name: str, printer: Printer) -> None:
     """Let Ollama download a model, such as llama3.2.
 
     It comes from where your Ollama gets its models. Ctrl-C stops it; what has arrived is kept for the next time.
@@ -40,11 +41,8 @@ def download(name: str, as_json: bool) -> None:
             daemon.do("models.cancel_download", model=name)
         print_err("Stopped. What has arrived is kept for the next time.")
         raise
-    if as_json:
-        print_json({"model": arrived["model"]})
-        return
-    model = strip_control(str(arrived["model"]))
-    print_out(f"{status_mark('good')} {model} is here. Use it: rappd models use {model}")
+    model = arrived["model"]
+    printer.sentence({"model": model}, f"{model} is here. Use it: rappd models use {model}")
 
 
 def _followed(daemon: ControlClient, name: str, line: Progress) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, print_json, print_out, strip_control
+from rappd.cli.console import arrow, print_out, strip_control
 from rappd.cli.formatting import ago, count
+from rappd.cli.printer import JSON, Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _DIGITS = 8
 
 
@@ -25,13 +26,14 @@ def notices() -> None:
 
 
 @notices.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """List what waits for you, the latest first."""
     found = ControlClient(Home.here()).do("notices.list")
-    if as_json:
-        print_json(found)
-        return
+    printer.result(found, _show)
+
+
+def _show(found: dict[str, Any]) -> None:
     if not found["notices"]:
         print_out("Nothing waits for you.")
     for one in found["notices"]:
@@ -43,14 +45,11 @@ def list_(as_json: bool) -> None:
 @notices.command()
 @click.argument("key", required=False, default="")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@_JSON
-def dismiss(key: str, everything: bool, as_json: bool) -> None:
+@JSON
+def dismiss(key: str, everything: bool, printer: Printer) -> None:
     """Remove the notice KEY, or its first characters, from the list."""
     if bool(key) == everything:
         raise click.UsageError("Give a KEY of rappd notices list, or --all.")
     body = {"all": True} if everything else {"key": key}
     found = ControlClient(Home.here()).do("notices.dismiss", **body)
-    if as_json:
-        print_json(found)
-    else:
-        print_out(f"{count(int(found['dismissed']), 'notice')} dismissed.")
+    printer.result(found, print_out, f"{count(int(found['dismissed']), 'notice')} dismissed.")

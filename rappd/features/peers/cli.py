@@ -7,19 +7,10 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    arrow,
-    command,
-    interactive,
-    print_err,
-    print_json,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-)
+from rappd.cli.console import arrow, command, print_err, print_out, print_status, status_mark, strip_control
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -28,7 +19,6 @@ from rappd.features.peers.legacy_cli import hello, legacy
 from rappd.features.peers.pairing import pair
 from rappd.features.peers.text import called, may_here, show_peer, show_peers
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PEER = click.argument("peer", shell_complete=peer_names)
 
 _WHOSE = {"mine": ["*"], "friend": ["EGG"]}
@@ -43,47 +33,41 @@ def peers() -> None:
 
 
 @peers.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """Paired machines, found ones, and who asks to be paired."""
     found = HomeClient(Home.here(), reads=True).do("peers.list")
-    if as_json:
-        print_json(found)
-    else:
-        show_peers(found)
+    printer.result(found, show_peers)
 
 
 @peers.command()
 @_PEER
-@_JSON
-def show(peer: str, as_json: bool) -> None:
+@JSON
+def show(peer: str, printer: Printer) -> None:
     """One peer: how it is, what it may do here, what may be used of it."""
     found = HomeClient(Home.here(), reads=True).do("peers.show", peer=peer)
-    if as_json:
-        print_json(found)
-    else:
-        show_peer(found["peer"])
+    printer.result(found, show_peer, found["peer"])
 
 
 @peers.command()
 @_PEER
 @click.argument("new_name", metavar="NEW")
-@_JSON
-def rename(peer: str, new_name: str, as_json: bool) -> None:
+@JSON
+def rename(peer: str, new_name: str, printer: Printer) -> None:
     """Call a peer something else here; who it is stays."""
     found = ControlClient(Home.here()).do("peers.rename", peer=peer, name=new_name)
-    _done(found, f"It is {found['peer']['name']} here now.", as_json)
+    _done(found, f"It is {found['peer']['name']} here now.", printer)
 
 
 @peers.command()
 @_PEER
 @click.argument("text", nargs=-1)
-@_JSON
-def note(peer: str, text: tuple[str, ...], as_json: bool) -> None:
+@JSON
+def note(peer: str, text: tuple[str, ...], printer: Printer) -> None:
     """Keep a line of TEXT about a peer; without TEXT, forget it. Nobody is told."""
     found = ControlClient(Home.here()).do("peers.note", peer=peer, text=" ".join(text))
     done = f"Kept about {found['peer']['name']}: {found['peer']['note']}" if text else "The note is gone."
-    _done(found, done, as_json)
+    _done(found, done, printer)
 
 
 @peers.command()
@@ -91,8 +75,8 @@ def note(peer: str, text: tuple[str, ...], as_json: bool) -> None:
 @click.argument("given", nargs=-1, metavar="[CAPABILITY]... | mine | friend")
 @click.option("--add", "how", flag_value="add", help="Share these, too.")
 @click.option("--remove", "how", flag_value="remove", help="Share these no longer.")
-@_JSON
-def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) -> None:
+@JSON
+def scopes(peer: str, given: tuple[str, ...], how: str | None, printer: Printer) -> None:
     """Show or change what a peer may do here.
 
     A change counts from its next request on.
@@ -122,10 +106,10 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
                 do=f"`rappd peers scopes {peer}` shows what it has.",
             )
         found = daemon.do("peers.scopes", peer=peer, scopes=list(dict.fromkeys(wanted)))
-    row = found["peer"]
-    if as_json:
-        print_json({"peer": row})
-        return
+    printer.result({"peer": found["peer"]}, _show_scopes, found["peer"], given, how)
+
+
+def _show_scopes(row: dict[str, Any], given: tuple[str, ...], how: str | None) -> None:
     done = f"{status_mark('good')} " if given else ""
     print_out(f"{done}{row['name']} may {may_here(row)}.")
     for one in row["scopes"]:
@@ -141,60 +125,53 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, as_json: bool) ->
 @peers.command()
 @_PEER
 @click.argument("state", type=click.Choice(["on", "off"]))
-@_JSON
-def offer(peer: str, state: str, as_json: bool) -> None:
+@JSON
+def offer(peer: str, state: str, printer: Printer) -> None:
     """Let the brainstem here use a peer's agents as its own, or not."""
     found = ControlClient(Home.here()).do("peers.offer", peer=peer, on=state == "on")
     name = found["peer"]["name"]
     what = f"The brainstem here {'may use' if state == 'on' else 'uses none of'} {name}'s agents."
-    _done(found, what, as_json)
+    _done(found, what, printer)
 
 
 @peers.command()
 @_PEER
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_JSON
-def revoke(peer: str, yes: bool, as_json: bool) -> int:
+@JSON
+def revoke(peer: str, yes: bool, printer: Printer) -> int:
     """End the trust in a peer, at once."""
     daemon = ControlClient(Home.here())
     row = daemon.do("peers.show", peer=peer)["peer"]
     name = row["name"]
     if not yes:
-        if as_json or not interactive():
-            raise ConfirmationNeededError(
-                f"The trust in {name} would end; nothing was done.", do="Add --yes."
-            )
         waits = " What waits for it is never delivered." if row.get("waiting") else ""
-        if not click.confirm(f"End the trust in {name} ({row['short']})?{waits}", default=False, err=True):
+        question = f"End the trust in {name} ({row['short']})?{waits}"
+        if not printer.confirm(question, f"The trust in {name} would end; nothing was done."):
             print_err("Nothing was done.")
             return ConfirmationNeededError.exit_code
     found = daemon.do("peers.revoke", peer=row["fingerprint"])  # the very one that was shown
-    if as_json:
-        print_json(found)
-    else:
-        print_out(
-            f"{status_mark('good')} {name} is not trusted any more. To be forgotten there, too, revoke this one there."
-        )
+    printer.sentence(
+        found, f"{name} is not trusted any more. To be forgotten there, too, revoke this one there."
+    )
     return 0
 
 
 @peers.command()
 @click.argument("address")
-@_JSON
-def add(address: str, as_json: bool) -> None:
+@JSON
+def add(address: str, printer: Printer) -> None:
     """Write down where a machine is: HOST or HOST:PORT. It is not trusted by that."""
     if "://" not in address:
         from neighborhoods.discovery.addresses import split
 
         split(address)
     daemon = ControlClient(Home.here())
-    with progress() as line:
-        line(f"Looking for a machine at {address}…")
+    with progress(f"Looking for a machine at {address}…"):
         found = daemon.do("peers.add", address=address)
-    if as_json:
-        print_json(found)
-        return
-    added = found["added"]
+    printer.result(found, _show_added, found["added"])
+
+
+def _show_added(added: dict[str, Any]) -> None:
     if added["legacy"]:
         print_status(
             "good", f"{added['address']} is written down. It speaks plain http: others can read what is said."
@@ -219,21 +196,15 @@ def add(address: str, as_json: bool) -> None:
 
 @peers.command()
 @click.argument("address")
-@_JSON
-def forget(address: str, as_json: bool) -> None:
+@JSON
+def forget(address: str, printer: Printer) -> None:
     """Take a written-down address out again. Trust stays as it is."""
     found = ControlClient(Home.here()).do("peers.forget", address=address)
-    if as_json:
-        print_json(found)
-    else:
-        print_out(f"{status_mark('good')} {strip_control(address)} is not written down any more.")
+    printer.sentence(found, f"{strip_control(address)} is not written down any more.")
 
 
-def _done(found: dict[str, Any], what: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"peer": found["peer"]})
-    else:
-        print_out(f"{status_mark('good')} {strip_control(what)}")
+def _done(found: dict[str, Any], what: str, printer: Printer) -> None:
+    printer.sentence({"peer": found["peer"]}, what)
 
 
 for _each in (pair, legacy, hello):

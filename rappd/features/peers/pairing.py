@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import arrow, command, interactive, print_json, print_out, strip_control
+from rappd.cli.console import arrow, command, interactive, print_out, strip_control
+from rappd.cli.printer import Printer, json_option
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import AmbiguousError, NotFoundError, RefusedError, UsageProblemError
@@ -35,8 +36,8 @@ Row = dict[str, Any]
     help="The code it shows; without CODE, shows one here.",
 )  # fmt: skip
 @click.option("--yes", is_flag=True, hidden=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each change.")
-def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, as_json: bool) -> None:
+@json_option("One JSON object a line, for each change.")
+def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, printer: Printer) -> None:
     """Agree to trust another machine, by four words.
 
     The same is typed on both machines. Both show four words; the same words mean nobody is in between.
@@ -62,35 +63,36 @@ def pair(name: str, whose: str | None, fingerprint: str, code: str, yes: bool, a
                 f"A code names no machine; leave {strip_control(name)} out.",
                 do=f"rappd peers pair --code, and there: rappd peers pair {_own(listed)} --code CODE",
             )
-        _show_code(daemon, listed, whose, as_json)
+        _show_code(daemon, listed, whose, printer)
         return
     wanted = name or _only_one(listed)
-    if not whose and interactive() and not as_json and not by_hand:
+    if not whose and printer.asks and not by_hand:
         whose = typed_at_once(whose_question(strip_control(wanted)))
     if fingerprint:
-        _pin(daemon, listed, wanted, fingerprint, whose, as_json)
+        _pin(daemon, listed, wanted, fingerprint, whose, printer)
         return
     body = {"peer": wanted, "whose": whose or "", **({"code": code} if code else {})}
-    talk = PairingDialog(daemon, _own(listed), as_json=as_json)
+    talk = PairingDialog(daemon, _own(listed), printer)
     talk.follow(lambda: daemon.do("pairings.begin", **body)["pairing"], whose)
 
 
-def _show_code(daemon: ControlClient, listed: Row, whose: str | None, as_json: bool) -> None:
+def _show_code(daemon: ControlClient, listed: Row, whose: str | None, printer: Printer) -> None:
     whose = whose or typed_at_once(whose_question("the machine that will type the code"))
-    talk = PairingDialog(daemon, _own(listed), as_json=as_json)
+    talk = PairingDialog(daemon, _own(listed), printer)
     talk.follow(lambda: daemon.do("pairings.begin", offer_code=True, whose=whose)["pairing"], whose)
 
 
 def _pin(
-    daemon: ControlClient, listed: Row, wanted: str, fingerprint: str, whose: str | None, as_json: bool
+    daemon: ControlClient, listed: Row, wanted: str, fingerprint: str, whose: str | None, printer: Printer
 ) -> None:
     """Trusts at once, on this side; the other side does the same by itself."""
     body = {"peer": wanted, "fingerprint": fingerprint, "whose": whose or ""}
     row = daemon.do("pairings.begin", **body)["pairing"]
-    if as_json:
-        print_json({"pairing": row})
-        return
-    show_ended(row, row["peer"], whose or "friend")
+    printer.result({"pairing": row}, _show_pinned, row, whose or "friend", listed)
+
+
+def _show_pinned(row: Row, whose: str, listed: Row) -> None:
+    show_ended(row, row["peer"], whose)
     there = f"rappd peers pair {_own(listed)} --fingerprint {listed['self']['fingerprint']}"
     print_out(f"  {arrow()} there: {command(there)}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
@@ -15,6 +14,7 @@ import click
 
 from envelopes.errors import ReportableError
 from rappd.cli.console import command, interactive, plain, print_err, print_out, status_mark, strip_control
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.features.peers.text import called
@@ -54,10 +54,10 @@ class _PromptInterruptedError(Exception):
 class PairingDialog:
     """One pairing from its beginning to its end; Ctrl-C stops it in the daemon, too."""
 
-    def __init__(self, daemon: ControlClient, own: str, *, as_json: bool) -> None:
+    def __init__(self, daemon: ControlClient, own: str, printer: Printer) -> None:
         self._daemon = daemon
         self._own = own
-        self._as_json = as_json
+        self._printer = printer
         self._told = ""
         self._words: list[str] = []
         self._attempt = ""
@@ -66,18 +66,16 @@ class PairingDialog:
     def follow(self, begin: Callable[[], Row], whose: str | None) -> None:
         """Until it is paired. Raises ``NotPairedError``."""
         try:
-            with progress() as line:
-                line("Looking for it…")
+            with progress("Looking for it…"):
                 row = self._look(begin())
-            self._introduce(row)
+            self._printer.note(self._introduce, row)
             row = self._to_the_end(row, whose)
         except (KeyboardInterrupt, click.Abort):
             self._stop()
             raise
         if row["state"] != "paired":
             raise PairingFailedError(row)
-        if not self._as_json:
-            show_ended(row, *self._peer_here(row))
+        self._printer.note(lambda: show_ended(row, *self._peer_here(row)))
 
     def _to_the_end(self, row: Row, whose: str | None) -> Row:
         while row["state"] in _LIVE:
@@ -91,7 +89,7 @@ class PairingDialog:
         return row
 
     def _introduce(self, row: Row) -> None:
-        if self._as_json or row["state"] not in _LIVE:
+        if row["state"] not in _LIVE:
             return
         who = strip_control(row["peer"])
         if row.get("code") and row["role"] == "answers":
@@ -108,10 +106,8 @@ class PairingDialog:
 
     def _confirmed(self, row: Row, whose: str | None) -> Row:
         """The owner's word on the words."""
-        if not self._as_json and row["words"] != self._words:
-            print_err()
-            print_err(f"  {'  '.join(row['words'])}")
-            print_err()
+        if row["words"] != self._words:
+            self._printer.note(print_err, f"\n  {'  '.join(row['words'])}\n")
         self._words = row["words"]
         who = strip_control(row["peer"])
         same = self._asked(
@@ -145,9 +141,8 @@ class PairingDialog:
     def _look(self, row: Row) -> Row:
         """Takes notice of a row; as JSON each state is told once."""
         self._attempt = row["attempt"] or self._attempt
-        if self._as_json and row["state"] != self._told:
-            click.echo(json.dumps({"pairing": row}))
-            sys.stdout.flush()
+        if row["state"] != self._told:
+            self._printer.event({"pairing": row})
         self._told = row["state"]
         return row
 
@@ -180,10 +175,12 @@ class PairingDialog:
             return
         with suppress(ReportableError):  # it may be over
             row = self._daemon.do("pairings.stop", attempt=self._attempt)["pairing"]
-            if not self._as_json:
-                paired = row["state"] == "paired"
-                print_err()
-                print_err("It is paired already." if paired else f"{self._stopped}; nothing was paired.")
+            ended = (
+                "It is paired already."
+                if row["state"] == "paired"
+                else f"{self._stopped}; nothing was paired."
+            )
+            self._printer.note(print_err, f"\n{ended}")
 
 
 def show_ended(row: Row, name: str, whose: str) -> None:

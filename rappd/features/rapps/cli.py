@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, print_json, print_out, status_mark
+from rappd.cli.console import arrow, command, print_out, status_mark
 from rappd.cli.formatting import sentence
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
 @click.group(cls=SuggestingGroup)
@@ -23,54 +22,54 @@ def rapps() -> None:
 
 
 @rapps.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """Those that are shipped and those that are installed."""
     found = ControlClient(Home.here()).do("rapps.list")["rapps"]
-    if as_json:
-        print_json({"rapps": found})
-        return
-    rows = [
-        [rapp["id"], sentence(rapp["description"]), rapp["ui"] if rapp["installed"] else ""] for rapp in found
-    ]
-    pages = any(row[2] for row in rows)
-    table(
-        ["RAPP", "WHAT IT DOES", *(["PAGE"] if pages else [])],
-        [row if pages else row[:2] for row in rows],
+    printer.result({"rapps": found}, _show, found)
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    pages = any(rapp["installed"] and rapp["ui"] for rapp in found)
+    Table(
+        ("RAPP", "id"),
+        ("WHAT IT DOES", lambda rapp: sentence(rapp["description"])),
+        *([("PAGE", lambda rapp: rapp["ui"] if rapp["installed"] else "")] if pages else []),
+        mark=lambda rapp: "good" if rapp["installed"] else None,
         shrink=1,
         prose=True,
         whole=(2,),
-        marks=["good" if rapp["installed"] else None for rapp in found],
-    )
+    )(found)
     if not any(rapp["installed"] for rapp in found):
         print_out(f"None is installed: {command('rappd rapps install RAPP')}")
 
 
 @rapps.command()
 @click.argument("rapp")
-@_JSON
-def install(rapp: str, as_json: bool) -> None:
+@JSON
+def install(rapp: str, printer: Printer) -> None:
     """Install RAPP: one of the list, or a folder or zip."""
     name = str(Path(rapp).absolute()) if "/" in rapp or rapp.endswith(".zip") else rapp
     daemon = ControlClient(Home.here())
     found = daemon.do("rapps.install", id=name)
     rows = daemon.do("rapps.list")["rapps"]
     page = next((row["ui"] for row in rows if row["id"] == found["id"]), "") if found.get("ui") else ""
-    _report({**found, "ui": page}, as_json)
+    _report({**found, "ui": page}, printer)
 
 
 @rapps.command()
 @click.argument("rapp")
-@_JSON
-def uninstall(rapp: str, as_json: bool) -> None:
+@JSON
+def uninstall(rapp: str, printer: Printer) -> None:
     """Delete its files; what it remembered stays."""
-    _report(ControlClient(Home.here()).do("rapps.uninstall", id=rapp), as_json)
+    _report(ControlClient(Home.here()).do("rapps.uninstall", id=rapp), printer)
 
 
-def _report(found: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json({"rapp": found})
-        return
+def _report(found: dict[str, Any], printer: Printer) -> None:
+    printer.result({"rapp": found}, _show_done, found)
+
+
+def _show_done(found: dict[str, Any]) -> None:
     print_out(f"{status_mark('good')} {found['message']}")
     if found.get("ui"):
         print_out(f"  {arrow()} {found['ui']}")

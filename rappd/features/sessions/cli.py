@@ -9,26 +9,16 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    arrow,
-    command,
-    dim,
-    print_json,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-    wrapped,
-)
+from rappd.cli.console import dim, print_out, print_status, status_mark, strip_control, wrapped
 from rappd.cli.formatting import ago
 from rappd.cli.names import session_names
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.sessions.guests_cli import backend, invite, uninvite
 from rappd.features.threads.cli import write_export
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.argument("session", default="current", shell_complete=session_names)
 _FORMAT = click.option(
     "--format",
@@ -53,51 +43,34 @@ def sessions() -> None:
 
 
 @sessions.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """List sessions, the one opened last first."""
     found = ControlClient(Home.here()).do("sessions.list")
-    if as_json:
-        print_json(found)
-        return
-    if not found["sessions"]:
-        print_out(f"No phone has talked yet. {arrow()} {command('rappd pair')}")
-        return
-    now = time.time()
-    rows = [
-        [
-            row["id"][:8],
-            _state(row),
-            _here(row) or "nobody",
-            str(row["count"]),
-            ago(now - row["updated"] / 1e6),
-        ]
-        for row in found["sessions"]
-    ]
-    table(["SESSION", "STATE", "HERE", "EVENTS", "LAST"], rows, shrink=2, whole=(0,))
+    printer.result(found, _SESSIONS, found["sessions"])
 
 
 @sessions.command()
 @_SESSION
-@_JSON
-def show(session: str, as_json: bool) -> None:
+@JSON
+def show(session: str, printer: Printer) -> None:
     """Show what was said."""
     found = _whole(ControlClient(Home.here()), session)
-    if as_json:
-        print_json(found)
-        return
+    printer.result(found, _show)
+
+
+def _show(found: Row) -> None:
     row = found["session"]
     here = _here(row)
     print_out(f"{row['id']}  {dim(', '.join(filter(None, (_state(row), here and f'here: {here}'))))}")
-    for event in found["events"]:
-        _print_event(event)
+    _print_events(found["events"])
 
 
 @sessions.command("open")
 @click.argument("what", default="", metavar="[SESSION|FILE]", shell_complete=session_names)
 @click.option("--browser", is_flag=True, help="Show FILE in the browser.")
-@_JSON
-def open_(what: str, browser: bool, as_json: bool) -> None:
+@JSON
+def open_(what: str, browser: bool, printer: Printer) -> None:
     """Start a new session, or go back to an older one; phones move there.
 
     With the FILE of a session egg, open it to replay it.
@@ -105,22 +78,19 @@ def open_(what: str, browser: bool, as_json: bool) -> None:
     if _names_file(what):
         from rappd.features.sessions.eggs_cli import open_egg
 
-        open_egg(Path(what), browser=browser, as_json=as_json)
+        open_egg(Path(what), printer, browser=browser)
         return
     daemon = ControlClient(Home.here())
     row = daemon.do("sessions.reopen", id=what) if what else daemon.do("sessions.open")
-    if as_json:
-        print_json(row)
-        return
-    _print_opened(row)
+    printer.result(row, _print_opened)
 
 
 @sessions.command()
 @click.argument("text")
 @click.option("--session", default="current", shell_complete=session_names, help="In this session.")
 @click.option("--to", default="", metavar="NAME", help="Ask this twin; else the brainstem.")
-@_JSON
-def say(text: str, session: str, to: str, as_json: bool) -> None:
+@JSON
+def say(text: str, session: str, to: str, printer: Printer) -> None:
     """Ask in a session; everybody in it sees question and answer."""
     daemon = ControlClient(Home.here(), timeout=_ANSWER_SECONDS)
     before = daemon.do("sessions.show", id=session)["session"]
@@ -129,10 +99,8 @@ def say(text: str, session: str, to: str, as_json: bool) -> None:
     answers = [
         one for one in events if one["kind"] == "twin_response" and one["event_id"] == said["event_id"]
     ]
-    if as_json:
-        print_json({**said, "answer": answers[-1] if answers else None})
-    elif answers:
-        _print_event(answers[-1])
+    answer = answers[-1] if answers else None
+    printer.result({**said, "answer": answer}, _print_events, answers[-1:])
     if not answers or answers[-1].get("error"):
         raise click.exceptions.Exit(1)
 
@@ -143,9 +111,9 @@ def say(text: str, session: str, to: str, as_json: bool) -> None:
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
 @click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel in the egg.")
 @click.option("--force", is_flag=True, help="Replace the egg's file.")
-@_JSON
+@JSON
 def export(
-    session: str, form: str, output: Path | None, allow: tuple[str, ...], force: bool, as_json: bool
+    session: str, form: str, output: Path | None, allow: tuple[str, ...], force: bool, printer: Printer
 ) -> None:
     """Write a session as JSONL, Markdown, or an egg that replays it. Works with the daemon down.
 
@@ -154,7 +122,7 @@ def export(
     if form == "egg":
         from rappd.features.sessions.eggs_cli import pack_session
 
-        pack_session(session, output, allow=frozenset(allow), overwrite=force, as_json=as_json)
+        pack_session(session, output, printer, allow=frozenset(allow), overwrite=force)
         return
     from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows
     from rappd.store.reader import Reader
@@ -163,14 +131,14 @@ def export(
         rows = session_rows(reader.threads_by(SESSION_CALLER), reader.last_notes(SESSION_CALLER, OPENED))
         row = find_session(rows, "" if session == "current" else session)
         thread, events = reader.find_thread(row.thread), reader.thread_events(row.thread)
-    write_export(thread, events, form, output, as_json=as_json, session=row.id)
+    write_export(thread, events, form, output, printer, session=row.id)
 
 
 @sessions.command()
 @_SESSION
 @click.option("--at", "at_seq", type=click.IntRange(min=0), help="After this event (show numbers them).")
-@_JSON
-def branch(session: str, at_seq: int | None, as_json: bool) -> None:
+@JSON
+def branch(session: str, at_seq: int | None, printer: Printer) -> None:
     """Start a session with what was said so far; connected phones move there.
 
     SESSION may be the file of a session egg.
@@ -183,24 +151,16 @@ def branch(session: str, at_seq: int | None, as_json: bool) -> None:
         row = daemon.do("replays.branch", id=egg["id"], at_event=at_seq)
     else:
         row = daemon.do("sessions.branch", id=session, at_seq=at_seq or 0)
-    if as_json:
-        print_json(row)
-        return
-    _print_opened(row)
+    printer.result(row, _print_opened)
 
 
 @sessions.command()
 @_SESSION
-@_JSON
-def close(session: str, as_json: bool) -> None:
+@JSON
+def close(session: str, printer: Printer) -> None:
     """Take no further sentences in a session."""
     row = ControlClient(Home.here()).do("sessions.close", id=session)
-    if as_json:
-        print_json(row)
-        return
-    print_status(
-        "good", f"Session {row['id'][:8]} is closed.", "To go on in a new one: `rappd sessions open`"
-    )
+    printer.done(row, f"Session {row['id'][:8]} is closed.", "To go on in a new one: `rappd sessions open`")
 
 
 for _each in (invite, uninvite, backend):
@@ -226,6 +186,11 @@ def _print_opened(row: Row) -> None:
         )  # fmt: skip
         return
     print_status("good", f"Session {row['id'][:8]} is open{where}")
+
+
+def _print_events(events: list[Row]) -> None:
+    for event in events:
+        _print_event(event)
 
 
 def _print_event(event: Row) -> None:
@@ -255,3 +220,15 @@ def _state(row: Row) -> str:
     if row["closed"]:
         return "closed"
     return "open, phones join" if row["current"] else "open"
+
+
+_SESSIONS = Table(
+    ("SESSION", lambda row: row["id"][:8]),
+    ("STATE", _state),
+    ("HERE", lambda row: _here(row) or "nobody"),
+    ("EVENTS", "count"),
+    ("LAST", lambda row: ago(time.time() - row["updated"] / 1e6)),
+    none=("No phone has talked yet. ", "rappd pair"),
+    shrink=2,
+    whole=(0,),
+)

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rappd.cli.console import command, dim, print_json, print_out, print_status, status_mark, strip_control
+from rappd.cli.console import command, dim, print_out, print_status, status_mark, strip_control
 from rappd.cli.formatting import count, tilde
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
@@ -19,7 +20,7 @@ _SHOWN = 8
 
 
 def pack_session(
-    session: str, output: Path | None, *, allow: frozenset[str], overwrite: bool, as_json: bool
+    session: str, output: Path | None, printer: Printer, *, allow: frozenset[str], overwrite: bool
 ) -> None:
     """Packs a session, "" or ``current`` for the newest, and says where it lies."""
     from rappd.features.eggs.packing import PackRequest
@@ -31,12 +32,12 @@ def pack_session(
         allow=allow,
         overwrite=overwrite,
     )
-    with secrets_listed(unless=as_json):
+    with secrets_listed(unless=printer.for_scripts):
         found = verbs_here().pack(order)
-    if as_json:
-        print_json(found)
-        return
-    done = found["packed"]
+    printer.result(found, _show_packed, found["packed"])
+
+
+def _show_packed(done: dict[str, Any]) -> None:
     events = count(done["events"], "event")
     print_out(
         f"{status_mark('good')} {strip_control(done['name'])}: {events}, {format_bytes(done['size'])}, signed"
@@ -53,7 +54,7 @@ def taken_in(daemon: ControlClient, file: Path) -> dict[str, Any]:
     return found
 
 
-def open_egg(file: Path, *, browser: bool, as_json: bool) -> None:
+def open_egg(file: Path, printer: Printer, *, browser: bool) -> None:
     """Checks a session egg and says what is in it, and where it can be replayed."""
     daemon = ControlClient(Home.here())
     try:
@@ -64,9 +65,10 @@ def open_egg(file: Path, *, browser: bool, as_json: bool) -> None:
         from twins.eggs.readers.sessions import read_session
 
         egg = described(read_session(egg_at(file)))
-    if as_json:
-        print_json({"egg": egg})
-        return
+    printer.result({"egg": egg}, _show_opened, file, egg, browser)
+
+
+def _show_opened(file: Path, egg: dict[str, Any], browser: bool) -> None:
     print_out(f"{strip_control(egg['title'])}, {count(egg['events'], 'event')}")
     people = [f"{strip_control(one['name'])} ({one['role']})" for one in egg["participants"][:_SHOWN]]
     if people:

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import interactive, print_json, print_out, print_status, strip_control
+from rappd.cli.console import print_out, strip_control
 from rappd.cli.names import session_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.option(
     "--session", default="current", metavar="ID", shell_complete=session_names, help="In this session."
 )
@@ -26,45 +26,39 @@ Row = dict[str, Any]
 @click.argument("name", required=False)
 @_SESSION
 @_YES
-@_JSON
-def invite(name: str | None, session: str, yes: bool, as_json: bool) -> None:
+@JSON
+def invite(name: str | None, session: str, yes: bool, printer: Printer) -> None:
     """Let another machine answer in a session: AGENT@PEER, PEER, or a published brainstem. Without NAME: list them.
 
     Only what is paired or written down; never an address.
     """
     daemon = ControlClient(Home.here())
     if name is None:
-        _show(daemon.do("sessions.participants", id=session), as_json)
+        printer.result(daemon.do("sessions.participants", id=session), _show)
         return
-    _check_protected(daemon, session, name, yes=yes, as_json=as_json)
+    _check_protected(daemon, session, name, printer, yes=yes)
     found = daemon.do("sessions.invite", id=session, name=name)
-    if as_json:
-        print_json(found)
-        return
-    print_status(
-        "good", f"{strip_control(name)} answers in session {found['session'][:8]} when it is addressed."
+    printer.done(
+        found, f"{strip_control(name)} answers in session {found['session'][:8]} when it is addressed."
     )
 
 
 @click.command()
 @click.argument("name")
 @_SESSION
-@_JSON
-def uninvite(name: str, session: str, as_json: bool) -> None:
+@JSON
+def uninvite(name: str, session: str, printer: Printer) -> None:
     """End an invitation."""
     found = ControlClient(Home.here()).do("sessions.uninvite", id=session, name=name)
-    if as_json:
-        print_json(found)
-        return
-    print_status("good", f"{strip_control(name)} answers no more in session {found['session'][:8]}.")
+    printer.done(found, f"{strip_control(name)} answers no more in session {found['session'][:8]}.")
 
 
 @click.command()
 @click.argument("name", required=False)
 @_SESSION
 @_YES
-@_JSON
-def backend(name: str | None, session: str, yes: bool, as_json: bool) -> None:
+@JSON
+def backend(name: str | None, session: str, yes: bool, printer: Printer) -> None:
     """Choose who answers what is addressed to nobody: a twin, PEER, AGENT@PEER; `brainstem` for your own.
 
     Without NAME: show it.
@@ -73,19 +67,13 @@ def backend(name: str | None, session: str, yes: bool, as_json: bool) -> None:
     if name is None:
         found = daemon.do("sessions.participants", id=session)
     else:
-        _check_protected(daemon, session, name, yes=yes, as_json=as_json)
+        _check_protected(daemon, session, name, printer, yes=yes)
         own = "" if name.casefold() == "brainstem" else name
         found = daemon.do("sessions.backend", id=session, name=own)
-    if as_json:
-        print_json(found)
-        return
-    print_status("good", f"{strip_control(found['backend'])} answers in session {found['session'][:8]}.")
+    printer.done(found, f"{strip_control(found['backend'])} answers in session {found['session'][:8]}.")
 
 
-def _show(found: Row, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
+def _show(found: Row) -> None:
     rows = [
         (strip_control(one["name"]), one["role"], one.get("presence", "here"))
         for one in found["participants"]
@@ -100,12 +88,13 @@ def _show(found: Row, as_json: bool) -> None:
     print_out(f"{strip_control(found['backend'])} answers what is addressed to nobody.")
 
 
-def _check_protected(daemon: ControlClient, session: str, name: str, *, yes: bool, as_json: bool) -> None:
+def _check_protected(daemon: ControlClient, session: str, name: str, printer: Printer, *, yes: bool) -> None:
     """Asks before what is said goes over plain http. Raises ``ConfirmationNeededError``."""
     possible = daemon.do("sessions.participants", id=session)["possible"]
     plain = any(one["plain"] and one["name"] == name.casefold() for one in possible)
     if not plain or yes:
         return
     question = f"{strip_control(name)} speaks plain http: others on the way can read what is said."
-    if as_json or not interactive() or not click.confirm(f"{question} Invite?", default=False, err=True):
-        raise ConfirmationNeededError(f"{question} Nothing was changed.", do="Add --yes.")
+    undone = f"{question} Nothing was changed."
+    if not printer.confirm(f"{question} Invite?", undone):
+        raise ConfirmationNeededError(undone, do="Add --yes.")

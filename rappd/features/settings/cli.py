@@ -12,7 +12,6 @@ from rappd.cli.console import (
     dim,
     interactive,
     print_err,
-    print_json,
     print_out,
     print_status,
     status_mark,
@@ -22,6 +21,7 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import tilde
 from rappd.cli.names import setting_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -32,8 +32,6 @@ from rappd.settings.validation import doubts
 from rappd.settings.write import find, write
 from rappd.settings.write import unset as take_out
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-
 
 @click.group(cls=SuggestingGroup)
 def config() -> None:
@@ -42,17 +40,12 @@ def config() -> None:
 
 @config.command()
 @click.argument("name", required=False, shell_complete=setting_names)
-@_JSON
-def show(name: str | None, as_json: bool) -> None:
+@JSON
+def show(name: str | None, printer: Printer) -> None:
     """Every setting, or one: its value and where it came from."""
     settings = Settings.load(Home.here())
     values = [settings.value(find(name).name)] if name else settings.all()
-    if as_json:
-        print_json({"settings": [_row(value) for value in values]})
-    elif name:
-        _one(values[0])
-    else:
-        _all(values)
+    printer.result({"settings": [_row(value) for value in values]}, _one if name else _all, values)
     for doubt in doubts(settings, values):
         print_status("note", f"{doubt.what}; rappd does not start with it", doubt.do, stream=sys.stderr)
 
@@ -60,8 +53,8 @@ def show(name: str | None, as_json: bool) -> None:
 @config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
 @click.argument("name", shell_complete=setting_names)
 @click.argument("value", required=False)
-@_JSON
-def set_(name: str, value: str | None, as_json: bool) -> None:
+@JSON
+def set_(name: str, value: str | None, printer: Printer) -> None:
     """Write a setting down; a running daemon takes live ones over at once.
 
     A secret is better given without VALUE: it is then asked for, or read from stdin.
@@ -72,11 +65,9 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
     effective = Settings.load(home).value(setting.name)
     where = home.env_file if setting.secret else home.config
     running = _reloaded(home)
-    if as_json:
-        print_json({"setting": {**_row(effective), "file": str(where)}})
-    else:
-        shown = "set" if setting.secret else check(setting, text)
-        print_out(f"{status_mark('good')} {setting.name} = {strip_control(shown)}  {dim(tilde(where))}")
+    shown = "set" if setting.secret else check(setting, text)
+    text = f"{status_mark('good')} {setting.name} = {strip_control(shown)}  {dim(tilde(where))}"
+    printer.result({"setting": {**_row(effective), "file": str(where)}}, print_out, text)
     if setting.name == "notify.command":
         _warn_of_command(effective.text)
     if effective.source != where.name:
@@ -84,39 +75,37 @@ def set_(name: str, value: str | None, as_json: bool) -> None:
             f"{status_mark('note', sys.stderr)} {setting.variable} in {_place(effective)} wins over it."
         )
     elif running and not setting.live:
-        do = "`rappd stop`, then `rappd start`"
-        print_status("note", "It counts from the next start.", do, stream=sys.stderr)
+        _show_later()
+
+
+def _show_later() -> None:
+    do = "`rappd stop`, then `rappd start`"
+    print_status("note", "It counts from the next start.", do, stream=sys.stderr)
 
 
 @config.command()
 @click.argument("name", shell_complete=setting_names)
-@_JSON
-def unset(name: str, as_json: bool) -> None:
+@JSON
+def unset(name: str, printer: Printer) -> None:
     """Take a setting out of both files; its default counts again."""
     home = Home.here()
     setting, files = take_out(home, name)
     effective = Settings.load(home).value(setting.name)
     running = bool(files) and _reloaded(home)
-    if as_json:
-        print_json({"setting": {**_row(effective), "removed_from": files}})
-        return
     where = dim(f"taken out of {' and '.join(files)}" if files else "already the default")
     shown = strip_control(_shown(effective)) or "empty"
-    print_out(f"{status_mark('good')} {setting.name} is {shown}, {_origin(effective)}  {where}")
+    text = f"{status_mark('good')} {setting.name} is {shown}, {_origin(effective)}  {where}"
+    printer.result({"setting": {**_row(effective), "removed_from": files}}, print_out, text)
     if running and not setting.live:
-        do = "`rappd stop`, then `rappd start`"
-        print_status("note", "It counts from the next start.", do, stream=sys.stderr)
+        printer.note(_show_later)
 
 
 @config.command()
-@_JSON
-def path(as_json: bool) -> None:
+@JSON
+def path(printer: Printer) -> None:
     """Show the path of the settings file."""
     found = str(Home.here().config)
-    if as_json:
-        print_json({"path": found})
-    else:
-        print_out(found)
+    printer.result({"path": found}, print_out, found)
 
 
 def _reloaded(home: Home) -> bool:
@@ -155,7 +144,8 @@ def _line(value: Value, names: int) -> None:
     print_out(f"  {text}")
 
 
-def _one(value: Value) -> None:
+def _one(values: list[Value]) -> None:
+    (value,) = values
     setting = value.setting
     print_out(f"{setting.name} = {strip_control(_shown(value))}  {dim(value.source)}")
     when = "counts at once" if setting.live else "counts from the next start"

@@ -12,7 +12,6 @@ from rappd.cli.console import (
     command,
     dim,
     print_err,
-    print_json,
     print_out,
     print_status,
     status_mark,
@@ -20,8 +19,9 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import ago, count
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
-from rappd.cli.tables import table
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from rappd.store.anchor_proof import Anchored, AnchorProof, Witness
     from rappd.store.verify import VerifyReport
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SHOWN = 20  # problems that a screen lists
 
 
 @click.command()
 @click.option("--peers", is_flag=True, help="Ask your other machines, too, which anchors they keep.")
-@_JSON
-def verify(peers: bool, as_json: bool) -> int:
+@JSON
+def verify(peers: bool, printer: Printer) -> int:
     """Check that no event was changed, removed or put in, against the anchors that were signed."""
     from rappd.store.verify import verify as check
 
@@ -49,9 +48,11 @@ def verify(peers: bool, as_json: bool) -> int:
             lambda done, total: line(f"Checked {done:,} of {count(total, 'event')}…"),
             _proof(home, witnesses),
         )
-    if as_json:
-        print_json({"verify": report.as_json()})
-        return 0 if report.whole else 1
+    printer.result({"verify": report.as_json()}, _show_report, report, peers)
+    return 0 if report.whole else 1
+
+
+def _show_report(report: VerifyReport, peers: bool) -> None:
     if report.whole:
         what = f"{count(report.events, 'event')} in {count(report.threads, 'thread')}, none changed"
         print_out(f"{status_mark('good')} {wrapped(f'{what}; {_anchored(report)}.', 2)}")
@@ -62,55 +63,52 @@ def verify(peers: bool, as_json: bool) -> int:
     if not report.whole:
         more = f", the first {_SHOWN} are shown" if report.found > _SHOWN else ""
         print_out(f"{count(report.found, 'problem')} in {count(report.events, 'event')}{more}.")
-    return 0 if report.whole else 1
 
 
 @click.command()
 @click.option("--forget", metavar="PEER", default="", help="Drop what is kept of PEER, evidence included.")
-@_JSON
-def witness(forget: str, as_json: bool) -> int:
+@JSON
+def witness(forget: str, printer: Printer) -> int:
     """Anchors of your other machines that this one keeps."""
     daemon = ControlClient(Home.here())
     if forget:
         done = daemon.do("anchors.forget", peer=forget)
-        if as_json:
-            print_json(done)
-        else:
-            print_err(
-                f"{status_mark('good', sys.stderr)} {count(done['forgotten'], 'anchor')} of {strip_control(forget)} dropped"
-            )
+        printer.result(
+            done,
+            print_err,
+            f"{status_mark('good', sys.stderr)} {count(done['forgotten'], 'anchor')} of {strip_control(forget)} dropped",
+        )
         return 0
     kept: list[dict[str, Any]] = daemon.do("anchors.show")["kept"]
-    faulty = any(row["faults"] for row in kept)
-    if as_json:
-        print_json({"kept": kept})
-        return 1 if faulty else 0
-    if not kept:
-        print_out("No anchors of other machines are kept here.")
-        return 0
-    now = time.time()
-    rows = [
-        [row["name"] or row["fingerprint"][:16], str(row["anchors"]), str(row["events"]), ago(now - row["at"] / 1e6)]
-        for row in kept
-    ]  # fmt: skip
-    table(
-        ["MACHINE", "ANCHORS", "EVENTS", "SIGNED"],
-        rows,
-        marks=["bad" if row["faults"] else "good" for row in kept],
-    )
+    printer.result({"kept": kept}, _show_kept, kept)
+    return 1 if any(row["faults"] for row in kept) else 0
+
+
+def _machine(row: dict[str, Any]) -> str:
+    return str(row["name"] or row["fingerprint"][:16])
+
+
+_KEPT = Table(
+    ("MACHINE", _machine),
+    ("ANCHORS", "anchors"),
+    ("EVENTS", "events"),
+    ("SIGNED", lambda row: ago(time.time() - row["at"] / 1e6)),
+    mark=lambda row: "bad" if row["faults"] else "good",
+    none=("No anchors of other machines are kept here.", ""),
+)
+
+
+def _show_kept(kept: list[dict[str, Any]]) -> None:
+    _KEPT(kept)
     for row in kept:
         for fault in row["faults"]:
-            print_status(
-                "bad",
-                f"{row['name'] or row['fingerprint'][:16]}: anchor {fault['counter']} came {fault['what']}",
-            )
-    return 1 if faulty else 0
+            print_status("bad", f"{_machine(row)}: anchor {fault['counter']} came {fault['what']}")
 
 
 @click.command()
 @click.option("--yes", is_flag=True, help="Sign without asking.")
-@_JSON
-def accept(yes: bool, as_json: bool) -> int:
+@JSON
+def accept(yes: bool, printer: Printer) -> int:
     """Sign the event log as it is now, although it differs from what was signed. With rappd stopped."""
     from rappd.store.anchor import Anchorer
     from rappd.store.reader import Reader
@@ -132,10 +130,7 @@ def accept(yes: bool, as_json: bool) -> int:
             anchorer.close()
     finally:
         held.release()
-    if as_json:
-        print_json({"anchor": report.as_json()})
-    else:
-        print_out(f"{status_mark('good')} {count(report.events, 'event')} signed as they are.")
+    printer.sentence({"anchor": report.as_json()}, f"{count(report.events, 'event')} signed as they are.")
     return 0
 
 

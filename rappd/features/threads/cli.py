@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    dim,
-    print_err,
-    print_json,
-    print_out,
-    status_mark,
-    strip_control,
-    terminal_width,
-    wrapped,
-)
+from rappd.cli.console import dim, print_err, print_out, status_mark, strip_control, terminal_width, wrapped
 from rappd.cli.formatting import ago
 from rappd.cli.names import thread_names
-from rappd.cli.tables import beginning, table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table, beginning
 from rappd.daemon.home import Home
 from rappd.features.threads.anchors_cli import accept, verify, witness
 from twins.byte_sizes import format_bytes
@@ -35,7 +27,6 @@ _MOST_FOUND = 20
 FORMAT = click.option(
     "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
 @click.group(cls=SuggestingGroup)
@@ -45,8 +36,8 @@ def threads() -> None:
 
 @threads.command("list")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="How many.")
-@_JSON
-def list_(limit: int, as_json: bool) -> None:
+@JSON
+def list_(limit: int, printer: Printer) -> None:
     """Conversations, the latest first."""
     from rappd.features.conversations.conversations import titled
     from rappd.store.conversation_table import titles_query
@@ -56,34 +47,37 @@ def list_(limit: int, as_json: bool) -> None:
     with Reader(Home.here().database) as reader:
         titles = dict(reader.rows(*titles_query()))
         found = [titled(thread, titles) for thread in reader.threads(limit)]
-    if as_json:
-        print_json({"threads": [thread_row(thread) for thread in found]})
-        return
-    if not found:
-        print_out("No conversation is recorded here.")
-        return
-    now = time.time()
-    rows = [
-        [thread.id[:8], thread.title, str(thread.count), ago(now - thread.updated / 1e6)] for thread in found
-    ]
-    table(["THREAD", "BEGINS WITH", "RECORDS", "LAST"], rows, shrink=1, prose=True, whole=(0,))
+    printer.result({"threads": [thread_row(thread) for thread in found]}, _THREADS, found)
+
+
+_THREADS = Table(
+    ("THREAD", lambda thread: thread.id[:8]),
+    ("BEGINS WITH", lambda thread: thread.title),
+    ("RECORDS", lambda thread: thread.count),
+    ("LAST", lambda thread: ago(time.time() - thread.updated / 1e6)),
+    none=("No conversation is recorded here.", ""),
+    shrink=1,
+    prose=True,
+    whole=(0,),
+)
 
 
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
-@_JSON
-def show(thread: str, as_json: bool) -> None:
+@JSON
+def show(thread: str, printer: Printer) -> None:
     """One conversation; THREAD may be its first characters."""
     from rappd.transcript.rows import event_row, thread_row
 
     found, events = _thread(thread)
-    if as_json:
-        rows = [
-            {**event_row(event), **({"pictures": pictures} if (pictures := _pictures(event)) else {})}
-            for event in events
-        ]
-        print_json({"thread": thread_row(found), "events": rows})
-        return
+    rows = [
+        {**event_row(event), **({"pictures": pictures} if (pictures := _pictures(event)) else {})}
+        for event in events
+    ]
+    printer.result({"thread": thread_row(found), "events": rows}, _show, found, events)
+
+
+def _show(found: ThreadRow, events: list[Event]) -> None:
     print_out(f"{found.id}  {dim(found.workspace)}")
     day = ""
     for event in events:
@@ -152,17 +146,17 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 @click.argument("thread", shell_complete=thread_names)
 @FORMAT
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
-@_JSON
-def export(thread: str, form: str, output: Path | None, as_json: bool) -> None:
+@JSON
+def export(thread: str, form: str, output: Path | None, printer: Printer) -> None:
     """One conversation as JSONL or Markdown."""
     found, events = _thread(thread)
-    write_export(found, events, form, output, as_json=as_json)
+    write_export(found, events, form, output, printer)
 
 
 def write_export(
-    found: ThreadRow, events: list[Event], form: str, output: Path | None, *, as_json: bool, **more: str
+    found: ThreadRow, events: list[Event], form: str, output: Path | None, printer: Printer, **more: str
 ) -> None:
-    """Writes a conversation to a file or to stdout; with ``as_json``, as one object that has ``more`` fields."""
+    """Writes a conversation to a file or to stdout; for scripts as one object that has ``more`` fields."""
     from agents.storage.atomic_write import write_atomically
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
@@ -173,10 +167,13 @@ def write_export(
         content = b"".join(export_jsonl(events))
     if output is not None:
         write_atomically(output.absolute(), content)
-    if as_json:
-        where = {"content": content.decode()} if output is None else {"file": str(output.absolute())}
-        print_json({"export": {"thread": found.id, **more, "format": form, **where}})
-    elif output is None:
+    where = {"content": content.decode()} if output is None else {"file": str(output.absolute())}
+    body = {"export": {"thread": found.id, **more, "format": form, **where}}
+    printer.result(body, _show_exported, content, output)
+
+
+def _show_exported(content: bytes, output: Path | None) -> None:
+    if output is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     else:
@@ -200,8 +197,8 @@ def _speakers() -> Speakers:
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
 @click.argument("title", nargs=-1)
-@_JSON
-def rename(thread: str, title: tuple[str, ...], as_json: bool) -> None:
+@JSON
+def rename(thread: str, title: tuple[str, ...], printer: Printer) -> None:
     """Gives a conversation of yours another TITLE; without one, the words that it began with."""
     from rappd.control_client import ControlClient
     from rappd.store.reader import Reader
@@ -212,19 +209,15 @@ def rename(thread: str, title: tuple[str, ...], as_json: bool) -> None:
     renamed = ControlClient(home).do(
         "conversations.rename", thread=found.id, title=" ".join(title), user_guid=found.caller
     )["conversation"]
-    if as_json:
-        print_json({"conversation": renamed})
-    else:
-        print_out(f"{status_mark('good')} {strip_control(renamed['title'])}")
+    printer.sentence({"conversation": renamed}, renamed["title"])
 
 
 @threads.command()
 @click.argument("words", nargs=-1, required=True)
-@_JSON
-def search(words: tuple[str, ...], as_json: bool) -> None:
+@JSON
+def search(words: tuple[str, ...], printer: Printer) -> None:
     """Conversations of yours in which something with all WORDS was said, the latest first."""
     from rappd.control_client import ControlClient
-    from rappd.transcript.excerpts import excerpt as narrowed
 
     client, below = ControlClient(Home.here()), None
     found: list[dict[str, Any]] = []
@@ -234,9 +227,12 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
         below = answer["next"]
         if not below or len(found) >= _MOST_FOUND:
             break
-    if as_json:
-        print_json({"found": found})
-        return
+    printer.result({"found": found}, _show_found, found, answer["words"])
+
+
+def _show_found(found: list[dict[str, Any]], words: list[str]) -> None:
+    from rappd.transcript.excerpts import excerpt as narrowed
+
     if not found:
         print_out("Nothing was found.")
     for one in found:
@@ -245,7 +241,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
             lead = f"{'':10}{'you' if excerpt['yours'] else 'they':<6}"
             room = terminal_width() - len(lead)
             text = strip_control(excerpt["text"])
-            shown = narrowed(text, answer["words"], room - 4) if len(text) > room else text
+            shown = narrowed(text, words, room - 4) if len(text) > room else text
             print_out(dim(f"{lead}{beginning(shown, room)}"))
 
 

@@ -12,25 +12,14 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    arrow,
-    command,
-    interactive,
-    print_err,
-    print_json,
-    print_out,
-    status_mark,
-    strip_control,
-    wrapped,
-)
+from rappd.cli.console import print_err, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import ago
 from rappd.cli.home_client import HomeClient
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import AmbiguousError, ConfirmationNeededError, NotFoundError
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 _DIGITS = 4
 
@@ -49,17 +38,17 @@ def token() -> None:
     help="What it may do; can be given again.",
 )  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long.")
-@_JSON
-def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
+@JSON
+def issue(name: str, caps: tuple[str, ...], days: int, printer: Printer) -> None:
     """Make an access for NAME. Its text is shown once, and never kept.
 
     HELP.brainstem is a talk, HELP.brainstem.Clock one agent, HELP.brainstem.* both and every agent.
     """
     found = ControlClient(Home.here()).do("tokens.issue", name=name, caps=list(caps), days=days)
-    if as_json:
-        print_json(found)
-        return
-    row = found["token"]
+    printer.result(found, _show_issued, found["token"])
+
+
+def _show_issued(row: Row) -> None:
     what = f"{strip_control(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
     print_err(f"{status_mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
     print_err(wrapped("Shown once. Anyone who has it may do that:", 0, stream=sys.stderr))
@@ -67,44 +56,28 @@ def issue(name: str, caps: tuple[str, ...], days: int, as_json: bool) -> None:
 
 
 @token.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """List issued tokens, the latest first."""
     found = HomeClient(Home.here(), reads=True).do("tokens.list")
-    if as_json:
-        print_json(found)
-        return
-    rows = found["tokens"]
-    if not rows:
-        print_out("Nothing was issued yet.")
-        print_out(f"  {arrow()} {command('rappd token issue NAME')}")
-        return
-    now = time.time()
-    lines = [[_short(row), row["name"], _may(row), _state(row, now), _used(row, now)] for row in rows]
-    table(["ID", "NAME", "MAY", "STATE", "LAST USED"], lines, shrink=2, whole=(0,))
+    printer.result(found, _TOKENS, found["tokens"])
 
 
 @token.command()
 @click.argument("wanted", metavar="NAME|ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_JSON
-def revoke(wanted: str, yes: bool, as_json: bool) -> int:
+@JSON
+def revoke(wanted: str, yes: bool, printer: Printer) -> int:
     """End an access at once, by its name or the beginning of its ID."""
     daemon = ControlClient(Home.here())
     row = _one(daemon.do("tokens.list")["tokens"], wanted)
     if not yes:
-        if as_json or not interactive():
-            raise ConfirmationNeededError(
-                f"The access of {row['name']} would end; nothing was done.", do="Add --yes."
-            )
-        if not click.confirm(f"End the access of {strip_control(row['name'])} ({_short(row)})?", err=True):
+        question = f"End the access of {strip_control(row['name'])} ({_short(row)})?"
+        if not printer.confirm(question, f"The access of {row['name']} would end; nothing was done."):
             print_err("Nothing was done.")
             return ConfirmationNeededError.exit_code
     found = daemon.do("tokens.revoke", jti=row["jti"])
-    if as_json:
-        print_json(found)
-    else:
-        print_out(f"{status_mark('good')} token {strip_control(row['name'])} is revoked.")
+    printer.sentence(found, f"token {strip_control(row['name'])} is revoked.")
     return 0
 
 
@@ -129,15 +102,27 @@ def _may(row: Row) -> str:
     return strip_control(", ".join(row["caps"]))
 
 
-def _state(row: Row, now: float) -> str:
+def _state(row: Row) -> str:
     if row.get("revoked_at"):
         return "revoked"
-    return f"until {_day(row['expires_at'])}" if row["expires_at"] > now else "expired"
+    return f"until {_day(row['expires_at'])}" if row["expires_at"] > time.time() else "expired"
 
 
-def _used(row: Row, now: float) -> str:
-    return ago(now - row["used_at"]) if row.get("used_at") else "never"
+def _used(row: Row) -> str:
+    return ago(time.time() - row["used_at"]) if row.get("used_at") else "never"
 
 
 def _day(seconds: float) -> str:
     return time.strftime("%d %b %Y", time.localtime(seconds)).lstrip("0")
+
+
+_TOKENS = Table(
+    ("ID", _short),
+    ("NAME", "name"),
+    ("MAY", _may),
+    ("STATE", _state),
+    ("LAST USED", _used),
+    none=("Nothing was issued yet.\n  ", "rappd token issue NAME"),
+    shrink=2,
+    whole=(0,),
+)

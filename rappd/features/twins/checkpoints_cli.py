@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rappd.cli.console import (
-    arrow,
-    command,
-    dim,
-    interactive,
-    print_err,
-    print_json,
-    print_out,
-    status_mark,
-    strip_control,
-)
+from rappd.cli.console import arrow, command, dim, print_err, print_out, status_mark, strip_control
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import twin_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
-from rappd.cli.tables import table
+from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
 from rappd.features.twins.client import Answer, in_path
@@ -33,7 +24,6 @@ if TYPE_CHECKING:
     pass
 
 _NAME = click.argument("name", shell_complete=twin_names)
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SECONDS = 3600.0  # a twin may be large
 _SHOWN = 3
 
@@ -41,18 +31,18 @@ _SHOWN = 3
 @click.command()
 @_NAME
 @click.option("--note", "text", default="", help="What to remember it by.")
-@_JSON
-def checkpoint(name: str, text: str, as_json: bool) -> None:
+@JSON
+def checkpoint(name: str, text: str, printer: Printer) -> None:
     """Keep a twin as it is now, to go back to. It may be running."""
-    with progress() as line:
-        line(f"Packing {strip_control(name)}…")
+    with progress(f"Packing {strip_control(name)}…"):
         found = HomeClient(Home.here(), timeout=_SECONDS).do(
             "checkpoints.make", twin=in_path(name), note=text
         )
     made = found["checkpoint"]
-    if as_json:
-        print_json({"checkpoint": made})
-        return
+    printer.result({"checkpoint": made}, _show_made, found, made)
+
+
+def _show_made(found: Answer, made: dict[str, Any]) -> None:
     what = f"{count(made['files'], 'file')}, {count(made['records'], 'record')}, {format_bytes(made['size'])}"
     print_out(f"{status_mark('good')} Checkpoint of {strip_control(found['name'])} saved: {what}")
     print_out(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
@@ -60,19 +50,16 @@ def checkpoint(name: str, text: str, as_json: bool) -> None:
 
 @click.command()
 @_NAME
-@_JSON
-def checkpoints(name: str, as_json: bool) -> None:
+@JSON
+def checkpoints(name: str, printer: Printer) -> None:
     """A twin's checkpoints, oldest first."""
     found = HomeClient(Home.here(), reads=True, timeout=_SECONDS).do("checkpoints.list", twin=in_path(name))
-    rows = found["checkpoints"]
-    if as_json:
-        print_json({"checkpoints": rows})
-    elif rows:
-        shown = [
-            [row["id"], _when(row["at"]), _known(row["records"]), format_bytes(row["size"]), row["note"]]
-            for row in rows
-        ]
-        table(["CHECKPOINT", "MADE", "RECORDS", "SIZE", "NOTE"], shown, shrink=4, prose=True, whole=(0,))
+    printer.result({"checkpoints": found["checkpoints"]}, _show_list, found)
+
+
+def _show_list(found: Answer) -> None:
+    if found["checkpoints"]:
+        _CHECKPOINTS(found["checkpoints"])
     else:
         print_out(f"{strip_control(found['name'])} has no checkpoint yet.")
         print_out(f"  {arrow()} {command(f'rappd twins checkpoint {_typed(found)}')}")
@@ -82,36 +69,34 @@ def checkpoints(name: str, as_json: bool) -> None:
 @_NAME
 @click.argument("checkpoint", required=False, default="")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_JSON
-def rollback(name: str, checkpoint: str, yes: bool, as_json: bool) -> int:
+@JSON
+def rollback(name: str, checkpoint: str, yes: bool, printer: Printer) -> int:
     """Bring a twin back to a CHECKPOINT, or the latest.
 
     Soul, agents, services, senses and memory are as they were, and files that came since go; what the twin
     is now becomes a checkpoint first. Its name, its .env and its packages stay. What was said stays in the
     record, too: its threads go on, though it may not remember.
     """
-    with progress() as line:
-        line(f"Comparing {strip_control(name)}…")
+    with progress(f"Comparing {strip_control(name)}…"):
         meant = _roll_back(name, checkpoint, confirm=False)
     if not meant["restored"] and not meant["removed"]:
-        if as_json:
-            print_json({"rollback": meant})
-        else:
-            print_out(
-                f"{status_mark('good')} {strip_control(meant['name'])} is as it was then already; nothing was touched."
-            )
+        printer.sentence(
+            {"rollback": meant},
+            f"{strip_control(meant['name'])} is as it was then already; nothing was touched.",
+        )
         return 0
-    if not yes and not _agreed(meant, as_json):
+    if not yes and not _agreed(meant, printer):
         print_err("Nothing was touched.")
         return ConfirmationNeededError.exit_code
-    with progress() as line:
-        line(f"Bringing {strip_control(name)} back…")
+    with progress(f"Bringing {strip_control(name)} back…"):
         found = _roll_back(
             meant["key"], meant["checkpoint"]["id"], confirm=True
         )  # the very one that was shown
-    if as_json:
-        print_json({"rollback": found})
-        return 0
+    printer.result({"rollback": found}, _show_rolled_back, found)
+    return 0
+
+
+def _show_rolled_back(found: Answer) -> None:
     changed = f"{count(len(found['restored']), 'file')} restored, {len(found['removed'])} removed"
     print_out(
         f"{status_mark('good')} {strip_control(found['name'])} is as it was on {_when(found['checkpoint']['at'])}: {changed}"
@@ -121,7 +106,6 @@ def rollback(name: str, checkpoint: str, yes: bool, as_json: bool) -> int:
         print_out(f"  {dim('to undo it:')} {command(undo)}")
     for sentence in found["notes"]:
         print_out(f"{status_mark('note')} {strip_control(sentence)}")
-    return 0
 
 
 CHECKPOINT_VERBS = (checkpoint, checkpoints, rollback)
@@ -132,21 +116,18 @@ def _roll_back(name: str, checkpoint: str, *, confirm: bool) -> Answer:
     return home.do("checkpoints.rollback", twin=in_path(name), checkpoint=checkpoint, confirm=confirm)
 
 
-def _agreed(meant: Answer, as_json: bool) -> bool:
+def _agreed(meant: Answer, printer: Printer) -> bool:
     """Shows what would change and asks. Raises ``ConfirmationNeededError`` where nobody can be asked."""
     who, when = strip_control(meant["name"]), _when(meant["checkpoint"]["at"])
-    if as_json:
-        print_json({"rollback": meant})
-    else:
-        for verb, paths in (("restore", meant["restored"]), ("remove", meant["removed"])):
-            more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-            print_out(f"  {verb:<8}{len(paths):>5}  {dim(strip_control(', '.join(paths[:_SHOWN])) + more)}")
-    if as_json or not interactive():
-        raise ConfirmationNeededError(
-            f"{who} would be brought back to {when}; nothing was touched.", do="Add --yes."
-        )
+    printer.result({"rollback": meant}, _show_changes, meant)
     question = f"Bring {who} back to {when}? What it is now is kept as a checkpoint."
-    return click.confirm(question, default=False, err=True)
+    return printer.confirm(question, f"{who} would be brought back to {when}; nothing was touched.")
+
+
+def _show_changes(meant: Answer) -> None:
+    for verb, paths in (("restore", meant["restored"]), ("remove", meant["removed"])):
+        more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+        print_out(f"  {verb:<8}{len(paths):>5}  {dim(strip_control(', '.join(paths[:_SHOWN])) + more)}")
 
 
 def _typed(found: Answer) -> str:
@@ -161,3 +142,15 @@ def _when(at: str) -> str:
 
 def _known(number: Any) -> str:
     return "?" if number is None else f"{number:,}"
+
+
+_CHECKPOINTS = Table(
+    ("CHECKPOINT", "id"),
+    ("MADE", lambda row: _when(row["at"])),
+    ("RECORDS", lambda row: _known(row["records"])),
+    ("SIZE", lambda row: format_bytes(row["size"])),
+    ("NOTE", "note"),
+    shrink=4,
+    prose=True,
+    whole=(0,),
+)

@@ -9,15 +9,16 @@ import click
 
 from rappd.cli.chat import ChatTarget, talk, talks
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import dim, print_json, print_out, strip_control
+from rappd.cli.console import dim, print_out, strip_control
 from rappd.cli.names import twin_names
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError
 from rappd.features.twins.buddies_cli import BUDDY_VERBS
 from rappd.features.twins.checkpoints_cli import CHECKPOINT_VERBS
-from rappd.features.twins.client import client, in_path
+from rappd.features.twins.client import Answer, client, in_path
 from rappd.features.twins.souls_cli import soul, text_of
 from rappd.features.twins.states_cli import archive, purge, unarchive
 from rappd.features.twins.text import (
@@ -30,7 +31,6 @@ from rappd.features.twins.text import (
     show_twins,
 )
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _NAME = click.argument("name", shell_complete=twin_names)
 
 _LEFT_SHOWN = 10
@@ -47,30 +47,23 @@ def twins() -> None:
 @twins.command("list")
 @click.option("--archived", "state", flag_value="archived", help="Those set aside.")
 @click.option("--purged", "state", flag_value="purged", help="Those that are gone.")
-@_JSON
-def list_(state: str | None, as_json: bool) -> None:
+@JSON
+def list_(state: str | None, printer: Printer) -> None:
     """List every twin, and each folder that should be one and cannot be read."""
     found = client(reads=True).do("twins.list", state=state)
-    if as_json:
-        print_json(found)
-    elif state == "archived":
-        show_archived(found["archived"])
-    elif state == "purged":
-        show_purged(found["purged"])
+    if state is None:
+        printer.result(found, show_twins)
     else:
-        show_twins(found)
+        printer.result(found, show_archived if state == "archived" else show_purged, found[state])
 
 
 @twins.command()
 @_NAME
-@_JSON
-def show(name: str, as_json: bool) -> None:
+@JSON
+def show(name: str, printer: Printer) -> None:
     """One twin: who it is, what it has, where it lies."""
     found = client(reads=True).do("twins.show", twin=in_path(name))
-    if as_json:
-        print_json(found)
-    else:
-        show_one(found["twin"])
+    printer.result(found, show_one, found["twin"])
 
 
 @twins.command()
@@ -82,12 +75,12 @@ def show(name: str, as_json: bool) -> None:
 )
 @click.option("--soul", "soul_file", metavar="FILE", default="", help="Its soul; - reads it from stdin.")
 @click.option("--force", is_flag=True, help="Also where a twin of that name lives here.")
-@_JSON
-def new(name: str, kind: str, soul_file: str, force: bool, as_json: bool) -> None:
+@JSON
+def new(name: str, kind: str, soul_file: str, force: bool, printer: Printer) -> None:
     """Create a twin."""
     text = text_of(soul_file) if soul_file else ""
     found = client().do("twins.new", name=name, kind=kind, soul=text, unique=not force)
-    show_done(found, as_json, then="rappd twins chat")
+    printer.result({"twin": found}, show_done, found, "rappd twins chat")
 
 
 @twins.command("chat")
@@ -114,43 +107,45 @@ def chat(name: str, **given: Any) -> None:
 
 @twins.command()
 @_NAME
-@_JSON
-def boot(name: str, as_json: bool) -> None:
+@JSON
+def boot(name: str, printer: Printer) -> None:
     """Start a twin on a port of its own. It starts with rappd, too, until it is stopped."""
-    show_done(ControlClient(Home.here()).do("twins.boot", twin=in_path(name)), as_json)
+    found = ControlClient(Home.here()).do("twins.boot", twin=in_path(name))
+    printer.result({"twin": found}, show_done, found)
 
 
 @twins.command()
 @_NAME
-@_JSON
-def stop(name: str, as_json: bool) -> None:
+@JSON
+def stop(name: str, printer: Printer) -> None:
     """Stop a twin. Its port closes, what it runs ends, nothing is lost."""
     found = client().do("twins.stop", twin=in_path(name))
-    show_done(found, as_json)
+    printer.result({"twin": found}, show_done, found)
 
 
 @twins.command()
 @_NAME
 @click.argument("new_name", metavar="NEW")
-@_JSON
-def rename(name: str, new_name: str, as_json: bool) -> None:
+@JSON
+def rename(name: str, new_name: str, printer: Printer) -> None:
     """Call a twin something else; who it is stays."""
     found = client().do("twins.rename", twin=in_path(name), name=new_name)
-    show_done(found, as_json)
+    printer.result({"twin": found}, show_done, found)
 
 
 @twins.command()
 @_NAME
 @click.option("--name", "new_name", default="", help="What the fork is called.")
-@_JSON
-def fork(name: str, new_name: str, as_json: bool) -> None:
+@JSON
+def fork(name: str, new_name: str, printer: Printer) -> None:
     """A new twin that begins as a copy and goes its own way."""
-    with progress() as line:
-        line(f"Forking {name}…")
+    with progress(f"Forking {name}…"):
         found = client().do("twins.fork", twin=in_path(name), name=new_name)
-    show_done(found, as_json, then="rappd twins chat")
-    if as_json:
-        return
+    printer.result({"twin": found}, _show_fork, found)
+
+
+def _show_fork(found: Answer) -> None:
+    show_done(found, "rappd twins chat")
     left = [one for one in found["left"] if one["why"] != "its own"]  # the fork has such papers of its own
     for one in left[:_LEFT_SHOWN]:
         print_out(dim(f"  left behind: {strip_control(one['path'])}, {one['why']}"))
@@ -160,14 +155,11 @@ def fork(name: str, new_name: str, as_json: bool) -> None:
 
 @twins.command()
 @click.argument("name", required=False, default="", shell_complete=twin_names)
-@_JSON
-def lineage(name: str, as_json: bool) -> None:
+@JSON
+def lineage(name: str, printer: Printer) -> None:
     """Show the lineage of one twin, or of every twin."""
     found = client(reads=True).do("twins.lineage", twin=name)
-    if as_json:
-        print_json(found)
-    else:
-        show_tree(found["lineage"])
+    printer.result(found, show_tree, found["lineage"])
 
 
 for verb in (soul, archive, unarchive, purge, *CHECKPOINT_VERBS, *BUDDY_VERBS):

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
-from rappd.cli.console import print_json, print_out, strip_control
+from rappd.cli.console import print_out, strip_control
 from rappd.cli.names import twin_names
+from rappd.cli.printer import JSON, Printer
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.twins.client import Answer, client, in_path
 from rappd.features.twins.text import show_done, show_history
@@ -23,36 +24,31 @@ from rappd.features.twins.text import show_done, show_history
 @click.option("--reason", default="", help="Why it is edited; kept with the soul before.")
 @click.option("--history", is_flag=True, help="The souls before.")
 @click.option("--restore", "number", type=click.IntRange(1), metavar="N", help="Put soul N in force again.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def soul(name: str, file: str, reason: str, history: bool, number: int | None, as_json: bool) -> None:
+@JSON
+def soul(name: str, file: str, reason: str, history: bool, number: int | None, printer: Printer) -> None:
     """Print a twin's soul, or change it. The next turn goes by the new one."""
     if bool(file) + history + (number is not None) > 1:
         raise UsageProblemError(
             "Only one of --edit, --history and --restore goes at a time.", do="Take one of them."
         )
     if file:
-        show_done(_edit(name, text_of(file), reason), as_json)
+        text = text_of(file)
+        found = client().do("twins.edit_soul", twin=in_path(name), soul=text, reason=reason)
+        printer.result({"twin": found}, show_done, found)
     elif number is not None:
-        show_done(_restore(name, number), as_json)
+        found = client().do("twins.restore_soul", twin=in_path(name), number=number)
+        printer.result({"twin": found}, show_done, found)
     else:
         found = client(reads=True).do("twins.soul", twin=in_path(name))
-        if as_json:
-            print_json({"twin": found})
-        elif history:
-            show_history(found["name"], found["history"])
-        elif sys.stdout.isatty():
-            print_out(strip_control(found["soul"]).rstrip("\n"))
-        else:
-            sys.stdout.buffer.write(found["soul"].encode())  # the file as it is, to be edited and given back
-            sys.stdout.buffer.flush()
+        printer.result({"twin": found}, show_history if history else _show, found)
 
 
-def _edit(name: str, text: str, reason: str) -> Answer:
-    return client().do("twins.edit_soul", twin=in_path(name), soul=text, reason=reason)
-
-
-def _restore(name: str, number: int) -> Answer:
-    return client().do("twins.restore_soul", twin=in_path(name), number=number)
+def _show(found: Answer) -> None:
+    if sys.stdout.isatty():
+        print_out(strip_control(found["soul"]).rstrip("\n"))
+    else:
+        sys.stdout.buffer.write(found["soul"].encode())  # the file as it is, to be edited and given back
+        sys.stdout.buffer.flush()
 
 
 def text_of(file: str) -> str:

@@ -11,9 +11,7 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    interactive,
     print_err,
-    print_json,
     print_out,
     print_status,
     status_mark,
@@ -21,11 +19,11 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import count
 from rappd.cli.names import twin_names
+from rappd.cli.printer import JSON, Printer
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 from rappd.features.twins.client import Answer, client, in_path
 from rappd.features.twins.text import handle, show_chosen
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 _REASON = click.option("--reason", default="", help="Why; it is kept.")
 
@@ -37,8 +35,8 @@ _PARTLY = 7
 @click.option("--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; repeatable.")
 @_REASON
 @_YES
-@_JSON
-def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json: bool) -> int:
+@JSON
+def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, printer: Printer) -> int:
     """Set a twin aside, or all that fit. It is stopped first, and stays whole.
 
     Clauses, all of which must hold: kind=KIND, name_prefix=TEXT, name_regex=PATTERN,
@@ -56,33 +54,33 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, as_json
         matching = Selection.from_options(clauses).as_filter()
         if not yes:
             meant = _archive(matching, reason, confirm=False)
-            if not meant["would_archive"] or not _agreed(meant, "archive", as_json):
-                return _nothing_done(meant, "archive", as_json)
+            if not meant["would_archive"] or not _agreed(meant, "archive", printer):
+                return _nothing_done(meant, "archive", printer)
         found = _archive(matching, reason, confirm=True)
-    return _told(found, "archive", as_json)
+    return _told(found, "archive", printer)
 
 
 @click.command()
 @click.argument("name", shell_complete=twin_names)
-@_JSON
-def unarchive(name: str, as_json: bool) -> int:
+@JSON
+def unarchive(name: str, printer: Printer) -> int:
     """Bring a twin back; it is stopped."""
     found = client().do("twins.unarchive", twin=in_path(name))
-    return _told(found, "unarchive", as_json)
+    return _told(found, "unarchive", printer)
 
 
 @click.command()
 @click.argument("name", shell_complete=twin_names)
 @_REASON
 @_YES
-@_JSON
-def purge(name: str, reason: str, yes: bool, as_json: bool) -> int:
+@JSON
+def purge(name: str, reason: str, yes: bool, printer: Printer) -> int:
     """Delete an archived twin, with all it had."""
     meant = _purge(name, "", confirm=False)
-    if not yes and not _agreed(meant, "purge", as_json):
-        return _nothing_done(meant, "purge", as_json)
+    if not yes and not _agreed(meant, "purge", printer):
+        return _nothing_done(meant, "purge", printer)
     # The very one that was shown, whatever is called so by now.
-    return _told(_purge(meant["would_purge"][0]["hash"], reason, confirm=True), "purge", as_json)
+    return _told(_purge(meant["would_purge"][0]["hash"], reason, confirm=True), "purge", printer)
 
 
 def _archive(matching: dict[str, Any], reason: str, *, confirm: bool) -> Answer:
@@ -93,41 +91,38 @@ def _purge(name: str, reason: str, *, confirm: bool) -> Answer:
     return client().do("twins.purge", twin=in_path(name), reason=reason, confirm=confirm)
 
 
-def _agreed(meant: Answer, action: str, as_json: bool) -> bool:
+def _agreed(meant: Answer, action: str, printer: Printer) -> bool:
     """Shows whom the verb means and asks. Raises ``ConfirmationNeededError`` where nobody can be asked."""
     rows = meant[f"would_{action}"]
-    if as_json:
-        print_json({action: meant})
-    else:
-        show_chosen(rows)
-    if as_json or not interactive():
-        raise ConfirmationNeededError(f"{_whom(rows)} would be {action}d; nothing was done.", do="Add --yes.")
+    printer.result({action: meant}, show_chosen, rows)
     more = (
         " All it had is deleted, its checkpoints too; an egg of it hatches in another home, never again in this one."
         if action == "purge"
         else ""
     )
     question = f"{action.capitalize()} {_whom(rows)}?{more}"
-    return click.confirm(question, default=False, err=True)
+    return printer.confirm(question, f"{_whom(rows)} would be {action}d; nothing was done.")
 
 
-def _nothing_done(meant: Answer, action: str, as_json: bool) -> int:
+def _nothing_done(meant: Answer, action: str, printer: Printer) -> int:
     none_fits = not meant[f"would_{action}"]
-    if as_json:
-        print_json({action: meant})
-    elif none_fits:
-        print_out("No twin fits; nothing was archived.")
-    else:
-        print_err("Nothing was done.")
+    text = "No twin fits; nothing was archived." if none_fits else "Nothing was done."
+    printer.result({action: meant}, print_out if none_fits else print_err, text)
     return 0 if none_fits else ConfirmationNeededError.exit_code
 
 
-def _told(found: Answer, action: str, as_json: bool) -> int:
+def _told(found: Answer, action: str, printer: Printer) -> int:
     """Says what was done; returns the exit code."""
     done, errors = found[f"{action}d"], found["errors"]
-    if as_json:
-        print_json({action: found})
-    elif done:
+    printer.result({action: found}, _show, found, action)
+    if not errors:
+        return 0
+    return _PARTLY if done else 1
+
+
+def _show(found: Answer, action: str) -> None:
+    done = found[f"{action}d"]
+    if done:
         typed = handle(done[0]["name"], done[0]["hash"]) if len(done) == 1 else "NAME"
         is_ = "is" if len(done) == 1 else "are"
         what, then = {
@@ -138,12 +133,8 @@ def _told(found: Answer, action: str, as_json: bool) -> int:
         print_out(f"{status_mark('good')} {_whom(done)} {what}")
         if then:
             print_out(f"  {dim('to bring it back:') if action == 'archive' else arrow()} {command(then)}")
-    if not as_json:
-        for one in errors:
-            print_status("bad", f"{one['name']}: {one['error']}", stream=sys.stderr)
-    if not errors:
-        return 0
-    return _PARTLY if done else 1
+    for one in found["errors"]:
+        print_status("bad", f"{one['name']}: {one['error']}", stream=sys.stderr)
 
 
 def _whom(rows: list[dict[str, Any]]) -> str:

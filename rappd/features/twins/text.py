@@ -14,7 +14,6 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    print_json,
     print_out,
     print_status,
     status_mark,
@@ -130,12 +129,12 @@ def _life(buddy: Row | None) -> str:
     return f"{buddy['stage']}, {buddy['feels']}, energy {buddy['energy']:g}, experience {buddy['xp']:g}"
 
 
-def show_history(name: str, history: Sequence[Row]) -> None:
+def show_history(found: Row) -> None:
     """The souls before the one in force."""
-    if not history:
-        print_out(f"{strip_control(name)} has had one soul only.")
+    if not found["history"]:
+        print_out(f"{strip_control(found['name'])} has had one soul only.")
         return
-    rows = [[str(kept["number"]), _when(kept["at"]), kept["reason"]] for kept in history]
+    rows = [[str(kept["number"]), _when(kept["at"]), kept["reason"]] for kept in found["history"]]
     table(["SOUL", "REPLACED", "REASON"], rows, shrink=2, prose=True, whole=(0, 1))
 
 
@@ -156,11 +155,8 @@ def show_tree(rows: Sequence[Row]) -> None:
         print_out(f"{left}{gap}{dim(right)}" if cells(f"{left}{gap}{right}") <= width else left)
 
 
-def show_done(found: Row, as_json: bool, *, then: str = "") -> None:
+def show_done(found: Row, then: str = "") -> None:
     """Shows the result for a twin, and the command that may come ``then``."""
-    if as_json:
-        print_json({"twin": found})
-        return
     print_out(f"{status_mark('good')} {strip_control(found['message'])}")
     if then:
         typed = found["key"][:12] if found.get("namesakes") else handle(found["name"], found["key"])

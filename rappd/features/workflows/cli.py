@@ -10,23 +10,14 @@ import click
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import (
-    arrow,
-    command,
-    interactive,
-    print_err,
-    print_json,
-    print_out,
-    print_status,
-    strip_control,
-)
-from rappd.cli.tables import table
+from rappd.cli.console import arrow, command, print_err, print_out, print_status, strip_control
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 from rappd.sessions.workflows.errors import WorkflowError
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SESSION = click.option("--session", metavar="ID", default="", help="Another session than the one used last.")
 _MOST_BYTES = 64 << 10
 
@@ -39,15 +30,15 @@ def workflows() -> None:
 
 
 @workflows.command("list")
-@_JSON
-def list_(as_json: bool) -> None:
+@JSON
+def list_(printer: Printer) -> None:
     """List workflows, and what runs."""
     found = ControlClient(Home.here()).do("workflows.list")
-    if as_json:
-        print_json(found)
-        return
-    rows = [(one["name"], str(one["steps"]), _origin(one), _plain(one["title"])) for one in found["workflows"]]  # fmt: skip
-    table(("NAME", "STEPS", "STATE", "TITLE"), rows, shrink=3)
+    printer.result(found, _show_list)
+
+
+def _show_list(found: Row) -> None:
+    _WORKFLOWS(found["workflows"])
     for one in found["workflows"]:
         if one["problem"]:
             print_status("bad", _plain(one["problem"]["error"]), _plain(one["problem"]["do"]))
@@ -59,47 +50,43 @@ def list_(as_json: bool) -> None:
 
 @workflows.command()
 @click.argument("name")
-@_JSON
-def show(name: str, as_json: bool) -> None:
+@JSON
+def show(name: str, printer: Printer) -> None:
     """Show the steps of a workflow."""
     row = ControlClient(Home.here()).do("workflows.show", name=name)
-    if as_json:
-        print_json(row)
-        return
+    printer.result(row, _show)
+
+
+def _show(row: Row) -> None:
     print_out(f"{_plain(row['title'])}, {_origin(row)}, {row['path']}")
     if row["problem"]:
         print_status("bad", _plain(row["problem"]["error"]), _plain(row["problem"]["do"]))
         return
     if row["foreign"]:
-        print_status("note", _foreign(row), f"rappd workflows approve {shlex.quote(_plain(name))}")
+        print_status("note", _foreign(row), f"rappd workflows approve {shlex.quote(_plain(row['name']))}")
     _print_steps(row["workflow"])
 
 
 @workflows.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Approve without a question.")
-@_JSON
-def approve(name: str, yes: bool, as_json: bool) -> None:
+@JSON
+def approve(name: str, yes: bool, printer: Printer) -> None:
     """Let a foreign workflow run, exactly as it is now. It is shown first."""
     daemon = ControlClient(Home.here())
     row = daemon.do("workflows.show", name=name)
     if row["problem"]:
         raise WorkflowError(_plain(row["problem"]["error"]), do=_plain(row["problem"]["do"]))
     if row["foreign"] and not yes:
-        if as_json or not interactive():
-            raise ConfirmationNeededError(
-                f"{_foreign(row)} Nothing was approved.", do="Read it, then add --yes."
-            )
-        print_err(_foreign(row))
-        _print_steps(row["workflow"])
-        if not click.confirm("Let exactly this run?", default=False, err=True):
+        if printer.asks:
+            print_err(_foreign(row))
+            _print_steps(row["workflow"])
+        undone = f"{_foreign(row)} Nothing was approved."
+        if not printer.confirm("Let exactly this run?", undone, do="Read it, then add --yes."):
             raise ConfirmationNeededError("Nothing was approved.", do="rappd workflows list")
     found = daemon.do("workflows.approve", name=name, sha256=row["sha256"])
-    if as_json:
-        print_json(found)
-        return
-    print_status(
-        "good", f"{_plain(found['title'])} may run.", f"rappd workflows run {shlex.quote(_plain(name))}"
+    printer.done(
+        found, f"{_plain(found['title'])} may run.", f"rappd workflows run {shlex.quote(_plain(name))}"
     )
 
 
@@ -123,63 +110,43 @@ def _print_steps(found: Row) -> None:
 @click.argument("name")
 @click.option("--file", "files", metavar="NAME=PATH", multiple=True, help="A text in place of one of its files.")  # fmt: skip
 @_SESSION
-@_JSON
-def run(name: str, files: tuple[str, ...], session: str, as_json: bool) -> None:
+@JSON
+def run(name: str, files: tuple[str, ...], session: str, printer: Printer) -> None:
     """Start a workflow; its answers come in the session."""
     body: Row = {"session": session, "files": dict(_text(one) for one in files)}
     row = ControlClient(Home.here()).do("workflows.run", name=name, **body)["run"]
-    if as_json:
-        print_json({"run": row})
-        return
-    print_status("good", f"{_plain(row['title'])} runs: {_position(row)}")
+    printer.result({"run": row}, _show_asked, row, f"{_plain(row['title'])} runs: {_position(row)}")
+
+
+def _show_asked(row: Row, what: str) -> None:
+    print_status("good", what)
     print_out(f"{arrow()} {command('rappd sessions show ' + row['session'][:8])}")
 
 
-@workflows.command()
-@_SESSION
-@_JSON
-def pause(session: str, as_json: bool) -> None:
-    """Ask no further step; the answer under way still comes."""
-    _control("pause", session, as_json)
+def _control(action: str, about: str) -> None:
+    """Adds the command that controls what runs in a session."""
+
+    def control(session: str, printer: Printer) -> None:
+        row = ControlClient(Home.here()).do("workflows.control", action=action, session=session)["run"]
+        printer.done({"run": row}, f"{_plain(row['title'])}: {_position(row)}")
+
+    workflows.command(action, help=about)(_SESSION(JSON(control)))
 
 
-@workflows.command()
-@_SESSION
-@_JSON
-def resume(session: str, as_json: bool) -> None:
-    """Go on with the step that is not answered."""
-    _control("resume", session, as_json)
-
-
-@workflows.command()
-@_SESSION
-@_JSON
-def abort(session: str, as_json: bool) -> None:
-    """End it; the turn under way is stopped."""
-    _control("abort", session, as_json)
+_control("pause", "Ask no further step; the answer under way still comes.")
+_control("resume", "Go on with the step that is not answered.")
+_control("abort", "End it; the turn under way is stopped.")
 
 
 @workflows.command()
 @click.argument("text")
 @click.option("--to", default="", metavar="NAME", help="A twin; without it, the brainstem.")
 @_SESSION
-@_JSON
-def interrupt(text: str, to: str, session: str, as_json: bool) -> None:
+@JSON
+def interrupt(text: str, to: str, session: str, printer: Printer) -> None:
     """Ask TEXT at once; a running workflow waits and goes on afterwards."""
     row = ControlClient(Home.here()).do("sessions.say", id=session or "current", text=text, to=to, via="mic")  # fmt: skip
-    if as_json:
-        print_json(row)
-        return
-    print_status("good", "Asked.")
-    print_out(f"{arrow()} {command('rappd sessions show ' + row['session'][:8])}")
-
-
-def _control(action: str, session: str, as_json: bool) -> None:
-    row = ControlClient(Home.here()).do("workflows.control", action=action, session=session)["run"]
-    if as_json:
-        print_json({"run": row})
-        return
-    print_status("good", f"{_plain(row['title'])}: {_position(row)}")
+    printer.result(row, _show_asked, row, "Asked.")
 
 
 def _text(option: str) -> tuple[str, str]:
@@ -218,3 +185,6 @@ def _origin(row: Row) -> str:
 
 def _plain(text: str) -> str:
     return strip_control(str(text))
+
+
+_WORKFLOWS = Table(("NAME", "name"), ("STEPS", "steps"), ("STATE", _origin), ("TITLE", "title"), shrink=3)

@@ -14,6 +14,7 @@ from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import Terminal, on_terminal
 
+from rappd.cli.printer import JsonPrinter
 from rappd.features.calls.cli import call_many
 
 Both = tuple[Machine, Machine]
@@ -168,7 +169,7 @@ def test_calls_to_several_end_with_the_code_of_what_came(
     winner = str(states.index("done")) if "done" in states else None
     answers = SimpleNamespace(do=lambda *_, **__: {"calls": calls, "winner": winner})
     monkeypatch.setattr("rappd.features.calls.cli.ControlClient", lambda *_, **__: answers)
-    assert call_many(which, "all", {"wait": 1}, as_json=True) == exits
+    assert call_many(which, "all", {"wait": 1}, JsonPrinter()) == exits
 
 
 def test_shell_completes_peers(both: Both) -> None:
